@@ -27,6 +27,7 @@ from keygroups import (
     ParallelismError,
     RescalePlan,
     SubtaskCounts,
+    compute_key_group_range_for_operator_index,
     compute_operator_index_for_key_group,
 )
 from keygroups.cli import main
@@ -336,6 +337,26 @@ def texts_of(value: object) -> str:
             "31 subtasks have 3 key groups, 19 have 2: at best 1.15 times the mean; even are "
             "50 with max parallelism 150, which takes change_max_parallelism",
         ),
+        # 127 is more than twice 60, and 45 is not less than the half of 90.
+        (
+            (127, 60),
+            "7 subtasks have 3 key groups, 53 have 2: at best 1.42 times the mean; even are 60 "
+            "with max parallelism 180, which takes change_max_parallelism",
+        ),
+        (
+            (135, 90),
+            "45 subtasks have 2 key groups, 45 have 1: at best 1.33 times the mean; even are 45 "
+            "subtasks (45 fewer, 150% of the heaviest load), 135 subtasks (45 more, 50% of the "
+            "heaviest load), or 90 with max parallelism 180, which takes change_max_parallelism",
+        ),
+        # The next multiple of 8,192 is Flink's bound.
+        (
+            (25000, 8192),
+            "424 subtasks have 4 key groups, 7,768 have 3: at best 1.31 times the mean; even are "
+            "6,250 subtasks (1,942 fewer, 100% of the heaviest load), 12,500 subtasks (4,308 "
+            "more, 50% of the heaviest load), or 8,192 with max parallelism 32,768, which takes "
+            "change_max_parallelism",
+        ),
         # The next multiple of 20,000 is above Flink's bound.
         (
             (32768, 20000),
@@ -402,6 +423,23 @@ def test_counts_of_subtasks() -> None:
     assert page.rows[0] == ["subtask", "count", "share", "x mean", "key groups"]
     assert [row[0] for row in page.marked] == ["3"]
     assert SubtaskCounts(2, [1e308, 7e307]).imbalance == pytest.approx(2 / 1.7)
+
+
+def test_one_and_a_half_times_the_mean_is_hot() -> None:
+    """3 of 94 on 47 subtasks; 3 / 94 * 47 is a little less in floats."""
+    counts = SubtaskCounts(128, [3, *[2] * 45, 1])
+    assert (counts.hot_subtasks, counts.imbalance) == ((0,), 1.5)
+
+
+def test_a_hot_subtask_with_few_key_groups_owes_nothing_to_the_ranges() -> None:
+    """Subtask 0 of 100 has one key group of 128 and 50 of 149 records."""
+    ranges = [compute_key_group_range_for_operator_index(128, 100, i) for i in range(100)]
+    subtask = next(i for i, held in enumerate(ranges) if len(held) == 1)
+    counts = SubtaskCounts(128, [50 if i == subtask else 1 for i in range(100)])
+    assert [(cause.name, cause.share) for cause in counts.causes] == [
+        (KEYS, counts.imbalance - 1),
+        ("uneven key groups", 0.0),
+    ]
 
 
 def test_counts_of_nothing_and_of_one() -> None:
