@@ -537,9 +537,14 @@ def _infer_common(container: str, values: Iterable[object], depth: int) -> KeyTy
         return types.LONG
     if len(element_types) > 1:
         listed = ", ".join(sorted(map(repr, element_types)))
+        if container == "list":
+            raise UnsupportedKeyTypeError(
+                f"key is a list of several types ({listed}): pass its key_type, which is "
+                "OBJECTS_HASH(...) with a tuple of what is in a java.util.List, or HASHED with "
+                "its hash"
+            )
         raise UnsupportedKeyTypeError(
             f"key is a {container} of several types ({listed}): pass its key_type, which is "
-            "OBJECTS_HASH(...) with a tuple of what is in a java.util.List, or HASHED with its "
-            "hash"
+            "HASHED with its hash"
         )
     return element_types.pop() if element_types else types.NULL

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import chain
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -56,6 +57,11 @@ _WIDTH = 80
 _LONGEST_TABLE = 40  # subtasks in a table
 _LONGEST_TEXT = 2**25  # characters, which are about 1000 for each subtask
 _CLOSEST_WAYS = 2  # a parallelism is near another up to this many times as large or small
+_MOST_COLUMNS = 100  # of a pasted table
+_NO_NAME = re.compile(r"[{}]|^[-+.]?[0-9]")  # a number, or a line of Prometheus
+_SUBTASK_NAMES = ("id", "subtask", "subtask id", "subtask index", "subtask_index")
+_COUNT_NAMES = ("records received", "records", "count")
+_THOUSANDS = re.compile("[0-9]{1,3}(,[0-9]{3})+")
 _COLUMNS = ("subtask", "count", "share", "times_mean", "first_key_group", "last_key_group")
 
 
@@ -116,12 +122,13 @@ class SubtaskCounts:
         """Return the counts that a pasted text has, each subtask of the operator once.
 
         `text` is one of these, told by what it looks like: lines of a subtask and its count, with
-        blanks, a comma or a semicolon between them; lines of Prometheus, each with the label
-        `subtask_index`; or JSON, an array of metrics as Flink's REST API answers, each with an
-        `id` such as "3.numRecordsIn" and a `value`, or an array of counts from subtask 0. Empty
-        lines, and those that begin with #, are left out. A subtask that is there twice, as in
-        metrics of two operators, or not at all, raises InvalidValueError; else what the class
-        does.
+        blanks, a comma or a semicolon between them; a table with a header, such as Flink's web UI
+        has of the subtasks of a vertex, of which ID and Records Received are taken; lines of
+        Prometheus, each with the label `subtask_index`; or JSON, an array of metrics as Flink's
+        REST API answers, each with an `id` such as "3.numRecordsIn" and a `value`, or an array of
+        counts from subtask 0. Empty lines, and those that begin with #, are left out. A subtask
+        that is there twice, as in metrics of two operators, or not at all, and a header that does
+        not say which column it is, raise InvalidValueError; else what the class raises.
 
         >>> answer = '[{"id": "1.numRecordsIn", "value": "7"}, {"id": "0.n", "value": "5"}]'
         >>> SubtaskCounts.from_text(128, answer).counts
@@ -277,9 +284,20 @@ def _counts_of_text(text: object) -> list[float]:
 
 
 def _counts_of_lines(text: str) -> Iterator[tuple[int, float]]:
-    for number, line in enumerate(map(str.strip, text.splitlines()), 1):
-        if not line or line.startswith("#"):
-            continue
+    lines = (
+        (number, line)
+        for number, line in enumerate(text.splitlines(), 1)
+        if line.strip() and not line.lstrip().startswith("#")
+    )
+    first = next(lines, None)
+    if first is None:
+        return
+    separator = next((mark for mark in ("\t", ";", ",") if mark in first[1]), r"\s{2,}")
+    header = _cells(separator, first[1], _MOST_COLUMNS)
+    if len(header) > 1 and not any(map(_NO_NAME.search, header)):
+        yield from _counts_of_table(separator, header, lines)
+        return
+    for number, line in chain([first], lines):
         labels, _, after = line.rpartition("}")
         label = re.search(r'[{,]subtask_index="([0-9]{1,5})"', labels)
         # The time of a sample may stand behind its value.
@@ -290,9 +308,49 @@ def _counts_of_lines(text: str) -> Iterator[tuple[int, float]]:
             yield int(_number(subtask, is_index=True)), _number(count)
         except ValueError:
             raise InvalidValueError(
-                "text must have a subtask and its count in each line, or lines of Prometheus "
-                f"with subtask_index, got {show(line)} in line {number}"
+                "text must have a subtask and its count in each line, below a header with ID and "
+                "Records Received if there is more in it, or lines of Prometheus with "
+                f"subtask_index, got {show(line.strip())} in line {number}"
             ) from None
+
+
+def _counts_of_table(
+    separator: str, header: list[str], lines: Iterable[tuple[int, str]]
+) -> Iterator[tuple[int, float]]:
+    """Yield the counts of the lines below a header."""
+    names = [" ".join(name.casefold().split()) for name in header]
+    subtasks = [index for index, name in enumerate(names) if name in _SUBTASK_NAMES]
+    counts = [index for index, name in enumerate(names) if name in _COUNT_NAMES]
+    if len(names) == 2 and not counts:
+        counts = [index for index in range(2) if index not in subtasks]
+    for columns, name in ((subtasks, "ID"), (counts, "Records Received")):
+        if len(columns) != 1:
+            listed = [header[index] for index in columns] or header
+            raise InvalidValueError(
+                f"text must have one column such as {name} in its header, got {show(listed)}"
+            )
+    at = subtasks[0], counts[0]
+    for number, line in lines:
+        cells = _cells(separator, line, len(header))
+        # A browser leaves out the last cells where they have no text.
+        is_whole = len(cells) == len(header) or max(at) < len(cells) < len(header)
+        try:
+            if not is_whole or (separator != "\t" and len(cells) < len(header)):
+                raise ValueError
+            subtask, count = (cells[index] for index in at)
+            if _THOUSANDS.fullmatch(count):
+                count = count.replace(",", "")
+            yield int(_number(subtask, is_index=True)), _number(count)
+        except ValueError:
+            raise InvalidValueError(
+                f"text must have {header[at[0]]!r} and {header[at[1]]!r} in each line below its "
+                f"header, got {show(line.strip())} in line {number}"
+            ) from None
+
+
+def _cells(separator: str, line: str, most: int) -> list[str]:
+    """Return the cells of a line, with one more than `most` if there are more."""
+    return [cell.strip() for cell in re.split(separator, line.strip(" "), maxsplit=most)]
 
 
 def _counts_of_json(text: str) -> Iterator[tuple[int, Any]]:

@@ -700,6 +700,7 @@ class SQL_ROW(ParametricType):
     them all, and `fields` holds what was read. The order of the fields is the order of
     `hash[...]` in the plan, which `keygroups.explain` reads and which is *not* always that of
     GROUP BY. One column too makes a tuple, `(value,)`. None is NULL, where the type allows it.
+    A GenericRowData, as a DataStream job may make one for a key, is none: no tool can place that.
 
     Raises UnsupportedKeyTypeError for a type that Flink has and that makes no key here,
     InvalidValueError or InvalidTypeError for any other text; the message says where.

@@ -54,7 +54,8 @@ def _job(options: argparse.Namespace) -> Iterator[str]:
 
     URL is that of Flink's REST API, such as http://localhost:8081, or of a page of its web UI.
     Without --vertex all vertices are looked at whose input is keyed. What was read since the start
-    hides a key that is hot only now: --watch 30 tells of the last 30 seconds. --savepoints prints
+    hides a key that is hot only now: --watch 30 tells of the last 30 seconds, and how many records
+    a second each subtask read; Flink fetches its counts every 10 seconds. --savepoints prints
     where the job's state is, for the command savepoint: the newest first, "-" where it is in no
     file.
 
@@ -63,11 +64,13 @@ def _job(options: argparse.Namespace) -> Iterator[str]:
     KEYGROUPS_FLINK_TOKEN signs in, or what a netrc file has for the host ($NETRC or ~/.netrc).
 
     JSON: url, job_id, name, state, vertices (each with vertex_id, name, status, parallelism,
-    max_parallelism, is_keyed, subtasks with subtask, status, read_records and read_bytes, and
-    skew, null for those not looked at, else imbalance, hot_subtasks, idle_subtasks, diagnosis,
-    remedy and causes, each of these with name, share and remedy). What Flink does not know yet is
-    null. With --savepoints there are savepoints in place of vertices, each with checkpoint_id,
-    is_savepoint, path, triggered (ISO 8601), state_size (in bytes) and is_discarded.
+    max_parallelism, is_keyed, subtasks with subtask, status, read_records, read_bytes, host,
+    taskmanager_id and start_time (milliseconds since 1970), and skew, null for those not looked
+    at, else imbalance, hot_subtasks, idle_subtasks, diagnosis, remedy, causes, each of these with
+    name, share and remedy, seconds between the two looks, and subtasks with subtask, records,
+    bytes, share, times_mean and records_per_second). What Flink does not know yet is null. With
+    --savepoints there are savepoints in place of vertices, each with checkpoint_id, is_savepoint,
+    path, triggered (ISO 8601), state_size (in bytes) and is_discarded.
     """
     from keygroups.job import read_job
 
@@ -176,10 +179,15 @@ def _job_data(job: Job) -> dict[str, Any]:
 def _vertex_data(vertex: Vertex, skew: VertexSkew | None) -> dict[str, Any]:
     """Return what the subtasks of a vertex have read."""
     names = ("vertex_id", "name", "status", "parallelism", "max_parallelism", "is_keyed")
-    measured = ("imbalance", "hot_subtasks", "idle_subtasks")
     return {name: getattr(vertex, name) for name in names} | {
         "subtasks": [subtask._asdict() for subtask in vertex.subtasks],
-        "skew": None
-        if skew is None
-        else {name: getattr(skew, name) for name in measured} | skew_data(skew),
+        "skew": None if skew is None else _skew_data(skew),
     }
+
+
+def _skew_data(skew: VertexSkew) -> dict[str, Any]:
+    measured = ("imbalance", "hot_subtasks", "idle_subtasks", "seconds")
+    names = ("subtask", "records", "bytes", "share", "times_mean", "records_per_second")
+    subtasks = [{name: getattr(row, name) for name in names} for row in skew.subtasks]
+    data = {name: getattr(skew, name) for name in measured} | skew_data(skew)
+    return data | {"subtasks": subtasks}

@@ -331,9 +331,10 @@ def _evenness(options: argparse.Namespace) -> Iterator[str]:
 def _counts(options: argparse.Namespace) -> Iterator[str]:
     """Print why subtasks are uneven, by what was counted of each: records, bytes.
 
-    FILE has a line for each subtask, its index and its count; or lines of Prometheus with the
-    label subtask_index; or JSON, an array of counts from subtask 0, or of the metrics that Flink's
-    REST API answers. - is standard input.
+    FILE has a line for each subtask, its index and its count, or the table of the subtasks in
+    Flink's web UI with its header, of which ID and Records Received are taken; or lines of
+    Prometheus with the label subtask_index; or JSON, an array of counts from subtask 0, or of the
+    metrics that Flink's REST API answers. - is standard input.
 
     JSON: max_parallelism, counts, imbalance, hot_subtasks, idle_subtasks, diagnosis, remedy and
     causes, each of these with name, share (in times the mean) and remedy.

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import os
 import re
-import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from textwrap import wrap
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keygroups._checks import (
-    LONG_MAX,
     UPPER_BOUND_MAX_PARALLELISM,
     check_class,
     check_str,
@@ -27,8 +24,9 @@ from keygroups._checks import (
 from keygroups._show.tables import html_table, text_table
 from keygroups.errors import InvalidValueError, JobError, KeyGroupsError, printable, short
 from keygroups.job._checkpoints import CompletedCheckpoint, read_checkpoints
-from keygroups.job._rest import Rest, check_url, is_id, member, not_flink
+from keygroups.job._rest import Rest, check_url, is_id, is_state, member
 from keygroups.job._sign_in import sign_in
+from keygroups.job._vertices import SubtaskReads, Vertex, read_vertices
 from keygroups.key_group_range import KeyGroupRange, compute_key_group_range_for_operator_index
 from keygroups.skew import (
     EVEN,
@@ -58,57 +56,19 @@ NOTHING_READ = "nothing read"
 
 _NAME = 32  # characters of a name in a line
 
-# What Flink can say; anything else is no answer of Flink's.
-_STATE = re.compile("[A-Z_]{1,32}")
-_SUBTASKS = range(UPPER_BOUND_MAX_PARALLELISM)
-_COUNTS = range(LONG_MAX + 1)
-
 _ENDED = ("FINISHED", "CANCELED", "FAILED", "SUSPENDED")  # of Flink's JobStatus
 
 _WIDTH = 80
 _LISTED = 5  # jobs or vertices, in a message
-_PATIENCE = 3.0  # seconds for the first counts: Flink fetches them when it is asked for them
-_PAUSE = 0.1
 _LONGEST_WAIT = 86_400
 
 
-class SubtaskReads(NamedTuple):
-    """What one subtask has read; None where Flink does not know it yet."""
-
-    subtask: int
-    status: str
-    read_records: int | None
-    read_bytes: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Vertex:
-    """A vertex of a job: one or more operators in one task.
-
-    `is_keyed` says whether an input is sent by key group, which Flink's plan calls HASH.
-    """
-
-    vertex_id: str
-    name: str
-    status: str
-    parallelism: int
-    max_parallelism: int
-    is_keyed: bool
-    subtasks: tuple[SubtaskReads, ...] = field(repr=False)
-
-    @property
-    def read_records(self) -> int | None:
-        """The records that all subtasks have read, None where it is not known of each."""
-        return _sum([subtask.read_records for subtask in self.subtasks])
-
-    @property
-    def read_bytes(self) -> int | None:
-        """The bytes that all subtasks have read, None where it is not known of each."""
-        return _sum([subtask.read_bytes for subtask in self.subtasks])
-
-
 class SubtaskSkew(NamedTuple):
-    """What one subtask of a vertex has read beside the others; `key_groups` if it is keyed."""
+    """What one subtask of a vertex has read beside the others; `key_groups` if it is keyed.
+
+    `host` and `taskmanager_id` say where it runs, where Flink knows. `records_per_second` is known
+    between two times.
+    """
 
     subtask: int
     records: int
@@ -116,6 +76,9 @@ class SubtaskSkew(NamedTuple):
     share: float
     times_mean: float
     key_groups: KeyGroupRange | None
+    records_per_second: float | None = None
+    host: str | None = None
+    taskmanager_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +87,8 @@ class VertexSkew:
 
     `imbalance` is the heaviest subtask's records over the mean. `hot_subtasks` have at least 1.5
     times the mean, the hottest first; `idle_subtasks` have read nothing. `causes` are those of
-    SubtaskCounts, none where the vertex is not keyed or its key groups are not known.
+    SubtaskCounts, none where the vertex is not keyed or its key groups are not known. `seconds`
+    is the time in which the records were read, if it is between two readings of the job.
     """
 
     vertex: Vertex
@@ -135,22 +99,28 @@ class VertexSkew:
     diagnosis: str
     remedy: str
     causes: tuple[Cause, ...] = ()
+    seconds: float | None = None
 
     def _texts(self) -> list[str]:
         said = self.diagnosis, self.remedy, self.causes
         first, *others = head_texts(*said, self.vertex.parallelism, self.imbalance)
-        return [f"{short(self.vertex.name, _NAME)}: {first}", *others]
+        texts = [f"{short(self.vertex.name, _NAME)}: {first}", *others]
+        if self.seconds is not None:
+            records = sum(subtask.records for subtask in self.subtasks)
+            rate = records / self.seconds
+            texts.append(f"{records:,} records in {self.seconds:,.1f} s, {rate:,.1f} a second")
+        return texts
 
     def _rows(self) -> list[tuple[str, ...]]:
-        rows: list[tuple[str, ...]] = [
-            ("subtask", "records", "share", "x mean", "bytes", "key groups", "")
-        ]
+        rates = ["records/s"] if self.seconds is not None else []
+        rows = [("subtask", "records", *rates, "share", "x mean", "bytes", "key groups", "")]
         for subtask in self.subtasks:
-            groups = subtask.key_groups
+            groups, rate = subtask.key_groups, subtask.records_per_second
             rows.append(
                 (
                     f"{subtask.subtask}",
                     f"{subtask.records:,}",
+                    *([] if rate is None else [f"{rate:,.1f}"]),
                     f"{subtask.share:.1%}",
                     f"{subtask.times_mean:.2f}",
                     _count(subtask.bytes),
@@ -160,13 +130,28 @@ class VertexSkew:
             )
         return rows
 
+    def _places(self) -> list[tuple[str, ...]]:
+        """Return the rows of where the subtasks run, none where Flink does not know of any."""
+        rows = [
+            (f"{subtask.subtask}", *(short(place or "?", _NAME) for place in places))
+            for subtask in self.subtasks
+            for places in [(subtask.host, subtask.taskmanager_id)]
+        ]
+        if all(row[1:] == ("?", "?") for row in rows):
+            return []
+        return [("subtask", "host", "TaskManager"), *rows]
+
     def __str__(self) -> str:
         lines = [line for text in self._texts() for line in wrap(text, _WIDTH)]
-        return "\n".join([*lines, *text_table(self._rows())])
+        places = text_table(self._places(), left=(1, 2))
+        return "\n".join([*lines, *text_table(self._rows()), *places])
 
     def _repr_html_(self) -> str:
         header, *rows = self._rows()
-        return html_table(self._texts(), header, rows)
+        table = html_table(self._texts(), header, rows)
+        if not (places := self._places()):
+            return table
+        return table + html_table([], places[0], places[1:], left=(1, 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,10 +194,13 @@ class Job:
 
         `vertex` is what `vertex` takes, or a Vertex. The counts are of records read since the
         job was started or restored, in which a key that is hot only now is diluted; with `since`,
-        the same job as it was read before, of those that were read after that. Which key is hot,
-        they do not tell. Raises what `vertex` does, InvalidTypeError or InvalidValueError for what
-        `since` cannot be, and JobError where Flink does not know the records of each subtask yet,
-        or the job was restarted in between.
+        the same job as it was read before, of those that were read after that, and how many these
+        are in a second. The seconds are those of Flink's clock, and without them there are no
+        rates. As Flink fetches counts every 10 seconds, they may be so much older than its clock
+        says: a rate over a minute is better than one over some seconds. Which key is hot, the
+        counts do not tell. Raises what `vertex` does, InvalidTypeError or InvalidValueError for
+        what `since` cannot be, and JobError where Flink does not know the records of each subtask
+        yet, or the job was restarted in between.
         """
         read = vertex if isinstance(vertex, Vertex) else self.vertex(vertex)
         if since is not None:
@@ -221,7 +209,8 @@ class Job:
                 raise InvalidValueError(
                     f"since must be of job {show(self.job_id)}, got {show(earlier.job_id)}"
                 )
-            read = _in_between(self.url, earlier.vertex(read.vertex_id), read)
+            first = earlier.vertex(read.vertex_id)
+            return _skew(self.url, _in_between(self.url, first, read), _seconds(first, read))
         return _skew(self.url, read)
 
     def savepoints(self) -> tuple[CompletedCheckpoint, ...]:
@@ -324,32 +313,15 @@ http://localhost:8081, got 'ftp://localhost'
 def _read(rest: Rest, job_id: str, seconds: float) -> Job:
     path = f"/jobs/{job_id.lower()}"
     answer, where = rest.get(path), rest.url + path
-    keyed = _keyed(where, answer)
-    deadline = time.monotonic() + min(_PATIENCE, seconds)
-    vertices: dict[str, Vertex] = {}
-    for listed in member(where, answer, "vertices", list):
-        vertex_id = member(where, listed, "id", str, is_id)
-        if vertex_id in vertices:
-            raise not_flink(where, f"vertex {vertex_id} twice")
-        subtasks = _subtasks(rest, f"{path}/vertices/{vertex_id}", deadline)
-        read = partial(member, where, listed)
-        vertices[vertex_id] = Vertex(
-            vertex_id=vertex_id,
-            name=read("name", str),
-            status=read("status", str, _STATE.fullmatch),
-            parallelism=read("parallelism", int, _is_parallelism),
-            max_parallelism=read("maxParallelism", int, _is_parallelism),
-            is_keyed=vertex_id in keyed,
-            subtasks=subtasks,
-        )
+    vertices = read_vertices(rest, path, answer, seconds)
     name = member(where, answer, "name", str)
-    state = member(where, answer, "state", str, _STATE.fullmatch)
+    state = member(where, answer, "state", str, is_state)
     checkpoints: tuple[CompletedCheckpoint, ...] | str
     try:
         checkpoints = read_checkpoints(rest, path)
     except JobError as error:  # the rest is known
         checkpoints = str(rest.told(error))
-    return Job(rest.url, job_id.lower(), name, state, tuple(vertices.values()), checkpoints)
+    return Job(rest.url, job_id.lower(), name, state, vertices, checkpoints)
 
 
 def _check_timeout(value: object) -> float:
@@ -368,7 +340,7 @@ def _only_job(rest: Rest) -> str:
         (
             member(where, job, "jid", str, is_id),
             member(where, job, "name", str),
-            member(where, job, "state", str, _STATE.fullmatch),
+            member(where, job, "state", str, is_state),
         )
         for job in member(where, rest.get("/jobs/overview"), "jobs", list)
     ]
@@ -387,73 +359,45 @@ def _only_job(rest: Rest) -> str:
     return job_id
 
 
-def _is_parallelism(number: int) -> bool:
-    """Tell whether a vertex can have this parallelism: -1 is one that is not decided yet."""
-    return number == -1 or 1 <= number <= UPPER_BOUND_MAX_PARALLELISM
-
-
-def _keyed(where: str, answer: Any) -> set[str]:
-    """Return the ids of the vertices with an input that is sent by key group, from the plan."""
-    keyed = set()
-    for node in member(where, member(where, answer, "plan", dict), "nodes", list):
-        vertex_id = member(where, node, "id", str)
-        for edge in member(where, node, "inputs", list) if "inputs" in node else []:
-            if isinstance(edge, dict) and edge.get("ship_strategy") == "HASH":
-                keyed.add(vertex_id)
-    return keyed
-
-
-def _subtasks(rest: Rest, path: str, deadline: float) -> tuple[SubtaskReads, ...]:
-    """Return what the subtasks of a vertex have read, once Flink knows or the deadline is over."""
-    where = rest.url + path
-    while True:
-        listed = member(where, rest.get(path), "subtasks", list)
-        subtasks = tuple(_subtask(where, answer) for answer in listed)
-        if len({subtask.subtask for subtask in subtasks}) < len(subtasks):
-            raise not_flink(where, "a subtask twice")
-        waits = any(
-            subtask.read_records is None and subtask.status == "RUNNING" for subtask in subtasks
-        )
-        if not waits or time.monotonic() > deadline:
-            return subtasks
-        time.sleep(_PAUSE)
-
-
-def _subtask(where: str, answer: Any) -> SubtaskReads:
-    metrics = member(where, answer, "metrics", dict)
-
-    def count(name: str) -> int | None:
-        number = member(where, metrics, name, int, _COUNTS.__contains__)
-        return number if metrics.get(f"{name}-complete") is True else None
-
-    return SubtaskReads(
-        member(where, answer, "subtask", int, _SUBTASKS.__contains__),
-        member(where, answer, "status", str, _STATE.fullmatch),
-        count("read-records"),
-        count("read-bytes"),
-    )
-
-
 def _in_between(url: str, earlier: Vertex, later: Vertex) -> Vertex:
     """Return a vertex with what its subtasks have read since it was read before."""
     before = {subtask.subtask: subtask for subtask in earlier.subtasks}
     subtasks = []
     for subtask in later.subtasks:
-        counts: list[int | None] = []
         start = before.get(subtask.subtask)
-        for name in ("read_records", "read_bytes"):
-            first, last = start and getattr(start, name), getattr(subtask, name)
-            if start is None or (None not in (first, last) and last < first):
-                raise JobError(
-                    f"{url}: subtask {subtask.subtask} of {show(later.name)} was restarted in "
-                    "between: read the job twice again"
-                )
-            counts.append(None if None in (first, last) else last - first)
-        subtasks.append(SubtaskReads(subtask.subtask, subtask.status, *counts))
+        if start is None or _is_restarted(start, subtask):
+            raise JobError(
+                f"{url}: subtask {subtask.subtask} of {show(later.name)} was restarted in "
+                "between: read the job twice again"
+            )
+        subtasks.append(
+            subtask._replace(
+                read_records=_difference(start.read_records, subtask.read_records),
+                read_bytes=_difference(start.read_bytes, subtask.read_bytes),
+            )
+        )
     return replace(later, subtasks=tuple(subtasks))
 
 
-def _skew(url: str, vertex: Vertex) -> VertexSkew:
+def _is_restarted(earlier: SubtaskReads, later: SubtaskReads) -> bool:
+    """Tell whether a subtask counts anew: it was deployed at another time, or counts are less."""
+    records = _difference(earlier.read_records, later.read_records)
+    size = _difference(earlier.read_bytes, later.read_bytes)
+    moved = _difference(earlier.start_time, later.start_time)
+    return bool(moved) or (records or 0) < 0 or (size or 0) < 0
+
+
+def _difference(first: int | None, last: int | None) -> int | None:
+    return None if first is None or last is None else last - first
+
+
+def _seconds(earlier: Vertex, later: Vertex) -> float | None:
+    """Return how long it was by Flink's clock, None where that does not tell or was set back."""
+    milliseconds = _difference(earlier.read_at, later.read_at)
+    return milliseconds / 1000 if milliseconds is not None and milliseconds > 0 else None
+
+
+def _skew(url: str, vertex: Vertex, seconds: float | None = None) -> VertexSkew:
     total = vertex.read_records
     if total is None or not vertex.subtasks:
         raise JobError(
@@ -462,21 +406,7 @@ def _skew(url: str, vertex: Vertex) -> VertexSkew:
         )
     parallelism, groups = vertex.parallelism, vertex.max_parallelism
     has_groups = vertex.is_keyed and parallelism <= groups <= UPPER_BOUND_MAX_PARALLELISM
-    rows = []
-    for subtask in vertex.subtasks:
-        records = subtask.read_records or 0
-        key_groups = None
-        if has_groups and 0 <= subtask.subtask < parallelism:
-            key_groups = compute_key_group_range_for_operator_index(
-                groups, parallelism, subtask.subtask
-            )
-        share = records / total if total else 0.0
-        times_mean = records * len(vertex.subtasks) / total if total else 0.0
-        rows.append(
-            SubtaskSkew(
-                subtask.subtask, records, subtask.read_bytes, share, times_mean, key_groups
-            )
-        )
+    rows = [*_subtask_skews(vertex, total, groups if has_groups else 0, seconds)]
     hottest = sorted(rows, key=lambda row: (-row.records, row.subtask))
     hot = tuple(row.subtask for row in hottest if row.times_mean >= HOT)
     idle = tuple(row.subtask for row in rows if not row.records)
@@ -487,7 +417,33 @@ def _skew(url: str, vertex: Vertex) -> VertexSkew:
     diagnosis, remedy = _diagnose(vertex, total, hot, idle, counts)
     imbalance = hottest[0].times_mean if total else 1.0
     causes = counts.causes if counts else ()
-    return VertexSkew(vertex, tuple(rows), imbalance, hot, idle, diagnosis, remedy, causes)
+    said = diagnosis, remedy, causes, seconds
+    return VertexSkew(vertex, tuple(rows), imbalance, hot, idle, *said)
+
+
+def _subtask_skews(
+    vertex: Vertex, total: int, groups: int, seconds: float | None
+) -> Iterator[SubtaskSkew]:
+    """Yield what each subtask has read beside the others, with its `groups` if there are any."""
+    parallelism = vertex.parallelism
+    for subtask in vertex.subtasks:
+        records = subtask.read_records or 0
+        key_groups = None
+        if groups and 0 <= subtask.subtask < parallelism:
+            key_groups = compute_key_group_range_for_operator_index(
+                groups, parallelism, subtask.subtask
+            )
+        yield SubtaskSkew(
+            subtask=subtask.subtask,
+            records=records,
+            bytes=subtask.read_bytes,
+            share=records / total if total else 0.0,
+            times_mean=records * len(vertex.subtasks) / total if total else 0.0,
+            key_groups=key_groups,
+            records_per_second=None if seconds is None else records / seconds,
+            host=subtask.host,
+            taskmanager_id=subtask.taskmanager_id,
+        )
 
 
 def _diagnose(
@@ -511,10 +467,6 @@ def _diagnose(
     if not hot:
         return EVEN, NOTHING_TO_DO
     return HOT_SUBTASKS, "skew_report tells which keys are hot"
-
-
-def _sum(counts: list[int | None]) -> int | None:
-    return None if None in counts else sum(count or 0 for count in counts)
 
 
 def _count(number: int | None) -> str:

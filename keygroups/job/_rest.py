@@ -28,6 +28,7 @@ from keygroups.job._sign_in import SignIn
 T = TypeVar("T")
 
 _ID = re.compile("[0-9a-f]{32}")
+_STATE = re.compile("[A-Z_]{1,32}")
 
 _REQUESTS = 3  # how many requests' time a call has: the list of jobs, the job, all of the rest
 _MOST_BYTES = 1 << 26  # of an answer; a vertex of 32,768 subtasks takes half of it
@@ -237,6 +238,11 @@ def not_flink(url: str, got: object) -> JobError:
 def is_id(text: str) -> bool:
     """Tell whether a text can be the id of a job or a vertex."""
     return _ID.fullmatch(text) is not None
+
+
+def is_state(text: str) -> bool:
+    """Tell whether a text can be the state of a job, a vertex or a subtask."""
+    return _STATE.fullmatch(text) is not None
 
 
 def member(

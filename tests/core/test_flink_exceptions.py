@@ -156,6 +156,28 @@ def test_a_job_that_sets_none_has_the_default_of_its_parallelism() -> None:
     assert says[-1].endswith(" more: the job's max parallelism and parallelism decide")
 
 
+@pytest.mark.parametrize(("first", "last", "more"), [(0, 4, 0), (21, 23, 1)])
+def test_six_places_are_named(first: int, last: int, more: int) -> None:
+    """So many parallelisms have the range at max parallelism 128."""
+    places = compute_operator_indexes_for_key_group_range(128, KeyGroupRange(first, last))
+    assert len(places) == 6 + more
+    text = f"key group from {first} to {last + 1} does not contain 99"
+    says = explain_exception(text, 128).says
+    assert [" that is subtask " in said for said in says[1:]] == [True] * 6 + [False] * more
+    decides = "and 1 more: the job's max parallelism and parallelism decide"
+    assert [said for said in says if " more: " in said] == [decides] * more
+
+
+@pytest.mark.parametrize(("index", "length", "side"), [(-1, 5, "1 below"), (0, 0, "0 above")])
+def test_which_side_of_the_array_it_is(index: int, length: int, side: str) -> None:
+    """Index 0 of an array without key groups is not below it."""
+    text = f"ArrayIndexOutOfBoundsException: Index {index} out of bounds for length {length}\n"
+    text += (
+        "\tat org.apache.flink.runtime.state.heap.StateTable.getMapForKeyGroup(StateTable.java)"
+    )
+    assert f"it is {side} the first key group" in explain_exception(text).says[0]
+
+
 def test_a_timer_of_a_key_group_elsewhere() -> None:
     text = "Key Group 97 does not belong to the local range."
     assert explain_exception(text, 128, 3).says[1:] == ("it belongs to subtask 2 of 3",)
@@ -174,7 +196,9 @@ def test_a_rescale_above_the_max_parallelism_names_the_ways_out() -> None:
 
 def test_keys_are_never_migrated() -> None:
     text = "The new key serializer (a) must be compatible with the previous key serializer (b)."
-    assert explain_exception(text).causes[0].endswith("keys are never migrated")
+    changed, other = explain_exception(text).causes
+    assert changed.endswith("keys are never migrated")
+    assert other.startswith("the type is another one")
 
 
 def test_the_first_message_is_explained() -> None:
@@ -193,6 +217,11 @@ def test_hostile_names_are_shown_as_text() -> None:
     long = text.replace("a/\x1b[2J", "p" * 900)
     assert f"{'p' * 100}" in str(explain_exception(long))
     assert "p" * 300 not in str(explain_exception(long))
+    whole = text.replace("s3://a/\x1b[2J", "p" * 200)
+    assert "p" * 200 in str(explain_exception(whole))
+    cut = str(explain_exception(whole.replace("p" * 200, "p" * 201)))
+    assert "p" * 197 + "..." in cut
+    assert "p" * 198 not in cut
 
 
 def test_what_is_refused() -> None:

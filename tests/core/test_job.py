@@ -25,10 +25,9 @@ from keygroups import (
     assign_key_to_parallel_operator,
     compute_key_group_range_for_operator_index,
 )
-from keygroups import job as job_module
 from keygroups.cli import main
 from keygroups.errors import JobError
-from keygroups.job import Job, SubtaskReads, Vertex, read_job
+from keygroups.job import Job, SubtaskReads, Vertex, _vertices, read_job
 
 HEADER, ANSWERS = read("rest")
 KEYED = "Latest <of> a key"
@@ -111,7 +110,7 @@ def recorded() -> Replies:
 @pytest.fixture(autouse=True)
 def short_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask soon again for counts, which most recorded answers do not know the first time."""
-    monkeypatch.setattr(job_module, "_PAUSE", 0.001)
+    monkeypatch.setattr(_vertices, "_PAUSE", 0.001)
 
 
 @pytest.fixture
@@ -200,9 +199,10 @@ def test_skew_of_the_keyed_vertex(flink: Stub) -> None:
     said = str(skew).splitlines()
     assert all(len(line) <= 80 for line in said)
     header = "subtask  records  share  x mean  bytes  key groups"
-    assert said[-5].split() == header.split()
-    assert f"{COUNTS[hottest]}  {COUNTS[hottest] / total:.1%}" in said[-4 + hottest]
-    assert said[-4 + hottest].endswith("hot")
+    table = said[-10:-5]  # where they run is below it
+    assert table[0].split() == header.split()
+    assert f"{COUNTS[hottest]}  {COUNTS[hottest] / total:.1%}" in table[1 + hottest]
+    assert table[1 + hottest].endswith("hot")
     assert job.skew(job.vertex("Latest")) == skew
 
 
@@ -234,7 +234,7 @@ def test_skew_of_what_is_not_keyed(flink: Stub) -> None:
     sink = job.skew("sink: Writer")
     assert (sink.diagnosis, sink.imbalance, sink.hot_subtasks) == ("even", 1.0, ())
     assert {one.key_groups for one in sink.subtasks} == {None}
-    assert [line.split()[-1] for line in str(sink).splitlines()[-4:]] == ["-"] * 4
+    assert [line.split()[-1] for line in str(sink).splitlines()[-9:-5]] == ["-"] * 4
     source = job.skew("Source: keys")
     assert (source.diagnosis, source.imbalance, source.idle_subtasks) == (
         "nothing read",
@@ -359,7 +359,7 @@ def test_counts_are_waited_for() -> None:
 
 
 def test_counts_are_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_module, "_PATIENCE", 0.05)
+    monkeypatch.setattr(_vertices, "_PATIENCE", 0.05)
     replies = recorded()
     path = vertex_path(replies)
     replies[path] = [(200, incomplete(replies[path][-1][1]))]
@@ -720,7 +720,7 @@ def test_command_in_json(flink: Stub, capsys: pytest.CaptureFixture[str]) -> Non
 def test_command_of_counts_that_are_not_known(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job_module, "_PATIENCE", 0.0)
+    monkeypatch.setattr(_vertices, "_PATIENCE", 0.0)
     replies = recorded()
     path = vertex_path(replies)
     replies[path] = [(200, incomplete(replies[path][-1][1]))]

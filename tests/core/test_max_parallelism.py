@@ -113,6 +113,8 @@ def test_text_and_table() -> None:
     ]
     assert [row[0] for row in shown(found).rows[1:]] == ["126", "81", "77", "72"]
     assert "above 128 each entry of state has a byte more" in str(suggest_max_parallelism(130))
+    for wanted, is_said in ([60, 90], True), ([129], True), ([128], False):
+        assert ("above 128 each entry" in str(suggest_max_parallelism(wanted))) is is_said
     many = str(suggest_max_parallelism(range(2, 12), 20))
     assert "for 2, 3, 4, 5, 6, 7, 8, 9 and 2 more subtasks, with room for 220" in many
     assert "Flink's default is 128: 1.05 at 9, without that room" in many

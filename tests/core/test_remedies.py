@@ -73,6 +73,7 @@ from keygroups.types import (
     BIG_INT,
     DOUBLE,
     FLOAT,
+    HASHED,
     INT,
     LIST,
     LONG,
@@ -574,7 +575,14 @@ OF_KEYS = [
     ),
     Remedy(
         "hashing",
-        "of several types ({}): pass its key_type",
+        "key is a {} of several types ({}): pass its key_type, which is HASHED with its hash",
+        hashes({"a": 1, "b": "x"}),
+        hashes((97 ^ 1) + (98 ^ 120), HASHED),
+        122,
+    ),
+    Remedy(
+        "hashing",
+        "key is a list of several types ({}): pass its key_type",
         hashes([[1], [2**40]]),
         hashes([[1], [2**40]], LIST(LIST(LONG))),
         31 * (31 + 31 + 1) + 31 + 2**8,

@@ -27,6 +27,7 @@ from keygroups import (
     ParallelismError,
     RescalePlan,
     SubtaskCounts,
+    compute_key_group_range_for_operator_index,
     compute_operator_index_for_key_group,
 )
 from keygroups.cli import main
@@ -336,6 +337,26 @@ def texts_of(value: object) -> str:
             "31 subtasks have 3 key groups, 19 have 2: at best 1.15 times the mean; even are "
             "50 with max parallelism 150, which takes change_max_parallelism",
         ),
+        # 127 is more than twice 60, and 45 is not less than the half of 90.
+        (
+            (127, 60),
+            "7 subtasks have 3 key groups, 53 have 2: at best 1.42 times the mean; even are 60 "
+            "with max parallelism 180, which takes change_max_parallelism",
+        ),
+        (
+            (135, 90),
+            "45 subtasks have 2 key groups, 45 have 1: at best 1.33 times the mean; even are 45 "
+            "subtasks (45 fewer, 150% of the heaviest load), 135 subtasks (45 more, 50% of the "
+            "heaviest load), or 90 with max parallelism 180, which takes change_max_parallelism",
+        ),
+        # The next multiple of 8,192 is Flink's bound.
+        (
+            (25000, 8192),
+            "424 subtasks have 4 key groups, 7,768 have 3: at best 1.31 times the mean; even are "
+            "6,250 subtasks (1,942 fewer, 100% of the heaviest load), 12,500 subtasks (4,308 "
+            "more, 50% of the heaviest load), or 8,192 with max parallelism 32,768, which takes "
+            "change_max_parallelism",
+        ),
         # The next multiple of 20,000 is above Flink's bound.
         (
             (32768, 20000),
@@ -402,6 +423,23 @@ def test_counts_of_subtasks() -> None:
     assert page.rows[0] == ["subtask", "count", "share", "x mean", "key groups"]
     assert [row[0] for row in page.marked] == ["3"]
     assert SubtaskCounts(2, [1e308, 7e307]).imbalance == pytest.approx(2 / 1.7)
+
+
+def test_one_and_a_half_times_the_mean_is_hot() -> None:
+    """3 of 94 on 47 subtasks; 3 / 94 * 47 is a little less in floats."""
+    counts = SubtaskCounts(128, [3, *[2] * 45, 1])
+    assert (counts.hot_subtasks, counts.imbalance) == ((0,), 1.5)
+
+
+def test_a_hot_subtask_with_few_key_groups_owes_nothing_to_the_ranges() -> None:
+    """Subtask 0 of 100 has one key group of 128 and 50 of 149 records."""
+    ranges = [compute_key_group_range_for_operator_index(128, 100, i) for i in range(100)]
+    subtask = next(i for i, held in enumerate(ranges) if len(held) == 1)
+    counts = SubtaskCounts(128, [50 if i == subtask else 1 for i in range(100)])
+    assert [(cause.name, cause.share) for cause in counts.causes] == [
+        (KEYS, counts.imbalance - 1),
+        ("uneven key groups", 0.0),
+    ]
 
 
 def test_counts_of_nothing_and_of_one() -> None:
@@ -508,6 +546,7 @@ def test_pasted_counts_get_the_diagnosis_of_a_job(text: str) -> None:
     [
         ("", "length of counts must be from 1 to 128"),
         ("0 5\n0 6", "text must have each subtask once, got 0 twice"),
+        ("subtask\n0 5", "got 'subtask' in line 1"),
         ("0 5\n2 6", "text must have each subtask from 0, got none of 1"),
         ("0 5 6", "got '0 5 6' in line 1"),
         ("0 5\nsubtask", "got 'subtask' in line 2"),
@@ -561,3 +600,90 @@ def test_the_command_of_pasted_counts(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_what_is_no_text(text: Any) -> None:
     with pytest.raises(InvalidTypeError, match="text must be a str"):
         SubtaskCounts.from_text(128, text)
+
+
+# The header of the table of subtasks in Flink's web UI, since 1.16.
+HEADER = "\t".join(
+    [
+        *("ID", "Bytes Received", "Records Received", "Bytes Sent", "Records Sent", "Attempt"),
+        *("Host", "Start Time", "Duration", "End Time"),
+        *("Accumulated Time (Backpressured/Idle/Busy)", "Status Durations", "Status", "More"),
+    ]
+)
+
+
+def ui_row(subtask: int, records: str) -> str:
+    """Return a row of the web UI's table without its last cell, which is an icon."""
+    times = "2026-01-02 03:04:05\t5m 1s\t-\t0ms / 5s / 1s\t-\tRUNNING"
+    return f"{subtask}\t1.20 MB\t{records}\t3 B\t77\t1\ttm-1:6122\t{times}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n".join([HEADER, ui_row(1, "1,234,567"), ui_row(0, "890") + "\t", ui_row(2, "12,345")]),
+        "id; Status ;RECORDS  received\n0;x;890\n1;y;1234567\n# 3\n\n2;z;12345",
+        "Status,Records Received,Subtask\nx,890,0\ny,1234567,1\nz,12345,2",
+        "subtask   records   x mean\n  0         890     0.1\n1  1,234,567  5.8\n 2  12,345  0.2 ",
+        "subtask_index\tany other name\n0\t890\n1\t1,234,567\n2\t12,345",
+        "bytes of it,ID\n890,0\n1234567,1\n12345,2",
+    ],
+)
+def test_a_pasted_table_is_read_by_its_header(text: str) -> None:
+    assert SubtaskCounts.from_text(128, text).counts == (890, 1_234_567, 12_345)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (HEADER, "length of counts must be from 1 to 128"),
+        ("ID\tSubtask\tCount\n0\t0\t5", "one column such as ID in its header, got ['ID', 'Subt"),
+        ("ID\tID\n0\t5", "one column such as ID in its header, got ['ID', 'ID']"),
+        ("Host\tRecords Received\n0\t5", "such as ID in its header, got ['Host', 'Records Rec"),
+        (
+            "ID\tRecords Received\tStatus\tRecords Received\n0\t5\tx\t6",
+            "such as Records Received in its header, got ['Records Received', 'Records Received']",
+        ),
+        ("ID\tCount\tRecords\n0\t5\t6", "Records Received in its header, got ['Count', 'Reco"),
+        (
+            "ID\tBytes Received\tRecords Sent\n0\t5\t6",
+            "Received in its header, got ['ID', 'Bytes Received', 'Records Sent']",
+        ),
+        (
+            f"{HEADER}\n{ui_row(0, 'loading...')}",
+            "have 'ID' and 'Records Received' in each line below its header, got '0\\t1.2",
+        ),
+        (f"{HEADER}\n{ui_row(0, '1,23')}", "in line 2"),
+        (f"{HEADER}\n{ui_row(0, '1234,567')}", "in line 2"),
+        (f"{HEADER}\n{ui_row(0, '1.2k')}", "in line 2"),
+        (f"{HEADER}\n0\t1 B", "got '0\\t1 B' in line 2"),
+        (f"{HEADER}\n\n{ui_row(0, '5')}\t\t", "in line 3"),
+        ("ID\tn\n0\t5\n1.0\t6", "'ID' and 'n' in each line below its header, got '1.0\\t6' in li"),
+        (
+            "id,records\n0,12,345",
+            "'id' and 'records' in each line below its header, got '0,12,345'",
+        ),
+        ("id,records,x\n0,5", "got '0,5' in line 2"),
+        ("id;records;x\n0;5", "got '0;5' in line 2"),
+        ("id  records  x\n0  5", "got '0  5' in line 2"),
+        ("id\trecords\n0 5", "got '0 5' in line 2"),
+        ("id\trecords\n0\t5\n0\t5", "text must have each subtask once, got 0 twice"),
+        ("id\t5\n0\t5", "got 'id\\t5' in line 1"),
+        ("id\t-5\n0\t5", "in line 1"),
+        ("id\t.5\n0\t5", "in line 1"),
+        ('n{a="1",\tb}\n0\t5', "in line 1"),
+        ("id\tn}\n0\t5", "in line 1"),
+        ("\t".join(["x"] * 101) + "\tid\n0", "one column such as ID in its header"),
+    ],
+)
+def test_bad_tables(text: str, says: str) -> None:
+    with pytest.raises(InvalidValueError, match=re.escape(says)):
+        SubtaskCounts.from_text(128, text)
+
+
+def test_a_table_has_at_most_a_hundred_columns_that_count() -> None:
+    names = ["id", "count", *["x"] * 98]
+    row = ["0", "5", *["y"] * 98]
+    assert SubtaskCounts.from_text(8, "\t".join(names) + "\n" + "\t".join(row)).counts == (5,)
+    with pytest.raises(InvalidValueError, match="in line 2"):
+        SubtaskCounts.from_text(8, "\t".join(names) + "\n" + "\t".join([*row, "y"]))

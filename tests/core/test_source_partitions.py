@@ -81,6 +81,9 @@ def test_what_is_refused() -> None:
         partition_for_key("A", "clicks", 3, 128, 4)
     with pytest.raises(InvalidValueError, match=r"partition must be from -1 to 1073741823"):
         split_owner("clicks", 1 << 30, 4)
+    for partitions in (0, (1 << 30) + 1):
+        with pytest.raises(InvalidValueError, match=r"^partitions must be from 1 to 1073741824"):
+            partitions_of_key_groups("clicks", partitions, 128, 1)
     with pytest.raises(InvalidTypeError, match="topic must be a str"):
         partitions_of_key_groups(b"clicks", 4, 128, 4)  # type: ignore[arg-type]
     with pytest.raises(ParallelismError, match="parallelism must be from 1 to 32768"):

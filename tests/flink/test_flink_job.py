@@ -55,6 +55,12 @@ def has_read(job: Job) -> bool:
     return [vertex.read_records for vertex in job.vertices[1:2]] == [len(KEYS)]
 
 
+def runs(job: Job) -> bool:
+    """Return whether Flink says that each subtask runs: it keeps an answer for three seconds."""
+    vertex = job.vertex(NAME)
+    return {vertex.status, *(one.status for one in vertex.subtasks)} == {"RUNNING"}
+
+
 def test_a_running_job_and_its_end(running: RestJob) -> None:
     """What Flink has counted is the load that follows from the keys, subtask by subtask."""
     job = until(lambda: read_job(running.url), has_read)
@@ -69,6 +75,19 @@ def test_a_running_job_and_its_end(running: RestJob) -> None:
     assert skew.imbalance == pytest.approx(LOAD.imbalance(PARALLELISM))
     assert skew.hot_subtasks == (counts.index(max(counts)),)
     assert skew.diagnosis == "uneven keys"
+
+    later = until(lambda: read_job(running.url), runs)
+    places = {one[-3:-1] for one in later.vertex(NAME).subtasks}
+    assert {host for host, _ in places} == {"localhost:-1"}  # of a local cluster
+    assert len(places) == 1
+    assert "localhost:-1" in str(later.skew(NAME))
+    time.sleep(1.2)
+    keyed, job, later = later.vertex(NAME), later, read_job(running.url)
+    between = later.skew(NAME, since=job)
+    assert between.diagnosis == "nothing read"
+    assert between.seconds is not None
+    assert 1.2 <= between.seconds < 60  # by the cluster's clock, which is this machine's
+    assert {one.records_per_second for one in between.subtasks} == {0.0}
 
     page = f"{running.url}/#/job/running/{running.job_id}/overview"
     assert read_job(page).vertex(NAME) == keyed

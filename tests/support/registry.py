@@ -563,6 +563,9 @@ REGISTRY: dict[str, Registered] = {
     "SubtaskCounts.from_text": Registered(
         lambda n: SubtaskCounts.from_text(32_768, "\n".join(f"{i} {i}" for i in range(n))),
         more={
+            "of a table": lambda n: SubtaskCounts.from_text(
+                32_768, "\n".join(["id\tcount\tx", *(f"{i}\t{i}\t" for i in range(n))])
+            ),
             "of JSON": lambda n: SubtaskCounts.from_text(32_768, str([*range(n)])),
             "of Prometheus": lambda n: SubtaskCounts.from_text(
                 32_768, "\n".join(f'a{{subtask_index="{i}"}} {i}' for i in range(n))

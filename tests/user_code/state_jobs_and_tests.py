@@ -310,6 +310,11 @@ def a_running_job() -> None:
     skew: job.VertexSkew = running.skew(vertex)
     hottest: job.SubtaskSkew = skew.subtasks[skew.hot_subtasks[0]]
     assert_type((hottest.records, hottest.times_mean), tuple[int, float])
+    assert_type((hottest.host, hottest.records_per_second), tuple[str | None, float | None])
+    assert_type(
+        (vertex.read_at, reads.start_time, skew.seconds),
+        tuple[int | None, int | None, float | None],
+    )
 
 
 def whole_arrays() -> None:
