@@ -349,7 +349,7 @@ class Message:
         (b"abc", "Flink refuses byte.. as a key, .* a ByteBuffer, .* is key_type=BYTE_BUFFER"),
         (Message(), "a protobuf message's hashCode is another one in every JVM: .* by a field"),
         (["hello", 7], r"OBJECTS_HASH\(\.\.\.\) with a tuple of what is in a java\.util\.List"),
-        ({"a": 1, "b": "x"}, "or HASHED with its hash"),
+        ({"a": 1, "b": "x"}, "which is HASHED with its hash$"),
         (object(), "takes a hash of your own, and so does key_type=HASHED"),
     ],
 )
