@@ -302,6 +302,7 @@ RECORDS = {
     "UnsearchedPlace",
     "LogicalType",
     "ModuloComparison",
+    "FaultCount",
     "FileSplit",
     "KafkaSplit",
     "Operator",
@@ -329,6 +330,9 @@ RECORDS = {
     "Row",  # this and TimeWindow are checked where they are written
     "Savepoint",
     "SavepointComparison",
+    "SavepointVerification",
+    "OperatorVerification",
+    "StateFault",
     "Serializer",
     "SkewReport",
     "SourceSplits",
@@ -884,6 +888,10 @@ REGISTRY: dict[str, Registered] = {
         lambda n: str(compared(savepoint_folder(n))),
         more={"of operators": lambda n: str(compared(savepoint_folder(1, n)))},
         arguments={"other": [read_savepoint(savepoint_folder())]},
+    ),
+    "Savepoint.verify": Registered(
+        lambda n: str(read_savepoint(savepoint_folder(n)).verify()),
+        more={"of operators": lambda n: str(read_savepoint(savepoint_folder(1, n)).verify())},
     ),
     "Savepoint.differences": Registered(
         lambda n: list(

@@ -19,6 +19,7 @@ from keygroups.savepoint import (
     entries,
     sources,
     sql,
+    verifying,
     windows,
     writing,
 )
@@ -66,6 +67,16 @@ def what_a_savepoint_has(path: str) -> None:
     assert_type(splits[0].here, savepoint.KafkaSplit | savepoint.FileSplit | None)
     changes: tuple[savepoint.Change, ...] = of_state.changes
     assert_type(changes[0].name, str)
+    verified: savepoint.SavepointVerification = found.verify(operators=["by-user"])
+    of_verified: savepoint.OperatorVerification = verified.operators[0]
+    assert_type((verified.has_faults, verified.files, verified.bytes), tuple[bool, int, int])
+    assert_type((of_verified.has_faults, of_verified.entries), tuple[bool, int])
+    assert_type(of_verified.unverified, tuple[str, ...])
+    for count in verified.faults:
+        assert_type(count, savepoint.FaultCount)
+        assert_type((count.is_fault, count.text), tuple[bool, str])
+        fault: savepoint.StateFault = count.examples[0]
+        assert_type((fault.kind, fault.state, fault.key_group), tuple[str, str | None, int | None])
     for difference in found.differences(found, operators=["by-user"], states=["count"]):
         assert_type(difference, savepoint.EntryDifference)
         if isinstance(difference.here, savepoint.StateEntry):
@@ -210,6 +221,10 @@ def a_savepoint_by_subject(found: savepoint.Savepoint, operator: savepoint.Opera
         assert_type(split, sources.KafkaSplit | sources.FileSplit | sources.UnknownSplit)
     of_sql: sql.SqlOperatorDescription = sql.describe_sql_state(operator)
     assert_type(of_sql.states, tuple[sql.SqlStateDescription, ...])
+    checked: verifying.SavepointVerification = found.verify()
+    of_checked: verifying.OperatorVerification = checked.operators[0]
+    faults: tuple[verifying.FaultCount, ...] = of_checked.faults
+    assert_type(faults[0].examples, tuple[verifying.StateFault, ...])
     compared: comparing.SavepointComparison = found.compare(found)
     of_operator: comparing.OperatorComparison = compared.operators[0]
     of_state: comparing.StateComparison = of_operator.states[0]
