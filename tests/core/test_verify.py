@@ -25,7 +25,7 @@ from keygroups.savepoint import (
 )
 from keygroups.savepoint._metadata.handles import RocksDBHandle
 from keygroups.savepoint._state.writing import spill
-from keygroups.savepoint._verification.faults import EXAMPLES
+from keygroups.savepoint._verification.faults import EXAMPLES, Tally
 from keygroups.types import LONG, STRING
 
 WINDOW = sb.snapshot(f"{sb.WINDOWS}TimeWindow$Serializer$TimeWindowSerializerSnapshot", 3)
@@ -135,6 +135,8 @@ def test_a_key_in_a_foreign_key_group(tmp_path: Path) -> None:
         0,
     )
     assert fault.message == f"its own is key group {b}"
+    assert repr(fault).startswith("StateFault(kind='foreign_key_group', message='its own")
+    assert repr(count).startswith("FaultCount(kind='foreign_key_group', count=1, examples=(Sta")
     assert f"key 'b', key group {A}, subtask 0: its own is key group {b}" in str(report)
 
 
@@ -232,7 +234,7 @@ def test_what_may_be_left_is_no_fault(tmp_path: Path) -> None:
     path = written(tmp_path, [CONTENTS, TIMERS], [(1, [(timer("a", W), b"")])])
     report = read_savepoint(path).verify()
     assert not report.has_faults
-    assert "no fault" in str(report)
+    assert repr(report).endswith(" 1 operators, 1 entries: no fault>")
     assert "1 timers of windows without contents" in str(report)
 
 
@@ -329,6 +331,52 @@ def test_states_that_only_the_job_reads_hide_others() -> None:
     text, *_ = [text for by in report.operators for text in by.unverified]
     assert text.startswith("states ")
     assert "takes the job's own classes to read" in text
+
+
+@pytest.mark.parametrize(
+    ("serializer", "encoded"),
+    [
+        (sb.pojo_of("a.P", {"n": sb.simple("Int")}), b"\4" + sb.utf("a.Q") + b"any"),
+        (sb.kryo_of("a.B"), b"any"),
+    ],
+)
+def test_keys_of_which_nobody_can_tell_where_they_end(
+    serializer: bytes, encoded: bytes, tmp_path: Path
+) -> None:
+    """Before a namespace and a user key that are text: what is there twice is found all the same.
+
+    The first is of a subclass of a POJO.
+    """
+    header = sb.keyed_header(serializer, [sb.state("m", "MAP", sb.map_of(TEXT, NUMBER))])
+    entry = (bytes([A]) + encoded + b"\0\2a", b"\0" + FIVE)
+    content = sb.canonical_key_group([(0, [entry, entry])])
+    task = sb.subtask(managed_keyed=sb.canonical(A, [len(header)], sb.inline(header + content)))
+    report = read_savepoint(sb.write(tmp_path / "s", [sb.operator([task], uid="op")])).verify()
+    [count] = report.operators[0].faults
+    assert (count.kind, count.count, count.examples[0].state) == ("duplicate", 1, None)
+    assert count.examples[0].key == encoded + b"\0\2a"
+    assert "is not known here" in str(report)
+
+
+def test_operator_state_that_only_the_job_reads(tmp_path: Path) -> None:
+    """Of a broadcast state with values of the job's where these end is for the job to say."""
+    of_job = sb.kryo_of("java.lang.Object")
+    info = sb.meta_info("rules", 2, {}, {"KEY_SERIALIZER": TEXT, "VALUE_SERIALIZER": of_job})
+    header = sb.operator_header([], [info])
+    stream = sb.inline(header + sb.i32(1) + b"\2a" + b"\1\0a.\xc3\1")
+    state = sb.operator_state([("rules", 2, [len(header)])], stream)
+    path = sb.write(tmp_path / "s", [sb.operator([sb.subtask(managed_operator=state)], uid="op")])
+    report = read_savepoint(path).verify()
+    assert not report.has_faults
+    assert "not verified: operator state: " in str(report)
+    assert "an object of 'a.C' takes the job's own classes to read" in str(report)
+
+
+def test_notes_are_bounded() -> None:
+    tally = Tally()
+    for number in range(60):
+        tally.leave_out(f"{number}")
+    assert len(tally.unverified) == 50
 
 
 # The rest

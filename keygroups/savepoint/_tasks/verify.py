@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter, itemgetter
@@ -118,8 +119,9 @@ class _Verifier:
         self._tally = Tally()
         roles = roles_of(states)
         self._is_merging = MERGING in [state.name for state in states]
-        # The windows of a merging set, and those that hold their contents, count as states too.
-        self._roles = [*roles, Role.MERGED, Role.HELD]
+        # The windows of a merging set, those that hold their contents, and entries of which nobody
+        # can tell the key count as states too.
+        self._roles = [*roles, Role.MERGED, Role.HELD, Role.OTHER]
         self._placers = {
             state.name: _Placer(number, state, role, read, len(states))
             for number, (state, role) in enumerate(zip(states, roles))
@@ -197,9 +199,7 @@ class _Verifier:
         assert self._key_group_of is not None
         try:
             own = self._key_group_of(place.key)
-        except UnreadableError:
-            self._tally.leave_out("the key groups of keys that only the job's classes read")
-        except (*TRUNCATED, ValueError, KeyGroupsError) as error:
+        except KeyGroupsError as error:  # of a null, or a number beyond the key's precision
             self._add(FOREIGN_KEY_GROUP, place, place.encoded, None, f"no key: {error}")
         else:
             if own != place.key_group:
@@ -209,7 +209,7 @@ class _Verifier:
     def _add(
         self, kind: str, place: _Place, encoded: bytes, state: int | None, message: str = ""
     ) -> None:
-        names = [*self._placers, MERGING, MERGING]
+        names = [*self._placers, MERGING, MERGING, None]
         name = None if state is None else names[state]
         window = encoded[len(place.encoded) :]
         namespace = TimeWindow(*_window.unpack(window)) if window else None
@@ -239,7 +239,8 @@ class _Verifier:
 class _Placer:
     """Gives the entries of a state their place in the order of keys and windows.
 
-    `count` is the number of states: those after it are windows of a merging set.
+    `count` is the number of states: behind them come windows of a merging set, and last entries of
+    which nobody can tell the key.
     """
 
     def __init__(
@@ -249,6 +250,7 @@ class _Placer:
         self._state = state
         self._has_window = role in (Role.CONTENTS, Role.TIMER)
         self._merged = (count, count + 1) if state.name == MERGING else ()
+        self._unknown = count + 2
         self._name = f"{read.files.base}, {state}"
         layout = layout_of(state)
         self._start = layout.before_key
@@ -262,6 +264,10 @@ class _Placer:
             key = self._key_bytes(data, decoded)
         except (*TRUNCATED, ValueError) as error:
             raise not_an_entry(self._name, data, error) from None
+        if key is None:
+            rest = _head.pack(self._number) + data
+            yield EncodedEntry(key_group, self._unknown, _head.pack(len(data)) + data, rest)
+            return
         place = _head.pack(len(key)) + key
         window = decoded.namespace if self._has_window else None
         encoded = place + _window.pack(*window) if isinstance(window, TimeWindow) else place
@@ -271,17 +277,14 @@ class _Placer:
                 for number, merged in zip(self._merged, pair):
                     yield EncodedEntry(key_group, number, place + _window.pack(*merged), b"")
 
-    def _key_bytes(self, data: bytes, decoded: StateEntry) -> bytes:
-        """Return the bytes of the key; of one that only the job reads all that may be it."""
+    def _key_bytes(self, data: bytes, decoded: StateEntry) -> bytes | None:
+        """Return the bytes of the key, None where only the job can tell which they are."""
         read = self._state.key_serializer.read
         if read is not None:
-            try:
+            with suppress(UnreadableError):
                 _, end = read(data, self._start)
-            except UnreadableError:
-                pass
-            else:
                 return data[self._start : end]
-        return decoded.key if isinstance(decoded.key, bytes) else data
+        return decoded.key if isinstance(decoded.key, bytes) else None
 
 
 def is_hidden(error: SavepointError) -> bool:
