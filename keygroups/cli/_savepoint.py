@@ -64,8 +64,9 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     JSON: path, kind, version, checkpoint_id, operators (of all: operator_id, uid, name,
     parallelism, max_parallelism, bytes) and reports (of those with keyed state, or named:
     operator_id, states, key_group_bytes, heaviest_key_groups, heaviest_keys with key, key_group,
-    subtask, entries and bytes, unknown_keys, which is why there are none of these, and rescale,
-    whose members are those of plan --load).
+    subtask, entries and bytes, unknown_keys, which is why there are none of these, warnings, and
+    rescale, whose members are those of plan --load). Damage, keys in key groups that are not
+    theirs and windows without timers are looked for by `keygroups verify`.
 
     With --html all this is in a page that has pictures and loads nothing, with every parallelism
     from half to twice the operator's: of each --operator, else of the 20 with the most bytes.
@@ -137,6 +138,7 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     yield str(savepoint)
     for report in reports:
         yield f"\n{report}"
+    yield "\nkeygroups verify looks for damage, misplaced keys and windows without timers"
 
 
 def _is_edit(options: argparse.Namespace) -> bool:
@@ -252,6 +254,7 @@ def _report_data(report: OperatorReport) -> dict[str, Any]:
         "heaviest_key_groups": report.heaviest_key_groups,
         "heaviest_keys": keys,
         "unknown_keys": report.unknown_keys,
+        "warnings": report.warnings,
         "rescale": rescale_data(report.rescale),
     }
 

@@ -35,6 +35,7 @@ from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.formats.by_handle import format_of
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.operator_state import OperatorStateEntry, read_operator_state
+from keygroups.savepoint._state.timed_states import states_without_timers
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 from keygroups.skew import HOT
 
@@ -181,9 +182,10 @@ class Operator:
 
         `states` are names of `states`, `key_groups` some of 0..max_parallelism-1; None is all.
         Nothing is held but what is being read, by this process alone;
-        `keygroups.spark.read_keyed_state` reads on executors. Raises InvalidValueError or
-        InvalidTypeError for an argument, SavepointError where the state is damaged or takes what
-        is not read here.
+        `keygroups.spark.read_keyed_state` reads on executors. An entry has the key group that it
+        is in, which is not compared with that of its key: `Savepoint.verify` does that. Raises
+        InvalidValueError or InvalidTypeError for an argument, SavepointError where the state is
+        damaged or takes what is not read here.
         """
         return self._entries(self.tasks(states, key_groups))
 
@@ -291,8 +293,9 @@ class Operator:
         a list of pairs where Python takes two keys for one, or cannot hash them. Without `state`
         it is a dict by the names of the states that have something for the key.
 
-        Only the key's key group is read; of RocksDB, where keys are text, integers, tuples of
-        these or rows of Flink SQL, only the blocks that may have the key.
+        Only the key's key group is read, as Flink does: what is in another is not there for it. Of
+        RocksDB, where keys are text, integers, tuples of these or rows of Flink SQL, only the
+        blocks are that may have the key.
 
         Raises InvalidTypeError or InvalidValueError for what is no such key or state, also where
         the operator has no keyed state; UnsupportedKeyTypeError for keys whose hash is not known,
@@ -541,6 +544,23 @@ def known_uids(operators: Iterable[Operator]) -> list[str]:
 def has_keyed_state(operator: Operator) -> bool:
     """Return whether a subtask of an operator wrote keyed state."""
     return any(subtask.key_groups for subtask in operator.subtasks)
+
+
+def missing_timers(operator: Operator) -> str | None:
+    """Say which states of an operator have no timers, as headers tell it, None if none is so.
+
+    Native savepoints of RocksDB lack all timers that are on the heap. SavepointError as `states`.
+
+    Flink: RocksIncrementalSnapshotStrategy, which writes no heap timers in a native savepoint.
+    """
+    names = states_without_timers(operator.states)
+    if not names:
+        return None
+    return (
+        f"operator {operator.label} has no timers, so that nothing fires or clears "
+        f"{', '.join(names)}: Flink leaves timers on the heap out of native savepoints of "
+        "RocksDB; take a canonical one, or a checkpoint"
+    )
 
 
 def bytes_of(operator: Operator) -> int:

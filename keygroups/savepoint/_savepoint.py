@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +16,14 @@ from keygroups._serializers.base import Serializer, checked_serializers
 from keygroups._serializers.data_input import ReadingContext
 from keygroups._show.progress import checked_progress
 from keygroups._show.tables import Section, html_sections, text_table
-from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError, printable, short
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    RestoreWarning,
+    SavepointError,
+    printable,
+    short,
+)
 from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.progress import ProgressCallback
 from keygroups.rescale import check_restore, restore_advice
@@ -36,15 +44,21 @@ from keygroups.savepoint._operator import (
     check_states,
     find_operator,
     has_keyed_state,
+    missing_timers,
 )
 from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.savepoint._verification.report import SavepointVerification
-from keygroups.savepoint._verification.verify import verify_files, verify_operator
+from keygroups.savepoint._verification.verify import (
+    RunTasks,
+    verify_files,
+    verify_operator,
+)
 from keygroups.skew import HOT
 
 _NONE: tuple[str, ...] = ()
 FLINK_2 = 5
 """The first version of `_metadata` that Flink 2 writes."""
+NATIVE = "native savepoint"
 _NAMED = 10  # uids in a message
 _UIDS = "ids are hashes of uids: those that the job sets are told by uids=[...] (--uids FILE)"
 _HEADINGS = ("operator", "parallelism", "max", "bytes", "key groups", "imbalance")
@@ -101,9 +115,14 @@ class Savepoint:
         """Return the max parallelism that an operator runs with after a restore from here.
 
         The arguments and what is raised are those of `keygroups.check_restore`; the savepoint's
-        max parallelism is the operator's.
+        max parallelism is the operator's. A native savepoint that lacks the timers of windows, or
+        of the buffers of interval joins, is a RestoreWarning too.
         """
         restored = operator if isinstance(operator, Operator) else self.operator(operator)
+        if self.kind == NATIVE:
+            with suppress(SavepointError):  # of a header that a restore reads, and this need not
+                if missing := missing_timers(restored):
+                    warnings.warn(missing, RestoreWarning, stacklevel=2)
         return check_restore(restored.max_parallelism, parallelism, max_parallelism)
 
     def compare(
@@ -198,13 +217,7 @@ class Savepoint:
         >>> read_savepoint(folder).verify()
         <SavepointVerification: 1 files of 397 bytes, 1 operators, 1 entries: no fault>
         """
-        chosen = self.operators
-        if operators is not None:
-            names = iterate("operators", "names", operators)
-            chosen = tuple(self.operator(check_str("operator", name)) for name in names)
-        files, size, tally = verify_files(self.files, self.metadata)
-        verified = tuple(map(verify_operator, chosen))
-        return SavepointVerification(self.path, files, size, tally.counts, verified)
+        return verified(self, operators)
 
     def _pairs(
         self,
@@ -237,6 +250,19 @@ class Savepoint:
     def _repr_html_(self) -> str:
         lines = Section([headline(self)]), Section(advices_of(self))
         return html_sections([lines[0], operators_section(self, MOST_SHOWN), lines[1]])
+
+
+def verified(
+    savepoint: Savepoint, operators: Iterable[str] | None, run: RunTasks | None = None
+) -> SavepointVerification:
+    """Return what `Savepoint.verify` does; `run` runs the tasks that read keyed state."""
+    chosen = savepoint.operators
+    if operators is not None:
+        names = iterate("operators", "names", operators)
+        chosen = tuple(savepoint.operator(check_str("operator", name)) for name in names)
+    files, size, tally = verify_files(savepoint.files, savepoint.metadata)
+    of_operators = tuple(verify_operator(operator, run) for operator in chosen)
+    return SavepointVerification(savepoint.path, files, size, tally.counts, of_operators)
 
 
 def headline(savepoint: Savepoint) -> str:

@@ -15,15 +15,20 @@ from sample_savepoints import savepoint_folder
 
 from keygroups import assign_to_key_group
 from keygroups.cli import main
+from keygroups.errors import RestoreWarning
 from keygroups.savepoint import (
     EventTimeSessionWindows,
     ReducingStateDescriptor,
+    Savepoint,
     SavepointVerification,
     SavepointWriter,
     TimeWindow,
+    html_report,
+    operator_reports,
     read_savepoint,
 )
 from keygroups.savepoint._metadata.handles import RocksDBHandle
+from keygroups.savepoint._operator import missing_timers
 from keygroups.savepoint._state.writing import spill
 from keygroups.savepoint._verification.faults import EXAMPLES, Tally
 from keygroups.types import LONG, STRING
@@ -65,8 +70,9 @@ def window(start: int, end: int) -> bytes:
 def written(folder: Path, states: Sequence[bytes], entries: Entries) -> Path:
     """Write a savepoint of one operator with one key group."""
     header = sb.keyed_header(TEXT, states)
-    stream = sb.inline(header + sb.canonical_key_group(entries))
-    task = sb.subtask(managed_keyed=sb.canonical(A, [len(header)], stream))
+    stream = sb.inline(header + (sb.canonical_key_group(entries) if entries else b""))
+    offsets = [len(header) if entries else 0]
+    task = sb.subtask(managed_keyed=sb.canonical(A, offsets, stream))
     return sb.write(folder / "s", [sb.operator([task], uid="op")])
 
 
@@ -377,6 +383,80 @@ def test_notes_are_bounded() -> None:
     for number in range(60):
         tally.leave_out(f"{number}")
     assert len(tally.unverified) == 50
+
+
+# What is seen in passing
+
+
+def native(folder: Path, states: Sequence[bytes], entries: Entries) -> Savepoint:
+    """Write a savepoint that says of itself that it is in native format."""
+    properties = read_savepoint(point("2.3.0-rocksinc-native").path).metadata.properties
+    path = written(folder, states, entries)
+    data = (path / "_metadata").read_bytes().removesuffix(sb.NO_PROPERTIES) + properties
+    (path / "_metadata").write_bytes(data)
+    return read_savepoint(path)
+
+
+@pytest.mark.parametrize(
+    ("states", "name"),
+    [
+        ([CONTENTS], "window-contents"),
+        ([COUNT, SLICES], "window-aggs"),
+        ([BUFFER], "LEFT_BUFFER"),
+    ],
+)
+def test_native_savepoints_that_lack_timers(
+    states: list[bytes], name: str, tmp_path: Path
+) -> None:
+    """Flink leaves those on the heap out, and restores windows that nothing fires."""
+    savepoint = native(tmp_path, states, [])
+    with pytest.warns(RestoreWarning, match=f"has no timers, .* fires or clears {name}: Flink"):
+        assert savepoint.check_restore("op", 1, 128) == 128
+    [report] = operator_reports(savepoint)
+    [warning] = report.warnings
+    assert name in warning
+    for text in (str(report), report._repr_html_(), html_report(savepoint)):
+        assert f"warning: {warning}" in text
+
+
+@pytest.mark.parametrize(
+    "states",
+    [[CONTENTS, TIMERS], [MERGING, COUNT], [SLICES, SLICE_TIMERS], [BUFFER, CLEANUP]],
+)
+def test_states_with_timers_need_no_warning(states: list[bytes], tmp_path: Path) -> None:
+    savepoint = native(tmp_path, states, [])
+    assert savepoint.check_restore("op", 1, 128) == 128
+    assert [report.warnings for report in operator_reports(savepoint)] == [()]
+
+
+def test_a_restore_needs_no_header_that_is_gone(tmp_path: Path) -> None:
+    """What else `_metadata` says of an operator is told without it."""
+    savepoint = native(tmp_path, [CONTENTS[:-1] + b"x"], [])
+    assert savepoint.check_restore("op", 1, 128) == 128
+
+
+@pytest.mark.parametrize("real", [*POINTS, *FORMATS, *JOB_POINTS], ids=str)
+def test_flink_wrote_timers(real: Point) -> None:
+    """Of windows and joins, in every format: nothing is warned of."""
+    for operator in read_savepoint(real.path, real.moved).operators:
+        assert missing_timers(operator) is None
+
+
+def test_heavy_keys_in_a_foreign_key_group(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    b = assign_to_key_group("b", 128, STRING)
+    null = bytes([A, 0, 0]), FIVE
+    entries: Entries = [(0, [(key("a", b"\0"), FIVE), (key("b", b"\0"), FIVE), null])]
+    path = str(written(tmp_path, [COUNT], entries))
+    assert main(["savepoint", path]) == 0
+    out = capsys.readouterr().out
+    assert out.count("warning: ") == 1
+    assert f"warning: key 'b' is in key group {A}, and its own is {b}: Flink loses" in out
+    assert "keygroups verify looks for damage" in out
+    assert main(["savepoint", path, "--json"]) == 0
+    [report] = json.loads(capsys.readouterr().out)["reports"]
+    assert len(report["warnings"]) == 1
 
 
 # The rest

@@ -18,6 +18,7 @@ from keygroups.savepoint._reports.report import (
     key_groups_section,
     keys_section,
     operator_reports,
+    warnings_section,
 )
 from keygroups.savepoint._savepoint import (
     Savepoint,
@@ -85,7 +86,7 @@ def _operator(report: OperatorReport) -> Iterator[str]:
     """Yield the section of an operator."""
     operator, load = report.operator, report.key_group_bytes
     yield heading(2, f"Operator {short(operator.label, _LABEL)}")
-    yield html_sections([Section(operator_lines(operator))])
+    yield html_sections([Section(operator_lines(operator)), warnings_section(report)])
     yield heading(3, "Keyed states")
     yield wide(html_sections([states_section(operator.states)]))
     yield heading(3, "Bytes by key group")

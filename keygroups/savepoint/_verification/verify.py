@@ -16,6 +16,9 @@ from keygroups.savepoint._tasks.verify import VerifyTask, is_hidden
 from keygroups.savepoint._verification.faults import FILE, UNREADABLE, StateFault, Tally
 from keygroups.savepoint._verification.report import OperatorVerification
 
+RunTasks = Callable[[list[VerifyTask]], Iterable[Tally]]
+"""Runs tasks elsewhere, and returns what they return."""
+
 
 class VerifiedOperator(Protocol):
     """What is asked of an Operator."""
@@ -66,11 +69,8 @@ def _streams(metadata: Metadata) -> Iterator[StreamHandle]:
             yield stream
 
 
-def verify_operator(
-    operator: VerifiedOperator,
-    run: Callable[[list[VerifyTask]], Iterable[Tally]] | None = None,
-) -> OperatorVerification:
-    """Return what is at fault with the state of an operator; `run` runs tasks elsewhere."""
+def verify_operator(operator: VerifiedOperator, run: RunTasks | None) -> OperatorVerification:
+    """Return what is at fault with the state of an operator."""
     tally = Tally()
     tasks = [*map(VerifyTask, operator.tasks())]
     for verified in _run(operator, tasks) if run is None else run(tasks):
