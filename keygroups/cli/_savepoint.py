@@ -77,11 +77,13 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
 
     With --remove-operator, --delete-keys and --rename-operator it is edited, in this order, and
     all else copied as it is. FILE, or - for standard input, has keys as `keygroups trace -` takes
-    them, of the type that each operator's keys have. An OLD with a = in it has to be an id. JSON:
-    path, operators (of all: operator, null if it was removed, old_operator, path, is_added,
-    states of those that were written anew, with state, new_name, kept, changed, deleted and
-    added, and deleted_keys, null or with_entries, without_entries, which are the keys that had
-    none, and may_be_in: operators and places where nobody has searched for them).
+    them, of the type that each operator's keys have. An OLD with a = in it has to be an id. NEW is
+    a uid of the job; id:HEX is an id, as of an operator of Flink SQL whose plan has changed, and
+    uid:NEW a uid that looks like an id or such a prefix. JSON: path, operators (of all: operator,
+    null if it was removed, old_operator, path, is_added, states of those that were written anew,
+    with state, new_name, kept, changed, deleted and added, and deleted_keys, null or with_entries,
+    without_entries, which are the keys that had none, and may_be_in: operators and places where
+    nobody has searched for them).
 
     Beside --output a folder .NAME.<32 hexadecimal digits>.writing is made, and renamed at the
     end. One that a killed command left there is named on standard error; --clean removes those
@@ -202,10 +204,15 @@ def _edit(savepoint: Savepoint, options: argparse.Namespace) -> EditReport:
 
 
 def _renamed(text: str) -> tuple[str, str]:
+    from keygroups.savepoint import OperatorId
+
     old, _, new = check_text("rename-operator", text).partition("=")
     if not old or not new:
         raise InvalidValueError(f"rename-operator must be such as OLD=NEW, got {show(text)}")
-    return old, new
+    kind, _, name = new.partition(":")
+    if kind == "id":
+        return old, OperatorId(name)
+    return old, OperatorId.of_uid(name) if kind == "uid" else new
 
 
 def _key_reader(name: str, operator: OperatorEditor) -> Callable[[str], Any]:

@@ -212,6 +212,7 @@ from keygroups.savepoint.windows import (
     TumblingProcessingTimeWindows as TumblingProcessingTimeWindows,
 )
 from keygroups.savepoint.writing import (
+    OperatorId as OperatorId,
     OperatorWriter as OperatorWriter,
     SavepointWriter as SavepointWriter,
     WindowOperatorWriter as WindowOperatorWriter,

@@ -808,6 +808,9 @@ REGISTRY: dict[str, Registered] = {
             arguments={"source": [kafka_offsets(3)]},
         ),
     ),
+    "savepoint.OperatorId": Registered(
+        constant="32 digits", arguments={"digits": ["053e6f52e939ffe5c8a3b20732f40a31"]}
+    ),
     "savepoint.KafkaOffsets": Registered(
         kafka_offsets,
         arguments={"offsets": [{("a", 0): 5}], "stopping_offsets": [{("a", 0): 7}]},

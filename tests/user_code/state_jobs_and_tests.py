@@ -176,6 +176,11 @@ def an_edited_savepoint(path: str) -> None:
         assert_type(writer, savepoint.SavepointEditor)
         writer.remove_operator("by-session")
         writer.change_operator_identifier("by-user", "by-customer")
+        of_sql = savepoint.OperatorId("053e6f52e939ffe5c8a3b20732f40a31")
+        assert_type(
+            (of_sql.uid, savepoint.OperatorId.of_uid("x")), tuple[str, savepoint.OperatorId]
+        )
+        writer.change_operator_identifier("by-customer", of_sql)
         writer.add_operator_from(path, "by-item", uid="by-thing")
         operator: savepoint.OperatorEditor = writer.operator("by-customer")
         operator.rename_state("cnt", "count")
