@@ -27,13 +27,15 @@ from keygroups.savepoint import (
     Operator,
     RewriteReport,
     Savepoint,
+    SavepointWriter,
     change_max_parallelism,
     convert_to_canonical,
     read_savepoint,
 )
-from keygroups.savepoint._metadata.handles import KeyGroupsHandle, StreamHandle
+from keygroups.savepoint._metadata.handles import KeyGroupsHandle, StreamHandle, operator_id_of
 from keygroups.savepoint._rewriting.rewriter import SavepointRewriter
 from keygroups.savepoint._tasks.rewrite import RewriteTask
+from keygroups.types import STRING
 
 CHANNELS = "unaligned-checkpoint"  # in-flight data
 READABLE = [one.name for one in (*POINTS, *FORMATS) if not one.name.endswith(CHANNELS)]
@@ -499,3 +501,34 @@ def test_tasks(name: str, tmp_path: Path) -> None:
     expected = canonical_streams(read_savepoint(tmp_path / "expected"))
     assert canonical_streams(read_savepoint(tmp_path / "new")) == expected
     assert len(list((tmp_path / "new").iterdir())) == len(list((tmp_path / "expected").iterdir()))
+
+
+# Timers on the heap, beside RocksDB
+
+
+def test_raw_state_without_timers(tmp_path: Path) -> None:
+    """An operator that uses none has raw state all the same: the managed one says its keys."""
+    data = sb.keyed_header(sb.simple("String"), [sb.state("s", "VALUE", sb.simple("Long"))])
+    group = assign_to_key_group("a", 128, STRING)
+    entry = (bytes([group]) + b"\2a\0", sb.i64(5))
+    keyed = sb.canonical(
+        group, [len(data)], sb.inline(data + sb.canonical_key_group([(0, [entry])]))
+    )
+    raw = sb.native(group, [0], sb.inline(sb.i32(0xF1CD859F - (1 << 32), 2, 0), "raw"))
+    subtasks = [sb.subtask(managed_keyed=keyed, raw_keyed=raw)]
+    alone = [sb.subtask(raw_keyed=raw)]
+    operators = [
+        sb.operator(tasks, uid=uid, operator_id=bytes.fromhex(operator_id_of(uid)))
+        for uid, tasks in (("by-user", subtasks), ("stateless", alone))
+    ]
+    old = read_savepoint(sb.write(tmp_path / "old", operators))
+    change_max_parallelism(old, 4096, tmp_path / "moved")
+    convert_to_canonical(old, tmp_path / "canonical")
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "edited") as editor:
+        editor.operator("by-user").map_entries("s", lambda entry: entry.value)
+        with pytest.raises(InvalidValueError, match="state must be of stateless, which has none"):
+            editor.operator("stateless").remove_state("s")
+    for name in ("moved", "canonical", "edited"):
+        by_user, stateless = read_savepoint(tmp_path / name).operators
+        assert [(entry.key, entry.value) for entry in by_user.entries()] == [("a", 5)]
+        assert list(stateless.entries()) == []

@@ -94,21 +94,25 @@ class MergedHeader(NamedTuple):
 
 
 def merged_header(operator: Operator) -> MergedHeader:
-    """Return the header for all subtasks, which may each have the states in another order."""
+    """Return the header for all subtasks, which may each have the states in another order.
+
+    That of an operator with nothing but raw state without timers is of no key and no state.
+    """
     states: dict[str, tuple[StateDescriptor, bytes]] = {}
     keys = set()
     for task in ahead(operator.tasks(), ReadTask.header_plan):
         for handle in task.handles:
             header = task.header(handle)
-            keys.add(header.key_bytes)
+            if header.key_bytes:  # which raw state without timers has not
+                keys.add(header.key_bytes)
             for state, data in zip(header.states, header.state_bytes):
                 if states.setdefault(state.name, (state, data))[1] != data:
                     raise refused(operator, f"has other serializers of {state} in one subtask")
-    if len(keys) != 1:
+    if len(keys) > 1:
         raise refused(operator, "has other serializers of keys in one subtask")
     return MergedHeader(
         tuple(state for state, _ in states.values()),
-        keys.pop(),
+        next(iter(keys), b""),
         tuple(data for _, data in states.values()),
     )
 
