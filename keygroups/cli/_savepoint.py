@@ -62,7 +62,8 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     """Print what a savepoint or checkpoint holds, where it is heavy, what a rescale would move.
 
     JSON: path, kind, version, checkpoint_id, operators (of all: operator_id, uid, name,
-    parallelism, max_parallelism, bytes) and reports (of those with keyed state, or named:
+    parallelism, max_parallelism, bytes, and in_flight_data of an unaligned checkpoint, by channel:
+    direction, subtask, gate, channel, bytes) and reports (of those with keyed state, or named:
     operator_id, states, key_group_bytes, heaviest_key_groups, heaviest_keys with key, key_group,
     subtask, entries and bytes, unknown_keys, which is why there are none of these, warnings, and
     rescale, whose members are those of plan --load). Damage, keys in key groups that are not
@@ -242,6 +243,7 @@ def _savepoint_data(savepoint: Savepoint) -> dict[str, Any]:
         {
             **{name: getattr(operator, name) for name in names},
             "bytes": sum(subtask.bytes for subtask in operator.subtasks),
+            "in_flight_data": [channel._asdict() for channel in operator.in_flight_data],
         }
         for operator in savepoint.operators
     ]

@@ -159,6 +159,7 @@ from keygroups.savepoint.editing import (
     SavepointEditor as SavepointEditor,
 )
 from keygroups.savepoint.entries import (
+    ChannelState as ChannelState,
     KeySize as KeySize,
     OperatorStateElement as OperatorStateElement,
     OperatorStateEntry as OperatorStateEntry,

@@ -20,6 +20,7 @@ from keygroups.load import KeyGroupLoad
 from keygroups.progress import Meter, ProgressCallback, measured
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import (
+    ChannelState,
     OperatorMetadata,
     OperatorStateHandle,
     SubtaskState,
@@ -54,7 +55,8 @@ _SUBTASK_HEADINGS = ("subtask", "key groups", "bytes", "x mean", "finished")
 class Subtask(NamedTuple):
     """What one subtask wrote: its key groups, None without keyed state, and how many bytes.
 
-    The bytes are those of keyed and operator state, of RocksDB only the SST files.
+    The bytes are those of keyed and operator state, of RocksDB only the SST files;
+    `Operator.in_flight_data` has those of an unaligned checkpoint besides.
     """
 
     subtask_index: int
@@ -394,8 +396,17 @@ class Operator:
         ]
 
     @property
+    def in_flight_data(self) -> tuple[ChannelState, ...]:
+        """How much in-flight data of an unaligned checkpoint there is, channel by channel.
+
+        Savepoints and aligned checkpoints have none. What it is, is not read; Flink takes it in
+        first when it restores the checkpoint.
+        """
+        return tuple(channel for subtask in self._subtasks for channel in subtask.channels)
+
+    @property
     def _has_channel_state(self) -> bool:
-        return any(subtask.has_channel_state for subtask in self._subtasks)
+        return bool(self.in_flight_data)
 
     def coordinator_state(self) -> bytes | None:
         """Return the state of the operator's coordinator, None where it has none.

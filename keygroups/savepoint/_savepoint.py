@@ -61,6 +61,8 @@ FLINK_2 = 5
 NATIVE = "native savepoint"
 _NAMED = 10  # uids in a message
 _UIDS = "ids are hashes of uids: those that the job sets are told by uids=[...] (--uids FILE)"
+_CHANNELS = 10  # in a text
+_CHANNEL_HEADINGS = ("operator", "direction", "subtask", "gate", "channel", "bytes")
 _HEADINGS = ("operator", "parallelism", "max", "bytes", "key groups", "imbalance")
 
 
@@ -245,11 +247,15 @@ class Savepoint:
 
     def __str__(self) -> str:
         rows = [_HEADINGS, *(_row(operator).cells for operator in self.operators)]
-        return "\n".join([headline(self), *text_table(rows, left=(0,)), *advices_of(self)])
+        lines = [headline(self), *text_table(rows, left=(0,))]
+        for section in in_flight_sections(self, _CHANNELS):
+            lines += [f"{section.caption}:", *text_table([section.header, *section.rows], (0, 1))]
+        return "\n".join([*lines, *advices_of(self)])
 
     def _repr_html_(self) -> str:
         lines = Section([headline(self)]), Section(advices_of(self))
-        return html_sections([lines[0], operators_section(self, MOST_SHOWN), lines[1]])
+        tables = [operators_section(self, MOST_SHOWN), *in_flight_sections(self, MOST_SHOWN)]
+        return html_sections([lines[0], *tables, lines[1]])
 
 
 def verified(
@@ -302,6 +308,35 @@ def operators_section(savepoint: Savepoint, most: int) -> Section:
         caption += f"; the {len(shown)} with the most bytes, {left_out:,} others are left out"
     hot = {index: "hot" for index, row in enumerate(rows) if row.is_hot}
     return Section([], _HEADINGS, [row.cells for row in rows], caption=caption, marks=hot)
+
+
+def in_flight_sections(savepoint: Savepoint, most: int) -> list[Section]:
+    """Return the table of in-flight data, at most so many channels, the heaviest; or none."""
+    channels = [
+        (operator, channel)
+        for operator in savepoint.operators
+        for channel in operator.in_flight_data
+    ]
+    if not channels:
+        return []
+    rows = [
+        (
+            short(operator.label, LABEL),
+            channel.direction,
+            *map(str, (channel.subtask, channel.gate, channel.channel)),
+            f"{channel.bytes:,}",
+        )
+        for operator, channel in nlargest(most, channels, key=lambda pair: pair[1].bytes)
+    ]
+    operators = {operator.operator_id for operator, _ in channels}
+    total = sum(channel.bytes for _, channel in channels)
+    caption = (
+        f"In-flight data of an unaligned checkpoint, {total:,} bytes of {len(operators)} operators"
+    )
+    if len(rows) < len(channels):
+        left_out = len(channels) - len(rows)
+        caption += f"; the {len(rows)} heaviest channels, {left_out:,} others are left out"
+    return [Section([], _CHANNEL_HEADINGS, rows, (0, 1), caption)]
 
 
 def read_savepoint(

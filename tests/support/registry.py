@@ -286,6 +286,7 @@ def load_of(n: int) -> KeyGroupLoad:
 # What functions return; nobody makes one by hand, and making one checks nothing.
 RECORDS = {
     "Change",
+    "ChannelState",
     "CompletedCheckpoint",
     "DeletedKeys",
     "EditReport",

@@ -50,6 +50,8 @@ def what_a_savepoint_has(path: str) -> None:
             print(entry.key)
         if isinstance(entry.key, savepoint.Row):
             assert_type(entry.key.row_kind, str)
+    in_flight: tuple[savepoint.ChannelState, ...] = operator.in_flight_data
+    assert_type((in_flight[0].direction, in_flight[0].bytes), tuple[str, int])
     tasks = operator.tasks()
     assert_type([entry.key_group for entry in tasks[0].entries()], list[int])
     heaviest: list[savepoint.KeySize] = operator.key_sizes(top=1)

@@ -21,6 +21,7 @@ from keygroups.savepoint._metadata.handles import (
     OperatorMetadata,
     OperatorStateHandle,
     RawTimersHandle,
+    in_flight_data,
 )
 from keygroups.savepoint._metadata.writer import Replace, copied_to, write_operator
 from keygroups.savepoint._operator import Operator, find_operator
@@ -60,11 +61,6 @@ class CopiedOperator:
 
     def _named(self, uid: str | None) -> Operator:
         return Operator(self.metadata, self.savepoint.files, self.old._context, uid)
-
-    @property
-    def has_channel_state(self) -> bool:
-        """Whether it has in-flight data."""
-        return any(subtask.has_channel_state for subtask in self.metadata.subtasks)
 
     @cached_property
     def has_kryo(self) -> bool:
@@ -153,11 +149,11 @@ class CopiedOperators:
             if metadata.operator_id == operator.operator_id
         )
         copied = CopiedOperator(savepoint, operator, metadata, is_added=True)
-        if copied.has_channel_state:
+        if operator.in_flight_data:
             raise SavepointError(
                 f"{savepoint.path}: operator {operator.label} cannot be added to another "
-                "savepoint: it has in-flight data of an unaligned checkpoint: take a savepoint "
-                "instead"
+                f"savepoint: it has {in_flight_data(operator.in_flight_data)} of an unaligned "
+                "checkpoint: take a savepoint instead"
             )
         self._check_versions([*self.kept, copied])
         return copied
@@ -173,8 +169,9 @@ class CopiedOperators:
             version = copied.savepoint.version
             if version < FLINK_2 <= newest and copied.has_kryo:
                 why = "Kryo wrote values of its state, of which Flink 2 has other bytes"
-            elif version < _CODED_CHANNELS <= newest and copied.has_channel_state:
-                why = "it has in-flight data of an unaligned checkpoint"
+            elif version < _CODED_CHANNELS <= newest and copied.old.in_flight_data:
+                data = in_flight_data(copied.old.in_flight_data)
+                why = f"it has {data} of an unaligned checkpoint"
             else:
                 continue
             raise SavepointError(

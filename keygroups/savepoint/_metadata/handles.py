@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -134,6 +134,38 @@ class FieldBytes(NamedTuple):
         return FieldBytes, (self.value, bytes(self.data), self.places)
 
 
+class ChannelState(NamedTuple):
+    """In-flight data of a channel, which a subtask of an unaligned checkpoint has kept.
+
+    `direction` is "input" of an input channel, whose `gate` and `channel` are the numbers of both;
+    "output" of a result subpartition, whose `gate` is the number of its partition. `bytes` is how
+    many there are of it.
+
+    Flink: InputChannelInfo, ResultSubpartitionInfo.
+    """
+
+    direction: str
+    subtask: int
+    gate: int
+    channel: int
+    bytes: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.direction} channel {self.channel} of gate {self.gate} of subtask "
+            f"{self.subtask}"
+        )
+
+
+def in_flight_data(channels: Sequence[ChannelState]) -> str:
+    """Return how much in-flight data some channels have, and which has the most."""
+    heaviest = max(channels, key=lambda channel: channel.bytes)
+    return (
+        f"{sum(channel.bytes for channel in channels):,} bytes in {len(channels):,} channels (of "
+        f"these {heaviest.bytes:,} in {heaviest}) of in-flight data"
+    )
+
+
 @dataclass(frozen=True)
 class SubtaskState:
     """What one subtask wrote.
@@ -147,7 +179,7 @@ class SubtaskState:
     raw_operator: OperatorStateHandle | None = None
     managed_keyed: KeyedHandle | None = None
     raw_keyed: RawTimersHandle | None = None
-    has_channel_state: bool = False
+    channels: tuple[ChannelState, ...] = ()
     as_read: Mapping[str, FieldBytes] = field(default_factory=dict, compare=False, repr=False)
 
     @property

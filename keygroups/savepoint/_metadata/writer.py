@@ -17,6 +17,7 @@ from keygroups.savepoint._metadata.codes import (
     HandleCode,
 )
 from keygroups.savepoint._metadata.handles import (
+    ChannelState,
     FieldBytes,
     KeyGroupsHandle,
     Metadata,
@@ -106,7 +107,7 @@ def _subtask(subtask: SubtaskState, replace: Replace | None) -> bytes:
         ("raw_operator", _operator_state),
         ("managed_keyed", _keyed),
         ("raw_keyed", _keyed),
-        ("has_channel_state", _no_channels),
+        ("channels", _no_channels),
     )
     return i32(subtask.index) + b"".join(
         _field(getattr(subtask, name), subtask.as_read.get(name), replace, write)
@@ -171,8 +172,8 @@ def moved_to(path_of: Callable[[str], str], name_of: Callable[[str], str]) -> Re
     return replaced
 
 
-def _no_channels(has_channel_state: bool) -> bytes:
-    assert not has_channel_state
+def _no_channels(channels: tuple[ChannelState, ...]) -> bytes:
+    assert not channels
     return bytes(8)  # none of input channels, none of result subpartitions
 
 

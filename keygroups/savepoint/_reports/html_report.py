@@ -25,6 +25,7 @@ from keygroups.savepoint._savepoint import (
     advices_of,
     headline,
     heaviest,
+    in_flight_sections,
     operators_section,
 )
 from keygroups.skew import HOT, UNEVEN_KEY_GROUPS, are_uneven
@@ -76,6 +77,7 @@ def html_report(savepoint: Savepoint, operators: Iterable[str] | None = None, to
         html_sections([Section([headline(savepoint), *advices_of(savepoint), *left_out])]),
         heading(2, "Operators"),
         wide(html_sections([operators_section(savepoint, _LISTED)])),
+        *(wide(html_sections([section])) for section in in_flight_sections(savepoint, _LISTED)),
     ]
     for report in reports:
         contents += _operator(report)

@@ -17,6 +17,7 @@ from keygroups.savepoint._files.output_folder import FolderWriter, OutputFolder
 from keygroups.savepoint._metadata.handles import (
     OperatorMetadata,
     SubtaskState,
+    in_flight_data,
 )
 from keygroups.savepoint._metadata.writer import copied_to, write_metadata, write_operator
 from keygroups.savepoint._operator import Operator
@@ -315,9 +316,11 @@ def _check_change(
 
 
 def _check_movable(operator: Operator, old: OperatorMetadata, new: OperatorMetadata) -> None:
-    if any(subtask.has_channel_state for subtask in old.subtasks):
+    if operator.in_flight_data:
         raise refused(
-            operator, "has in-flight data of an unaligned checkpoint: take a savepoint instead"
+            operator,
+            f"has {in_flight_data(operator.in_flight_data)} of an unaligned checkpoint: take a "
+            "savepoint instead",
         )
     moves = old.parallelism != new.parallelism or (
         old.max_parallelism != new.max_parallelism and _has_keyed_state(old)
