@@ -8,8 +8,9 @@ another max parallelism. `pytest -rP` shows how many were moved.
 from __future__ import annotations
 
 import pickle
+import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,12 @@ from keygroups.savepoint import (
     convert_to_canonical,
     read_savepoint,
 )
-from keygroups.savepoint._metadata.handles import KeyGroupsHandle, StreamHandle, operator_id_of
+from keygroups.savepoint._metadata.handles import (
+    KeyGroupsHandle,
+    Metadata,
+    StreamHandle,
+    operator_id_of,
+)
 from keygroups.savepoint._rewriting.rewriter import SavepointRewriter
 from keygroups.savepoint._tasks.rewrite import RewriteTask
 from keygroups.types import STRING
@@ -532,3 +538,81 @@ def test_raw_state_without_timers(tmp_path: Path) -> None:
         by_user, stateless = read_savepoint(tmp_path / name).operators
         assert [(entry.key, entry.value) for entry in by_user.entries()] == [("a", 5)]
         assert list(stateless.entries()) == []
+
+
+# Version 2 of `_metadata`, of Flink before 1.11
+
+
+def as_version_2(metadata: Metadata) -> bytes:
+    """Return the bytes of `_metadata` of version 3 as version 2 has the same."""
+    empty = {"managed_operator": sb.i32(0), "raw_operator": sb.i32(0)}
+    names = ("managed_operator", "raw_operator", "managed_keyed", "raw_keyed")
+    operators = []
+    for operator in metadata.operators:
+        subtasks = []
+        for subtask in operator.subtasks:
+            fields = [
+                bytes(subtask.as_read[name].data)
+                if name in subtask.as_read
+                else empty.get(name, b"\0")
+                for name in names
+            ]
+            subtasks.append(sb.i32(subtask.index) + sb.i64(17) + sb.i32(0) + b"".join(fields))
+        operators.append(
+            sb.operator(
+                subtasks,
+                parallelism=operator.parallelism,
+                max_parallelism=operator.max_parallelism,
+                operator_id=bytes.fromhex(operator.operator_id),
+                version=2,
+            )
+        )
+    return sb.metadata(operators, version=2, checkpoint_id=metadata.checkpoint_id)
+
+
+def told(savepoint: Savepoint) -> list[object]:
+    """Return all that a savepoint holds but the names of files."""
+    return [
+        (
+            *(operator.operator_id, operator.parallelism, operator.max_parallelism),
+            [*map(str, operator.states), *map(repr, operator.operator_state())],
+            sorted(map(repr, operator.entries())),
+        )
+        for operator in savepoint.operators
+    ]
+
+
+@pytest.mark.parametrize("name", ["1.14.6-heap-canonical", "1.14.6-rocks-canonical"])
+def test_version_2_of_metadata(name: str, tmp_path: Path) -> None:
+    """What is written of it is the same as of version 3, which Flink restores."""
+    newer = point(name).read()
+    assert newer.version == 3
+    old = tmp_path / "old"
+    shutil.copytree(point(name).path, old)
+    (old / "_metadata").write_bytes(as_version_2(newer.metadata))
+    older = read_savepoint(old)
+    assert older.version == 2
+    assert told(older) == told(newer)
+
+    def edited(savepoint: Savepoint, path: Path) -> None:
+        with SavepointWriter.from_existing_savepoint(savepoint, path) as editor:
+            editor.operator("by-string").delete_keys(["user-1"])
+            editor.change_operator_identifier("by-long", "by-number")
+
+    def merged(savepoint: Savepoint, path: Path) -> None:
+        with SavepointWriter.from_existing_savepoint(savepoint, path) as editor:
+            editor.add_operator_from(savepoint, "by-string", "again")
+
+    verbs: dict[str, Callable[[Savepoint, Path], object]] = {
+        "moved": lambda savepoint, path: change_max_parallelism(savepoint, 256, path),
+        "canonical": convert_to_canonical,
+        "edited": edited,
+        "merged": merged,
+    }
+    for verb, call in verbs.items():
+        call(older, tmp_path / verb)
+        call(newer, tmp_path / f"{verb}-3")
+        of_older, of_newer = (read_savepoint(tmp_path / of) for of in (verb, f"{verb}-3"))
+        assert (of_older.version, of_older.checkpoint_id) == (3, newer.checkpoint_id)
+        assert told(of_older) == told(of_newer)
+        assert told(of_older)

@@ -23,7 +23,12 @@ from keygroups.savepoint._metadata.handles import (
     RawTimersHandle,
     in_flight_data,
 )
-from keygroups.savepoint._metadata.writer import Replace, copied_to, write_operator
+from keygroups.savepoint._metadata.writer import (
+    Replace,
+    copied_to,
+    write_operator,
+    written_version,
+)
 from keygroups.savepoint._operator import Operator, find_operator
 from keygroups.savepoint._rewriting.rewriter import with_keyed_state
 from keygroups.savepoint._savepoint import FLINK_2, Savepoint
@@ -109,7 +114,7 @@ class CopiedOperators:
     def version(self) -> int:
         """The version of `_metadata` that says all that theirs say."""
         versions = (copied.savepoint.version for copied in self.kept)
-        return max([self.savepoint.version, *versions])
+        return written_version(self.savepoint.version, *versions)
 
     def find(self, name: str) -> CopiedOperator:
         """Return an operator by its uid, its name or its id in hex, as `Savepoint` does."""

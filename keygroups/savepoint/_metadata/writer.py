@@ -14,6 +14,7 @@ from keygroups.savepoint._metadata.codes import (
     MAGIC,
     MASTER_STATE_MAGIC,
     MODES,
+    WRITTEN_FROM,
     HandleCode,
 )
 from keygroups.savepoint._metadata.handles import (
@@ -51,6 +52,14 @@ Replace = Callable[["StreamHandle | OperatorStateHandle | str", bytes], "bytes |
 
 None keeps them. With a handle that is replaced goes all that is in it.
 """
+
+
+def written_version(*versions: int) -> int:
+    """Return the version of `_metadata` that says all that some versions do.
+
+    What version 2 says more of, the legacy state of Flink 1.1, is refused by its reader.
+    """
+    return max(WRITTEN_FROM, *versions)
 
 
 def write_metadata(metadata: Metadata, operators: Iterable[bytes]) -> bytes:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from keygroups._checks import check_bounds, check_str, iterate, show
 from keygroups._show.tables import Section, html_sections
-from keygroups.errors import InvalidValueError, ParallelismError, SavepointError, printable
+from keygroups.errors import InvalidValueError, ParallelismError, printable
 from keygroups.progress import Meter, measured
 from keygroups.rescale import restore_advice
 from keygroups.savepoint._files.copied_files import CopiedFiles
@@ -19,7 +19,12 @@ from keygroups.savepoint._metadata.handles import (
     SubtaskState,
     in_flight_data,
 )
-from keygroups.savepoint._metadata.writer import copied_to, write_metadata, write_operator
+from keygroups.savepoint._metadata.writer import (
+    copied_to,
+    write_metadata,
+    write_operator,
+    written_version,
+)
 from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._rewriting.operator_rewriter import OperatorRewriter, refused
 from keygroups.savepoint._savepoint import Savepoint
@@ -113,7 +118,6 @@ class RewriteReport:
 
 
 _CANONICAL = "canonical savepoint"
-_OLDEST_VERSION = 3
 
 
 class _Plan(NamedTuple):
@@ -150,7 +154,6 @@ class SavepointRewriter(FolderWriter):
         super().__init__("output", output)
         check_outside("output", savepoint, self._folder)
         metadata = savepoint.metadata
-        check_version(savepoint)
         chosen = _chosen(savepoint, operators)
         self._savepoint = savepoint
         news = [
@@ -191,12 +194,13 @@ class SavepointRewriter(FolderWriter):
 
     def _finish(self) -> tuple[Collection[str], bytes]:
         metadata = self._savepoint.metadata
+        version = written_version(metadata.version)
         copies = CopiedFiles(self._folder)
         copied = copied_to(copies.of(self._savepoint.files.metered(self._meter)))
         written = [
             write_operator(
                 with_keyed_state(new, {} if keyed is None else keyed.written),
-                metadata.version,
+                version,
                 copied,
             )
             for _, new, keyed in self._plans
@@ -204,7 +208,7 @@ class SavepointRewriter(FolderWriter):
         names = [name for operator in self.operators for name in operator.file_names]
         # Flink takes null for the properties of a savepoint in the canonical format.
         properties = metadata.properties if metadata.kind == _CANONICAL else b""
-        metadata = replace(metadata, properties=properties)
+        metadata = replace(metadata, version=version, properties=properties)
         return [*names, *copies.names], write_metadata(metadata, written)
 
     def _abandon(self) -> None:
@@ -240,15 +244,6 @@ def _reported(plan: _Plan) -> RewrittenOperator:
         new.parallelism,
         tuple(states),
     )
-
-
-def check_version(savepoint: Savepoint) -> None:
-    """Refuse to write a savepoint anew whose `_metadata` is of Flink 1.10 or older."""
-    if savepoint.version < _OLDEST_VERSION:
-        raise SavepointError(
-            f"{savepoint.path}: cannot be written anew: version {savepoint.version} of _metadata, "
-            f"the oldest that can be is {_OLDEST_VERSION}"
-        )
 
 
 def check_outside(name: str, savepoint: Savepoint, folder: OutputFolder) -> None:

@@ -31,7 +31,7 @@ from keygroups.savepoint._metadata.handles import (
 )
 from keygroups.savepoint._metadata.writer import write_metadata, write_operator
 from keygroups.savepoint._operator import Operator, known_uids
-from keygroups.savepoint._rewriting.rewriter import check_outside, check_version
+from keygroups.savepoint._rewriting.rewriter import check_outside
 from keygroups.savepoint._savepoint import Savepoint, read_savepoint, savepoint_of
 from keygroups.savepoint._sources.kafka import KafkaOffsets
 from keygroups.savepoint._sources.source_splits import (
@@ -485,7 +485,6 @@ class SavepointEditor(SavepointWriter):
 
     def __init__(self, savepoint: Savepoint, path: str | os.PathLike[str]) -> None:
         super().__init__(path, progress=savepoint._progress)
-        check_version(savepoint)
         check_outside("path", savepoint, self._folder)
         self._copied = CopiedOperators(savepoint)
 
@@ -540,7 +539,6 @@ class SavepointEditor(SavepointWriter):
         """
         self._check_open()
         other = savepoint_of(other_savepoint)
-        check_version(other)
         check_outside("path", other, self._folder)
         copied = self._copied.added(other, name)
         if uid is not None:
