@@ -74,7 +74,7 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
 
     With --set-max-parallelism it is written anew to --output; JSON: path, operators (of all:
     operator, old_max_parallelism, new_max_parallelism, parallelism, and states with state,
-    subtask, entries and bytes).
+    subtask, entries and bytes), and left: operators without state that --operator does not name.
 
     With --remove-operator, --delete-keys and --rename-operator it is edited, in this order, and
     all else copied as it is. FILE, or - for standard input, has keys as `keygroups trace -` takes
@@ -270,7 +270,9 @@ def _report_data(report: OperatorReport) -> dict[str, Any]:
 
 def _written_data(report: EditReport | RewriteReport) -> dict[str, Any]:
     """Return what was written of a savepoint."""
-    return {"path": report.path, "operators": [*map(_operator_data, report.operators)]}
+    data = {"path": report.path, "operators": [*map(_operator_data, report.operators)]}
+    left: tuple[str, ...] | None = getattr(report, "left", None)
+    return data if left is None else data | {"left": left}
 
 
 def _operator_data(operator: EditedOperator | RewrittenOperator) -> dict[str, Any]:

@@ -7,6 +7,7 @@ another max parallelism. `pytest -rP` shows how many were moved.
 
 from __future__ import annotations
 
+import json
 import pickle
 import shutil
 from collections import Counter
@@ -23,6 +24,7 @@ from job_points import JOB_POINTS, job_point
 from real_savepoints import FORMATS, POINTS, Point, point
 
 from keygroups import assign_to_key_group, compute_operator_index_for_key_group
+from keygroups.cli import main
 from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.savepoint import (
     Operator,
@@ -616,3 +618,51 @@ def test_version_2_of_metadata(name: str, tmp_path: Path) -> None:
         assert (of_older.version, of_older.checkpoint_id) == (3, newer.checkpoint_id)
         assert told(of_older) == told(of_newer)
         assert told(of_older)
+
+
+def test_operators_without_state_that_are_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where a job chains one to an operator that was changed, both have to have the same."""
+    data = sb.keyed_header(sb.simple("String"), [sb.state("s", "VALUE", sb.simple("Long"))])
+    group = assign_to_key_group("a", 128, STRING)
+    entry = (bytes([group]) + b"\2a\0", sb.i64(5))
+    keyed = sb.inline(data + sb.canonical_key_group([(0, [entry])]))
+    listed = sb.meta_info("list", 1, {}, {"VALUE_SERIALIZER": sb.simple("Int")})
+    start = sb.operator_header([listed], [])
+    held = sb.operator_state([("list", 0, [len(start)])], sb.inline(start + sb.i32(1)))
+    subtasks = {
+        "by-user": [sb.subtask(managed_keyed=sb.canonical(group, [len(data)], keyed))],
+        "map": [],
+        "filter": [sb.subtask()],
+        "list": [sb.subtask(managed_operator=held)],
+        "single": [],
+    }
+    operators = [
+        sb.operator(
+            tasks,
+            uid=uid,
+            operator_id=bytes.fromhex(operator_id_of(uid)),
+            max_parallelism=1 if uid == "single" else 128,
+        )
+        for uid, tasks in subtasks.items()
+    ]
+    old = read_savepoint(sb.write(tmp_path / "old", operators))
+    report = change_max_parallelism(old, 4096, tmp_path / "new", operators=["by-user"])
+    assert report.left == ("map", "filter")
+    told = "operators without state keep their max parallelism: map, filter; where the job has an"
+    for text in (str(report), report._repr_html_()):
+        assert told in text
+    both = ["by-user", "map"]
+    assert change_max_parallelism(old, 4096, tmp_path / "b", operators=both).left == ("filter",)
+    assert change_max_parallelism(old, 4096, tmp_path / "all").left == ()
+    assert convert_to_canonical(old, tmp_path / "canonical").left == ()
+    arguments = ["--set-max-parallelism", "4096", "--operator", "by-user", "--json"]
+    output = ["--output", str(tmp_path / "command")]
+    assert main(["savepoint", str(tmp_path / "old"), *arguments, *output]) == 0
+    assert json.loads(capsys.readouterr().out)["left"] == ["map", "filter"]
+
+
+def test_many_operators_that_are_left() -> None:
+    labels = tuple(f"map {number}" for number in range(30))
+    assert "map 9 and 20 more; where" in str(RewriteReport("/new", (), labels))

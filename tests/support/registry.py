@@ -391,6 +391,7 @@ OBJECTS: list[Callable[[], Any]] = [
 ]
 
 ARGUMENTS: dict[str, list[Any]] = {
+    "checkpoint_id": [1, 7],
     "accumulator_type": [TUPLE(LONG, INT)],
     "allow": [(), ["/a", "s3://b"]],
     "allowed_lateness": [0, 5],

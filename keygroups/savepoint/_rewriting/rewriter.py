@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from keygroups._checks import check_bounds, check_str, iterate, show
 from keygroups._show.tables import Section, html_sections
-from keygroups.errors import InvalidValueError, ParallelismError, printable
+from keygroups.errors import InvalidValueError, ParallelismError, printable, short
 from keygroups.progress import Meter, measured
 from keygroups.rescale import restore_advice
 from keygroups.savepoint._files.copied_files import CopiedFiles
@@ -53,10 +53,17 @@ class RewrittenOperator:
 
 @dataclass(frozen=True)
 class RewriteReport:
-    """What was written; `str()` says how much of each state, and what the job has to set."""
+    """What was written; `str()` says how much of each state, and what the job has to set.
+
+    `left` are operators without state that were not chosen and have another max parallelism than
+    those that were: where a job chains one to these, Flink refuses the restore.
+
+    Flink: Checkpoints.loadAndValidateCheckpoint.
+    """
 
     path: str
     operators: tuple[RewrittenOperator, ...]
+    left: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -114,9 +121,19 @@ class RewriteReport:
             for operator in self.operators
             if operator.states
         }
-        return [restore_advice(keyed)] if keyed else []
+        advice = [restore_advice(keyed)] if keyed else []
+        if self.left:
+            shown = ", ".join(short(label, _LABEL) for label in self.left[:_NAMED])
+            more = f" and {len(self.left) - _NAMED:,} more" if len(self.left) > _NAMED else ""
+            advice.append(
+                f"operators without state keep their max parallelism: {shown}{more}; where the "
+                "job has another for one, as in a chain with an operator that was changed, Flink "
+                "refuses the restore: name it in operators too"
+            )
+        return advice
 
 
+_LABEL, _NAMED = 100, 10  # characters of an operator's name, and operators, in a line
 _CANONICAL = "canonical savepoint"
 
 
@@ -190,7 +207,24 @@ class SavepointRewriter(FolderWriter):
 
     def report(self) -> RewriteReport:
         """Return how much of each state was written."""
-        return RewriteReport(self._folder.path, tuple(map(_reported, self._plans)))
+        return RewriteReport(self._folder.path, tuple(map(_reported, self._plans)), self._left())
+
+    def _left(self) -> tuple[str, ...]:
+        """Return the operators without state whose max parallelism no other chosen one has."""
+        changed = {
+            plan.new.max_parallelism
+            for plan in self._plans
+            if plan.new.max_parallelism != plan.operator.max_parallelism
+        }
+        return tuple(
+            plan.operator.label
+            for plan in self._plans
+            if changed
+            and plan.operator.max_parallelism not in {*changed, 1}
+            and plan.new.max_parallelism == plan.operator.max_parallelism
+            and not any(map(_has_state, plan.new.subtasks))
+            and plan.new.coordinator is None
+        )
 
     def _finish(self) -> tuple[Collection[str], bytes]:
         metadata = self._savepoint.metadata
@@ -326,6 +360,10 @@ def _check_movable(operator: Operator, old: OperatorMetadata, new: OperatorMetad
 
 def _has_keyed_state(operator: OperatorMetadata) -> bool:
     return any(subtask.keyed for subtask in operator.subtasks)
+
+
+def _has_state(subtask: SubtaskState) -> bool:
+    return bool(subtask.keyed) or _has_operator_state(subtask)
 
 
 def _has_operator_state(subtask: SubtaskState) -> bool:

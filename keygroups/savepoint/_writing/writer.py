@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from keygroups._checks import (
+    LONG_MAX,
     check_class,
+    check_int,
     check_parallelisms,
     check_str,
     iterate,
@@ -83,6 +85,9 @@ class SavepointWriter(FolderWriter):
     and starts as a new one. That is how state of Flink SQL is written, whose operators have no
     uid, and types that only Flink writes, such as ARRAY and MAP, or a job's own classes.
 
+    `checkpoint_id`, 1..2^63-2, is the number of the savepoint: the checkpoints of the job that
+    restores it are counted from there on, as the names of some sinks' transactions are.
+
     `progress` is a function that is told how far it has come, as `keygroups.progress` has it, or
     True for a bar: for each operator, which of its key groups are written.
 
@@ -111,9 +116,11 @@ class SavepointWriter(FolderWriter):
         path: str | os.PathLike[str],
         *,
         template: Savepoint | str | os.PathLike[str] | None = None,
+        checkpoint_id: int = 1,
         progress: ProgressCallback | bool | None = None,
     ) -> None:
         super().__init__("path", path)
+        self._checkpoint_id = check_int("checkpoint_id", checkpoint_id, 1, LONG_MAX - 1)
         self._template = None if template is None else savepoint_of(template)
         self._progress = checked_progress(progress)
         self._operators: list[OperatorWriter] = []
@@ -439,7 +446,7 @@ class SavepointWriter(FolderWriter):
     def _finish(self) -> tuple[Collection[str], bytes]:
         names, new = self._close_operators()
         written = (write_operator(operator, _VERSION) for operator in new)
-        return names, write_metadata(Metadata(_VERSION, 1, None, ()), written)
+        return names, write_metadata(Metadata(_VERSION, self._checkpoint_id, None, ()), written)
 
     def _close_operators(self) -> tuple[list[str], list[OperatorMetadata]]:
         """Close the files of the new operators; return their names, and the operators."""
