@@ -33,7 +33,7 @@ from real_savepoints import POINTS, Point, point
 from state_types import NAN, TYPES
 
 from keygroups import assign_to_key_group
-from keygroups.errors import UnsupportedKeyTypeError
+from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.savepoint import (
     ListStateDescriptor,
     Operator,
