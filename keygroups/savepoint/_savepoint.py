@@ -7,6 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from heapq import nlargest
 from itertools import compress, pairwise
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from keygroups.errors import (
     InvalidValueError,
     RestoreWarning,
     SavepointError,
+    UnsupportedKeyTypeError,
     printable,
     short,
 )
@@ -46,6 +48,7 @@ from keygroups.savepoint._operator import (
     has_keyed_state,
     missing_timers,
 )
+from keygroups.savepoint._state.writing.new_states import key_to_write
 from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.savepoint._verification.report import SavepointVerification
 from keygroups.savepoint._verification.verify import (
@@ -54,6 +57,7 @@ from keygroups.savepoint._verification.verify import (
     verify_operator,
 )
 from keygroups.skew import HOT
+from keygroups.types import KeyType
 
 _NONE: tuple[str, ...] = ()
 FLINK_2 = 5
@@ -346,6 +350,7 @@ def read_savepoint(
     uids: Iterable[str] | None = None,
     allow: Collection[str | os.PathLike[str]] = (),
     serializers: Mapping[str, type[Serializer]] | None = None,
+    key_types: Mapping[str, KeyType | Serializer] | None = None,
     progress: ProgressCallback | bool | None = None,
 ) -> Savepoint:
     """Read the `_metadata` of a savepoint or checkpoint; state is read when it is asked for.
@@ -372,6 +377,10 @@ def read_savepoint(
     `Serializer.from_contents` shows how to derive one. They are known to this savepoint alone.
     Without one the state is bytes, where its format says how many.
 
+    `key_types` are those of operators, by uid, name or id, whose state does not say what its keys
+    are: checkpoints of the changelog backend that have changes alone, and no timers. With them the
+    state is read, written anew and edited as any other; a key that is not in its key group raises.
+
     `progress` is a function that is told how far the work on this savepoint has come, as
     `keygroups.progress` has it, or True for a bar. It is not pickled with the savepoint.
 
@@ -390,6 +399,8 @@ def read_savepoint(
     savepoint = Savepoint(files, known, callback)
     if uids is not None:
         _label(savepoint, iterate("uids", "str", uids))
+    if key_types is not None:
+        _tell_keys(savepoint, key_types)
     return savepoint
 
 
@@ -461,6 +472,24 @@ def _label(savepoint: Savepoint, uids: Iterable[str]) -> None:
         raise InvalidValueError(
             f"uids must be of the {len(by_id)} operators of {savepoint.path}, got "
             f"{', '.join(unknown)}, which no operator has"
+        )
+
+
+def _tell_keys(savepoint: Savepoint, key_types: Mapping[str, KeyType | Serializer]) -> None:
+    """Tell operators what their keys are, where their state does not."""
+    if not isinstance(key_types, Mapping):
+        raise InvalidTypeError(f"key_types must be a mapping by operator, got {show(key_types)}")
+    for name, key_type in key_types.items():
+        operator = savepoint.operator(check_str("operator in key_types", name))
+        serializer = key_to_write("key type in key_types", key_type)
+        if serializer.key_type is None:
+            raise UnsupportedKeyTypeError(
+                f"key type in key_types must be one whose hash is known, got {serializer}"
+            )
+        operator._context = replace(
+            operator._context,
+            key_bytes=serializer.snapshot_bytes(),
+            max_parallelism=operator.max_parallelism,
         )
 
 
