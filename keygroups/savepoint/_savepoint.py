@@ -48,6 +48,7 @@ from keygroups.savepoint._operator import (
     has_keyed_state,
     missing_timers,
 )
+from keygroups.savepoint._state.key_hashes import has_hash
 from keygroups.savepoint._state.writing.new_states import key_to_write
 from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.savepoint._verification.report import SavepointVerification
@@ -482,7 +483,7 @@ def _tell_keys(savepoint: Savepoint, key_types: Mapping[str, KeyType | Serialize
     for name, key_type in key_types.items():
         operator = savepoint.operator(check_str("operator in key_types", name))
         serializer = key_to_write("key type in key_types", key_type)
-        if serializer.key_type is None:
+        if not has_hash(serializer):
             raise UnsupportedKeyTypeError(
                 f"key type in key_types must be one whose hash is known, got {serializer}"
             )

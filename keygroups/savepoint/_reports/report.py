@@ -9,8 +9,8 @@ from heapq import nlargest
 
 from keygroups._checks import check_class, check_int, check_str, exact_repr, iterate
 from keygroups._show.tables import Section, html_sections
-from keygroups.assignment import assign_to_key_group
 from keygroups.errors import KeyGroupsError, printable, short
+from keygroups.hashing import finalise
 from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.load import KeyGroupLoad
 from keygroups.reports import RescaleReport
@@ -26,6 +26,7 @@ from keygroups.savepoint._operator import (
 )
 from keygroups.savepoint._savepoint import Savepoint
 from keygroups.savepoint._state.formats.key_group_streams import NotFramedError
+from keygroups.savepoint._state.key_hashes import key_hasher
 
 _LONGEST_KEY = 100  # characters in a table
 
@@ -164,10 +165,10 @@ def _report(operator: Operator, parallelism: int | None, top: int) -> OperatorRe
 
 def _foreign_keys(operator: Operator, keys: Iterable[KeySize]) -> Iterator[str]:
     """Yield a warning for each of some keys that is in the key group of another."""
-    key_type = operator.states[0].key_type if operator.states else None
-    for key in keys if key_type is not None else ():
+    hasher = key_hasher(operator.states[0].key_serializer) if operator.states else None
+    for key in keys if hasher is not None else ():
         with suppress(KeyGroupsError):  # of a null, which `verify` tells of
-            own = assign_to_key_group(key.key, operator.max_parallelism, key_type)
+            own = finalise(hasher(key.key)) % operator.max_parallelism
             if own != key.key_group:
                 yield (
                     f"key {short(exact_repr(key.key), _LONGEST_KEY)} is in key group "

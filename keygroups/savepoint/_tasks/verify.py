@@ -18,12 +18,13 @@ from typing import Any, NamedTuple
 from keygroups._serializers.base import TRUNCATED, UnreadableError
 from keygroups._values.rows import TimeWindow
 from keygroups.errors import KeyGroupsError, SavepointError
-from keygroups.hashing import finalise, hasher_of
+from keygroups.hashing import finalise
 from keygroups.progress import Meter
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._state.entries import FramedEntry, StateEntry, not_an_entry
 from keygroups.savepoint._state.formats.key_group_streams import NotFramedError
 from keygroups.savepoint._state.header import StateDescriptor
+from keygroups.savepoint._state.key_hashes import key_hasher
 from keygroups.savepoint._state.layouts import layout_of
 from keygroups.savepoint._state.timed_states import MERGING, Role, roles_of
 from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
@@ -147,14 +148,13 @@ class _Verifier:
         """Return what computes the key group of a key, None where its hash is not known."""
         serializers = {state.key_serializer for state in self._states}
         for serializer in serializers:
-            read_key, key_type = serializer.read, serializer.key_type
-            if read_key is None or key_type is None:
+            read_key, hasher = serializer.read, key_hasher(serializer)
+            if read_key is None or hasher is None:
                 self._tally.leave_out(
                     f"the key groups of keys, as the hash of {serializer} is not known here"
                 )
                 return None
-            hasher, groups = hasher_of(key_type), self._read.max_parallelism
-
+            groups = self._read.max_parallelism
             return lambda encoded: finalise(hasher(read_key(encoded, 0)[0])) % groups
         return None
 

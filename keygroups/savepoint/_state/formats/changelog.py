@@ -27,7 +27,7 @@ from keygroups._serializers.data_input import Cursor, ReadingContext, check_repe
 from keygroups._serializers.scalars import read_count, read_int
 from keygroups._serializers.streaming import TimerSerializer
 from keygroups.errors import KeyGroupsError, SavepointError
-from keygroups.hashing import finalise, hasher_of
+from keygroups.hashing import finalise
 from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._files.files import Files, OpenStream, Planned
 from keygroups.savepoint._metadata.handles import ChangelogHandle, ChangesHandle, StreamHandle
@@ -40,6 +40,7 @@ from keygroups.savepoint._state.header import (
     stored_serializer,
     write_keyed_header,
 )
+from keygroups.savepoint._state.key_hashes import key_hasher
 from keygroups.savepoint._state.layouts import SEPARATOR, Layout, layout_of
 from keygroups.savepoint._state.state_infos import VALUE, read_state_info
 from keygroups.state_keys import composite_key_joiner
@@ -166,11 +167,12 @@ class Changelog(Format):
 
         def check(name: str, key_group: int, encoded: _Bytes) -> None:
             serializer = states[name].key_serializer
+            hasher = key_hasher(serializer)
             assert serializer.read is not None
-            assert serializer.key_type is not None
+            assert hasher is not None
             try:
                 key, _ = serializer.read(encoded, starts[name])
-                own = finalise(hasher_of(serializer.key_type)(key)) % groups
+                own = finalise(hasher(key)) % groups
             except (*TRUNCATED, ValueError, KeyGroupsError) as error:
                 raise self._error(f"have a key that is no {serializer}: {error}") from None
             if own != key_group:
