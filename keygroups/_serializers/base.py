@@ -115,7 +115,9 @@ class Serializer:
     `read_savepoint` takes as one of `serializers`: `from_contents` reads its snapshot, and `read`,
     a static method or set by `bind` from those of `parts`, takes bytes and a position and returns
     the value and the position behind it. It raises IndexError or struct.error where bytes are too
-    few, ValueError where they are no value.
+    few, ValueError where they are no value. Where it is the serializer of keys, `key_type` says
+    their hash, or, for values that are of no key type, `key_hash`, a static method that takes a
+    key and returns Java's hashCode, a signed 32-bit int; with `write` keys can be looked up, too.
 
     Two are equal if they are made of the same, whichever savepoints they were read from.
 
@@ -137,6 +139,7 @@ class Serializer:
     size: int | None = None
     parts: tuple[Serializer, ...] = ()
     key_type: KeyType | None = None
+    key_hash: ClassVar[Callable[[Any], int] | None] = None
     fields: tuple[LogicalType, ...] = ()
     names: tuple[str, ...] = ()
     java_class: str = ""

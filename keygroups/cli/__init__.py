@@ -17,6 +17,7 @@ r"""The command `keygroups`, also `python -m keygroups`: key groups from a shell
     keygroups savepoint PATH --html FILE             the same as a page for a browser
     keygroups savepoint PATH --set-max-parallelism 4096 --output NEW    the same state, moved
     keygroups savepoint PATH --delete-keys FILE --operator UID --output NEW    without these keys
+    keygroups verify PATH                            whether all of it is there and undamaged
     keygroups diff OLD NEW                           in what two savepoints differ
     keygroups job URL [JOB_ID]                       what the subtasks of a running job have read
     keygroups job URL --savepoints                   where its checkpoints and savepoints are
@@ -30,8 +31,9 @@ too, with all text as it is; `--help` of a command has its members. Work of more
 shows how far it has come on standard error, if that is a terminal and `--quiet` is not given.
 
 The status is 0, 2 for a wrong argument and 1 where a file, an answer of Flink or standard output
-is at fault; then standard error has one line. After SIGINT, SIGTERM or SIGHUP, which leave nothing
-of a savepoint that is being written, it is 128 and their number.
+is at fault; then standard error has one line, but for `verify`, which prints what is at fault.
+After SIGINT, SIGTERM or SIGHUP, which leave nothing of a savepoint that is being written, it is
+128 and their number.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from keygroups._checks import check_str, show
-from keygroups.cli import _completion, _diff, _job, _key_groups, _savepoint
+from keygroups.cli import _completion, _diff, _job, _key_groups, _savepoint, _verify
 from keygroups.cli._parser import FAULT, WRONG_ARGUMENT, build_parser
 from keygroups.cli._progress import LINE
 from keygroups.cli._streams import OutputError, catch_signals, complain, discard, print_lines
@@ -55,7 +57,7 @@ __dir__ = __all__.copy
 
 # A command is a function and its arguments in the file of its subject, and a line in the text
 # above. What it alone needs is imported in the function: the others start without that.
-_SUBJECTS = (_key_groups, _savepoint, _diff, _job, _completion)
+_SUBJECTS = (_key_groups, _savepoint, _verify, _diff, _job, _completion)
 _ADD_COMMANDS = [subject.add_commands for subject in _SUBJECTS]
 
 _BROKEN_PIPE = 141  # as a shell has it, of SIGPIPE

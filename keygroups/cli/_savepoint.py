@@ -62,25 +62,29 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     """Print what a savepoint or checkpoint holds, where it is heavy, what a rescale would move.
 
     JSON: path, kind, version, checkpoint_id, operators (of all: operator_id, uid, name,
-    parallelism, max_parallelism, bytes) and reports (of those with keyed state, or named:
+    parallelism, max_parallelism, bytes, and in_flight_data of an unaligned checkpoint, by channel:
+    direction, subtask, gate, channel, bytes) and reports (of those with keyed state, or named:
     operator_id, states, key_group_bytes, heaviest_key_groups, heaviest_keys with key, key_group,
-    subtask, entries and bytes, unknown_keys, which is why there are none of these, and rescale,
-    whose members are those of plan --load).
+    subtask, entries and bytes, unknown_keys, which is why there are none of these, warnings, and
+    rescale, whose members are those of plan --load). Damage, keys in key groups that are not
+    theirs and windows without timers are looked for by `keygroups verify`.
 
     With --html all this is in a page that has pictures and loads nothing, with every parallelism
     from half to twice the operator's: of each --operator, else of the 20 with the most bytes.
 
     With --set-max-parallelism it is written anew to --output; JSON: path, operators (of all:
     operator, old_max_parallelism, new_max_parallelism, parallelism, and states with state,
-    subtask, entries and bytes).
+    subtask, entries and bytes), and left: operators without state that --operator does not name.
 
     With --remove-operator, --delete-keys and --rename-operator it is edited, in this order, and
     all else copied as it is. FILE, or - for standard input, has keys as `keygroups trace -` takes
-    them, of the type that each operator's keys have. An OLD with a = in it has to be an id. JSON:
-    path, operators (of all: operator, null if it was removed, old_operator, path, is_added,
-    states of those that were written anew, with state, new_name, kept, changed, deleted and
-    added, and deleted_keys, null or with_entries, without_entries, which are the keys that had
-    none, and may_be_in: operators and places where nobody has searched for them).
+    them, of the type that each operator's keys have. An OLD with a = in it has to be an id. NEW is
+    a uid of the job; id:HEX is an id, as of an operator of Flink SQL whose plan has changed, and
+    uid:NEW a uid that looks like an id or such a prefix. JSON: path, operators (of all: operator,
+    null if it was removed, old_operator, path, is_added, states of those that were written anew,
+    with state, new_name, kept, changed, deleted and added, and deleted_keys, null or with_entries,
+    without_entries, which are the keys that had none, and may_be_in: operators and places where
+    nobody has searched for them).
 
     Beside --output a folder .NAME.<32 hexadecimal digits>.writing is made, and renamed at the
     end. One that a killed command left there is named on standard error; --clean removes those
@@ -137,6 +141,7 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     yield str(savepoint)
     for report in reports:
         yield f"\n{report}"
+    yield "\nkeygroups verify looks for damage, misplaced keys and windows without timers"
 
 
 def _is_edit(options: argparse.Namespace) -> bool:
@@ -200,10 +205,15 @@ def _edit(savepoint: Savepoint, options: argparse.Namespace) -> EditReport:
 
 
 def _renamed(text: str) -> tuple[str, str]:
+    from keygroups.savepoint import OperatorId
+
     old, _, new = check_text("rename-operator", text).partition("=")
     if not old or not new:
         raise InvalidValueError(f"rename-operator must be such as OLD=NEW, got {show(text)}")
-    return old, new
+    kind, _, name = new.partition(":")
+    if kind == "id":
+        return old, OperatorId(name)
+    return old, OperatorId.of_uid(name) if kind == "uid" else new
 
 
 def _key_reader(name: str, operator: OperatorEditor) -> Callable[[str], Any]:
@@ -233,6 +243,7 @@ def _savepoint_data(savepoint: Savepoint) -> dict[str, Any]:
         {
             **{name: getattr(operator, name) for name in names},
             "bytes": sum(subtask.bytes for subtask in operator.subtasks),
+            "in_flight_data": [channel._asdict() for channel in operator.in_flight_data],
         }
         for operator in savepoint.operators
     ]
@@ -252,13 +263,16 @@ def _report_data(report: OperatorReport) -> dict[str, Any]:
         "heaviest_key_groups": report.heaviest_key_groups,
         "heaviest_keys": keys,
         "unknown_keys": report.unknown_keys,
+        "warnings": report.warnings,
         "rescale": rescale_data(report.rescale),
     }
 
 
 def _written_data(report: EditReport | RewriteReport) -> dict[str, Any]:
     """Return what was written of a savepoint."""
-    return {"path": report.path, "operators": [*map(_operator_data, report.operators)]}
+    data = {"path": report.path, "operators": [*map(_operator_data, report.operators)]}
+    left: tuple[str, ...] | None = getattr(report, "left", None)
+    return data if left is None else data | {"left": left}
 
 
 def _operator_data(operator: EditedOperator | RewrittenOperator) -> dict[str, Any]:

@@ -33,6 +33,7 @@ Below are these two classes, and functions of whole savepoints. The rest is by s
     sources      where a source goes on: splits and offsets
     values       which classes keys and values are
     sql          what the states of Flink SQL hold
+    verifying    whether all of a savepoint is there, undamaged, where Flink looks for it
     comparing    what two savepoints have in common, and what not
     writing      SavepointWriter: a new savepoint
     descriptors  the states of an operator, read or to be written
@@ -46,6 +47,9 @@ state as a table. `key_sizes` says which keys are heavy, `operator_state` yields
 and `source_splits` says where a source goes on. `operator_reports` says what to look at before a
 rescale, `html_report` puts it on a page for a browser, and `describe_sql_state` says what the
 states of Flink SQL hold.
+
+Verifying: `Savepoint.verify` reads all of it, and reports what is damaged, keys in key groups that
+are not theirs, windows that no timer clears. Neither `entries` nor `get` looks for these.
 
 Comparing: `Savepoint.compare` and `Savepoint.differences`, whatever the formats and parallelisms.
 
@@ -85,6 +89,7 @@ write it anew.
     read splits and their coordinator     yes                   bytes, no             offsets log
     read times of last access             yes                   no                    -
     read some keys alone                  yes                   keys                  partitions
+    find damage, misplaced keys, leaks    yes                   no                    no
     changes between two savepoints        yes                   no                    yes
     SQL over state                        on Spark              keyed state           yes
     new savepoint from rows               yes                   yes                   no
@@ -154,6 +159,7 @@ from keygroups.savepoint.editing import (
     SavepointEditor as SavepointEditor,
 )
 from keygroups.savepoint.entries import (
+    ChannelState as ChannelState,
     KeySize as KeySize,
     OperatorStateElement as OperatorStateElement,
     OperatorStateEntry as OperatorStateEntry,
@@ -191,6 +197,12 @@ from keygroups.savepoint.values import (
     TimeWindow as TimeWindow,
     TtlValue as TtlValue,
 )
+from keygroups.savepoint.verifying import (
+    FaultCount as FaultCount,
+    OperatorVerification as OperatorVerification,
+    SavepointVerification as SavepointVerification,
+    StateFault as StateFault,
+)
 from keygroups.savepoint.windows import (
     CountWindows as CountWindows,
     EventTimeSessionWindows as EventTimeSessionWindows,
@@ -201,6 +213,7 @@ from keygroups.savepoint.windows import (
     TumblingProcessingTimeWindows as TumblingProcessingTimeWindows,
 )
 from keygroups.savepoint.writing import (
+    OperatorId as OperatorId,
     OperatorWriter as OperatorWriter,
     SavepointWriter as SavepointWriter,
     WindowOperatorWriter as WindowOperatorWriter,

@@ -11,11 +11,12 @@ from keygroups._serializers.base import TRUNCATED, checked_write
 from keygroups._serializers.collections import as_dict, is_in_order
 from keygroups._serializers.scalars import NullSerializer
 from keygroups._values.rows import TtlValue
-from keygroups.assignment import assign_to_key_group
 from keygroups.errors import SavepointError, UnsupportedKeyTypeError
+from keygroups.hashing import finalise
 from keygroups.progress import Meter
 from keygroups.savepoint._state.entries import StateEntry, not_an_entry
 from keygroups.savepoint._state.header import StateDescriptor
+from keygroups.savepoint._state.key_hashes import key_hasher
 from keygroups.savepoint._state.keys import has_one_form, key_finder
 from keygroups.savepoint._state.layouts import layout_of
 from keygroups.savepoint._tasks.read import ReadTask, ahead
@@ -30,7 +31,8 @@ class Lookup:
 
     def __init__(self, state: StateDescriptor, key: Any, max_parallelism: int) -> None:
         serializer = state.key_serializer
-        if serializer.key_type is None:
+        hasher = key_hasher(serializer)
+        if hasher is None:
             raise UnsupportedKeyTypeError(
                 f"keys of {serializer} cannot be looked up, as their hash is not known"
             )
@@ -42,7 +44,7 @@ class Lookup:
         self._key = key
         self._encoded = checked_write("key", serializer, key, is_key=True)
         self._has_one_form = has_one_form(serializer)
-        self.key_group = assign_to_key_group(key, max_parallelism, serializer.key_type)
+        self.key_group = finalise(hasher(key)) % max_parallelism
         self._prefix = key_group_prefix(self.key_group, max_parallelism)
 
     def look_up(self, tasks: Sequence[ReadTask], meter: Meter | None) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from keygroups.load import KeyGroupLoad
 from keygroups.progress import Meter, ProgressCallback, measured
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import (
+    ChannelState,
     OperatorMetadata,
     OperatorStateHandle,
     SubtaskState,
@@ -35,6 +36,7 @@ from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.formats.by_handle import format_of
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.operator_state import OperatorStateEntry, read_operator_state
+from keygroups.savepoint._state.timed_states import states_without_timers
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 from keygroups.skew import HOT
 
@@ -53,7 +55,8 @@ _SUBTASK_HEADINGS = ("subtask", "key groups", "bytes", "x mean", "finished")
 class Subtask(NamedTuple):
     """What one subtask wrote: its key groups, None without keyed state, and how many bytes.
 
-    The bytes are those of keyed and operator state, of RocksDB only the SST files.
+    The bytes are those of keyed and operator state, of RocksDB only the SST files;
+    `Operator.in_flight_data` has those of an unaligned checkpoint besides.
     """
 
     subtask_index: int
@@ -181,9 +184,10 @@ class Operator:
 
         `states` are names of `states`, `key_groups` some of 0..max_parallelism-1; None is all.
         Nothing is held but what is being read, by this process alone;
-        `keygroups.spark.read_keyed_state` reads on executors. Raises InvalidValueError or
-        InvalidTypeError for an argument, SavepointError where the state is damaged or takes what
-        is not read here.
+        `keygroups.spark.read_keyed_state` reads on executors. An entry has the key group that it
+        is in, which is not compared with that of its key: `Savepoint.verify` does that. Raises
+        InvalidValueError or InvalidTypeError for an argument, SavepointError where the state is
+        damaged or takes what is not read here.
         """
         return self._entries(self.tasks(states, key_groups))
 
@@ -291,8 +295,9 @@ class Operator:
         a list of pairs where Python takes two keys for one, or cannot hash them. Without `state`
         it is a dict by the names of the states that have something for the key.
 
-        Only the key's key group is read; of RocksDB, where keys are text, integers, tuples of
-        these or rows of Flink SQL, only the blocks that may have the key.
+        Only the key's key group is read, as Flink does: what is in another is not there for it. Of
+        RocksDB, where keys are text, integers, tuples of these or rows of Flink SQL, only the
+        blocks are that may have the key.
 
         Raises InvalidTypeError or InvalidValueError for what is no such key or state, also where
         the operator has no keyed state; UnsupportedKeyTypeError for keys whose hash is not known,
@@ -391,8 +396,17 @@ class Operator:
         ]
 
     @property
+    def in_flight_data(self) -> tuple[ChannelState, ...]:
+        """How much in-flight data of an unaligned checkpoint there is, channel by channel.
+
+        Savepoints and aligned checkpoints have none. What it is, is not read; Flink takes it in
+        first when it restores the checkpoint.
+        """
+        return tuple(channel for subtask in self._subtasks for channel in subtask.channels)
+
+    @property
     def _has_channel_state(self) -> bool:
-        return any(subtask.has_channel_state for subtask in self._subtasks)
+        return bool(self.in_flight_data)
 
     def coordinator_state(self) -> bytes | None:
         """Return the state of the operator's coordinator, None where it has none.
@@ -541,6 +555,23 @@ def known_uids(operators: Iterable[Operator]) -> list[str]:
 def has_keyed_state(operator: Operator) -> bool:
     """Return whether a subtask of an operator wrote keyed state."""
     return any(subtask.key_groups for subtask in operator.subtasks)
+
+
+def missing_timers(operator: Operator) -> str | None:
+    """Say which states of an operator have no timers, as headers tell it, None if none is so.
+
+    Native savepoints of RocksDB lack all timers that are on the heap. SavepointError as `states`.
+
+    Flink: RocksIncrementalSnapshotStrategy, which writes no heap timers in a native savepoint.
+    """
+    names = states_without_timers(operator.states)
+    if not names:
+        return None
+    return (
+        f"operator {operator.label} has no timers, so that nothing fires or clears "
+        f"{', '.join(names)}: Flink leaves timers on the heap out of native savepoints of "
+        "RocksDB; take a canonical one, or a checkpoint"
+    )
 
 
 def bytes_of(operator: Operator) -> int:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from heapq import nlargest
 from itertools import compress, pairwise
 from typing import Any, NamedTuple
@@ -15,7 +17,15 @@ from keygroups._serializers.base import Serializer, checked_serializers
 from keygroups._serializers.data_input import ReadingContext
 from keygroups._show.progress import checked_progress
 from keygroups._show.tables import Section, html_sections, text_table
-from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError, printable, short
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    RestoreWarning,
+    SavepointError,
+    UnsupportedKeyTypeError,
+    printable,
+    short,
+)
 from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.progress import ProgressCallback
 from keygroups.rescale import check_restore, restore_advice
@@ -36,15 +46,28 @@ from keygroups.savepoint._operator import (
     check_states,
     find_operator,
     has_keyed_state,
+    missing_timers,
 )
+from keygroups.savepoint._state.key_hashes import has_hash
+from keygroups.savepoint._state.writing.new_states import key_to_write
 from keygroups.savepoint._tasks.read import ReadTask
+from keygroups.savepoint._verification.report import SavepointVerification
+from keygroups.savepoint._verification.verify import (
+    RunTasks,
+    verify_files,
+    verify_operator,
+)
 from keygroups.skew import HOT
+from keygroups.types import KeyType
 
 _NONE: tuple[str, ...] = ()
 FLINK_2 = 5
 """The first version of `_metadata` that Flink 2 writes."""
+NATIVE = "native savepoint"
 _NAMED = 10  # uids in a message
 _UIDS = "ids are hashes of uids: those that the job sets are told by uids=[...] (--uids FILE)"
+_CHANNELS = 10  # in a text
+_CHANNEL_HEADINGS = ("operator", "direction", "subtask", "gate", "channel", "bytes")
 _HEADINGS = ("operator", "parallelism", "max", "bytes", "key groups", "imbalance")
 
 
@@ -99,9 +122,14 @@ class Savepoint:
         """Return the max parallelism that an operator runs with after a restore from here.
 
         The arguments and what is raised are those of `keygroups.check_restore`; the savepoint's
-        max parallelism is the operator's.
+        max parallelism is the operator's. A native savepoint that lacks the timers of windows, or
+        of the buffers of interval joins, is a RestoreWarning too.
         """
         restored = operator if isinstance(operator, Operator) else self.operator(operator)
+        if self.kind == NATIVE:
+            with suppress(SavepointError):  # of a header that a restore reads, and this need not
+                if missing := missing_timers(restored):
+                    warnings.warn(missing, RestoreWarning, stacklevel=2)
         return check_restore(restored.max_parallelism, parallelism, max_parallelism)
 
     def compare(
@@ -166,6 +194,38 @@ class Savepoint:
         pairs = self._pairs(other, operators, states)
         return (difference for pair in pairs for difference in pair.differences())
 
+    def verify(self, operators: Iterable[str] | None = None) -> SavepointVerification:
+        """Read all of it, and return what is damaged, or not where Flink looks for it.
+
+        `operators` are uids, names or ids, None all. Verified are: that each file is there and of
+        its size; the checksums and the order of RocksDB's files, Snappy's checksums, and that
+        each entry can be read; that each key is in the key group of its hash; that no entry is
+        there twice; that windows, of a job or of Flink SQL, and the buffers of interval joins have
+        timers, and that sets of merging windows and their contents agree; that operator state is
+        whole, of which elements are not decoded. Windows whose allowed lateness has no end have
+        no timers once they fired, which counts as a fault too.
+
+        What is damaged is told in the report and raises nothing. All is read by this process, in
+        bounded memory, by way of temporary files if a key group is large;
+        `keygroups.spark.verify_savepoint` reads on executors. Raises InvalidValueError or
+        InvalidTypeError for operators that are not there, and what `read_savepoint` raises
+        without an extra that the state takes.
+
+        Flink: FLINK-33192, for windows without timers.
+
+        >>> from tempfile import mkdtemp
+        >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
+        >>> from keygroups.types import LONG, STRING
+        >>> folder = mkdtemp() + "/savepoint"
+        >>> with SavepointWriter(folder) as writer:
+        ...     counts = [ValueStateDescriptor("count", LONG)]
+        ...     by_user = writer.add_operator("by-user", STRING, counts, 128, parallelism=3)
+        ...     by_user.write("count", "ann", 7)
+        >>> read_savepoint(folder).verify()
+        <SavepointVerification: 1 files of 397 bytes, 1 operators, 1 entries: no fault>
+        """
+        return verified(self, operators)
+
     def _pairs(
         self,
         other: Savepoint,
@@ -192,11 +252,28 @@ class Savepoint:
 
     def __str__(self) -> str:
         rows = [_HEADINGS, *(_row(operator).cells for operator in self.operators)]
-        return "\n".join([headline(self), *text_table(rows, left=(0,)), *advices_of(self)])
+        lines = [headline(self), *text_table(rows, left=(0,))]
+        for section in in_flight_sections(self, _CHANNELS):
+            lines += [f"{section.caption}:", *text_table([section.header, *section.rows], (0, 1))]
+        return "\n".join([*lines, *advices_of(self)])
 
     def _repr_html_(self) -> str:
         lines = Section([headline(self)]), Section(advices_of(self))
-        return html_sections([lines[0], operators_section(self, MOST_SHOWN), lines[1]])
+        tables = [operators_section(self, MOST_SHOWN), *in_flight_sections(self, MOST_SHOWN)]
+        return html_sections([lines[0], *tables, lines[1]])
+
+
+def verified(
+    savepoint: Savepoint, operators: Iterable[str] | None, run: RunTasks | None = None
+) -> SavepointVerification:
+    """Return what `Savepoint.verify` does; `run` runs the tasks that read keyed state."""
+    chosen = savepoint.operators
+    if operators is not None:
+        names = iterate("operators", "names", operators)
+        chosen = tuple(savepoint.operator(check_str("operator", name)) for name in names)
+    files, size, tally = verify_files(savepoint.files, savepoint.metadata)
+    of_operators = tuple(verify_operator(operator, run) for operator in chosen)
+    return SavepointVerification(savepoint.path, files, size, tally.counts, of_operators)
 
 
 def headline(savepoint: Savepoint) -> str:
@@ -238,6 +315,35 @@ def operators_section(savepoint: Savepoint, most: int) -> Section:
     return Section([], _HEADINGS, [row.cells for row in rows], caption=caption, marks=hot)
 
 
+def in_flight_sections(savepoint: Savepoint, most: int) -> list[Section]:
+    """Return the table of in-flight data, at most so many channels, the heaviest; or none."""
+    channels = [
+        (operator, channel)
+        for operator in savepoint.operators
+        for channel in operator.in_flight_data
+    ]
+    if not channels:
+        return []
+    rows = [
+        (
+            short(operator.label, LABEL),
+            channel.direction,
+            *map(str, (channel.subtask, channel.gate, channel.channel)),
+            f"{channel.bytes:,}",
+        )
+        for operator, channel in nlargest(most, channels, key=lambda pair: pair[1].bytes)
+    ]
+    operators = {operator.operator_id for operator, _ in channels}
+    total = sum(channel.bytes for _, channel in channels)
+    caption = (
+        f"In-flight data of an unaligned checkpoint, {total:,} bytes of {len(operators)} operators"
+    )
+    if len(rows) < len(channels):
+        left_out = len(channels) - len(rows)
+        caption += f"; the {len(rows)} heaviest channels, {left_out:,} others are left out"
+    return [Section([], _CHANNEL_HEADINGS, rows, (0, 1), caption)]
+
+
 def read_savepoint(
     path: str | os.PathLike[str],
     moved: Mapping[str, str] | None = None,
@@ -245,6 +351,7 @@ def read_savepoint(
     uids: Iterable[str] | None = None,
     allow: Collection[str | os.PathLike[str]] = (),
     serializers: Mapping[str, type[Serializer]] | None = None,
+    key_types: Mapping[str, KeyType | Serializer] | None = None,
     progress: ProgressCallback | bool | None = None,
 ) -> Savepoint:
     """Read the `_metadata` of a savepoint or checkpoint; state is read when it is asked for.
@@ -271,6 +378,10 @@ def read_savepoint(
     `Serializer.from_contents` shows how to derive one. They are known to this savepoint alone.
     Without one the state is bytes, where its format says how many.
 
+    `key_types` are those of operators, by uid, name or id, whose state does not say what its keys
+    are: checkpoints of the changelog backend that have changes alone, and no timers. With them the
+    state is read, written anew and edited as any other; a key that is not in its key group raises.
+
     `progress` is a function that is told how far the work on this savepoint has come, as
     `keygroups.progress` has it, or True for a bar. It is not pickled with the savepoint.
 
@@ -289,6 +400,8 @@ def read_savepoint(
     savepoint = Savepoint(files, known, callback)
     if uids is not None:
         _label(savepoint, iterate("uids", "str", uids))
+    if key_types is not None:
+        _tell_keys(savepoint, key_types)
     return savepoint
 
 
@@ -360,6 +473,24 @@ def _label(savepoint: Savepoint, uids: Iterable[str]) -> None:
         raise InvalidValueError(
             f"uids must be of the {len(by_id)} operators of {savepoint.path}, got "
             f"{', '.join(unknown)}, which no operator has"
+        )
+
+
+def _tell_keys(savepoint: Savepoint, key_types: Mapping[str, KeyType | Serializer]) -> None:
+    """Tell operators what their keys are, where their state does not."""
+    if not isinstance(key_types, Mapping):
+        raise InvalidTypeError(f"key_types must be a mapping by operator, got {show(key_types)}")
+    for name, key_type in key_types.items():
+        operator = savepoint.operator(check_str("operator in key_types", name))
+        serializer = key_to_write("key type in key_types", key_type)
+        if not has_hash(serializer):
+            raise UnsupportedKeyTypeError(
+                f"key type in key_types must be one whose hash is known, got {serializer}"
+            )
+        operator._context = replace(
+            operator._context,
+            key_bytes=serializer.snapshot_bytes(),
+            max_parallelism=operator.max_parallelism,
         )
 
 

@@ -48,6 +48,7 @@ from keygroups.spark.savepoint import (
     key_sizes,
     read_keyed_state,
     register_data_source,
+    verify_savepoint,
     write_savepoint,
 )
 from keygroups.spark.skew import skew_report
@@ -76,6 +77,7 @@ __all__ = [
     "repartition_by_subtask",
     "rescale_report",
     "skew_report",
+    "verify_savepoint",
     "with_routing",
     "write_savepoint",
 ]

@@ -29,18 +29,21 @@ from keygroups.savepoint import (
     RewriteReport,
     Savepoint,
     SavepointEditor,
+    SavepointVerification,
     SavepointWriter,
     Serializer,
     read_savepoint,
 )
 from keygroups.savepoint._files.files import absolute_path
 from keygroups.savepoint._rewriting.rewriter import SavepointRewriter
-from keygroups.savepoint._savepoint import savepoint_of
+from keygroups.savepoint._savepoint import savepoint_of, verified
 from keygroups.savepoint._tasks.read import ReadTask
+from keygroups.savepoint._tasks.verify import VerifyTask
+from keygroups.savepoint._verification.faults import Tally
 from keygroups.spark._columns.arguments import check_df, check_session, is_connect
 from keygroups.spark._columns.key_columns import cast_advice, simple_type
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
-from keygroups.spark._savepoint.comparing import compared, weighed
+from keygroups.spark._savepoint.comparing import compared, run_verification, weighed
 from keygroups.spark._savepoint.editing import RowsEditor, SparkEditor
 from keygroups.spark._savepoint.entry_files import write_entries
 from keygroups.spark._savepoint.results import described
@@ -73,6 +76,7 @@ __all__ = [
     "key_sizes",
     "read_keyed_state",
     "register_data_source",
+    "verify_savepoint",
     "write_savepoint",
 ]
 __dir__ = __all__.copy
@@ -555,6 +559,32 @@ def key_sizes(
     _check_arrow("key_sizes")
     keyed = savepoint_of(savepoint).operator(operator)
     return weighed(spark, keyed).orderBy(F.desc("bytes"), "key_group").limit(most)
+
+
+def verify_savepoint(
+    spark: SparkSession,
+    savepoint: Savepoint | str | os.PathLike[str],
+    operators: Iterable[str] | None = None,
+) -> SavepointVerification:
+    """Read all of a savepoint, and return what is damaged, or not where Flink looks for it.
+
+    `savepoint` is what `read_savepoint` returns, or its path; the others, and what is verified and
+    raised, are those of `keygroups.savepoint.Savepoint.verify`. Keyed state is read by the
+    executors, each key group by one task in bounded memory; they reach the files, as for
+    `read_keyed_state`. The driver looks whether the files are there, and reads operator state.
+
+    >>> verify_savepoint(spark, savepoint).has_faults
+    False
+    """
+    check_session(spark)
+    _check_arrow("verify_savepoint")
+    source = savepoint_of(savepoint)
+
+    def run(tasks: list[VerifyTask]) -> list[Tally]:
+        with described(spark, f"verify_savepoint: {source.path}"):
+            return run_verification(spark, tasks)
+
+    return verified(source, operators, run)
 
 
 def _write_rows(

@@ -62,7 +62,7 @@ REACH_OF_THE_ADAPTER = {
     "keygroups.savepoint._rewriting.operator_rewriter": {"merged_header"},
     "keygroups.savepoint._rewriting.rewriter": {"SavepointRewriter", "with_keyed_state"},
     "keygroups.savepoint._operator": {"check_states", "key_sizes_of"},
-    "keygroups.savepoint._savepoint": {"id_in_either", "savepoint_of"},
+    "keygroups.savepoint._savepoint": {"id_in_either", "savepoint_of", "verified"},
     "keygroups.savepoint._state.writing.entry_encoder": {"EncodedEntry", "EntryEncoder"},
     "keygroups.savepoint._state.entries": {"LAST_OF_STATE"},
     "keygroups.savepoint._state.writing.keyed_state_file": {"KeyedStateFile"},
@@ -71,7 +71,9 @@ REACH_OF_THE_ADAPTER = {
     "keygroups.savepoint._state.values": {"check_time"},
     "keygroups.savepoint._tasks.read": {"ReadTask"},
     "keygroups.savepoint._tasks.rewrite": {"RewriteTask"},
+    "keygroups.savepoint._tasks.verify": {"VerifyTask"},
     "keygroups.savepoint._tasks.write": {"OperatorFiles", "WriteTask"},
+    "keygroups.savepoint._verification.faults": {"Tally"},
 }
 # The names of Spark's types that mean the same whatever a session sets; "timestamp" does not.
 SAFE_TYPES = {"bigint", "binary", "date", "double", "float", "int", "string"}

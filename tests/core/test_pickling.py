@@ -117,6 +117,13 @@ def rewritten() -> savepoint.RewriteReport:
     )
 
 
+def verification() -> savepoint.SavepointVerification:
+    fault = savepoint.StateFault("duplicate", "", "count", 0, 5, "ann", None)
+    count = savepoint.FaultCount("duplicate", 7, (fault,))
+    operator = savepoint.OperatorVerification("by-user", "0" * 32, 9, (count,), ("a key",))
+    return savepoint.SavepointVerification("/a", 3, 70, (), (operator,))
+
+
 def comparison() -> savepoint.SavepointComparison:
     element = savepoint.OperatorStateElement("rules", "UNION", 1, None, [5])
     example = savepoint.EntryDifference("by-user", "rules", "only_here", element, None)
@@ -236,6 +243,12 @@ MADE: list[Callable[[], object]] = [
     lambda: savepoint.OperatorStateElement("rules", "BROADCAST", 1, ("a", 1), [5]),
     lambda: savepoint.KafkaOffsets({("a", 0): 5, ("b", 1): savepoint.SpecialOffset.LATEST}),
     lambda: savepoint.SpecialOffset.EARLIEST,
+    verification,
+    lambda: verification().operators[0],
+    lambda: verification().operators[0].faults[0],
+    lambda: verification().operators[0].faults[0].examples[0],
+    lambda: savepoint.ChannelState("input", 0, 1, 2, 30),
+    lambda: savepoint.OperatorId("053e6f52e939ffe5c8a3b20732f40a31"),
     lambda: savepoint.KafkaSplit("a", 0, savepoint.SpecialOffset.COMMITTED, 7, 1, True, 5),
     lambda: savepoint.FileSplit("1", "file:/a", 0, 9, 5, 9, ("host",), (5, 7), None),
     lambda: savepoint.UnknownSplit(0, 1, b"split"),

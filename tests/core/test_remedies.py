@@ -833,7 +833,7 @@ OF_STATE = [
     ),
     Remedy(
         "savepoint/_edits/operators",
-        "it has in-flight data of an unaligned checkpoint: take a savepoint instead",
+        "checkpoint: take a savepoint instead",
         lambda: merged("2.3.0-unaligned-checkpoint", "slow"),
         lambda: merged("2.3.0-heap-canonical", "by-string"),
         2,
@@ -947,7 +947,7 @@ OF_STATE = [
     ),
     Remedy(
         "savepoint/_rewriting/rewriter",
-        "in-flight data of an unaligned checkpoint: take a savepoint instead",
+        "of an unaligned checkpoint: take a savepoint instead",
         lambda: converted("2.3.0-unaligned-checkpoint"),
         lambda: converted("2.3.0-heap-canonical"),
         put("2.3.0-heap-canonical"),

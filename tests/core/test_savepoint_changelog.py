@@ -7,6 +7,7 @@ expected is what its appliers do with them.
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -35,8 +36,22 @@ from changelog_bytes import (
 from growth import MOST, TIMES, count_bytes, count_steps
 from real_savepoints import point
 
-from keygroups.errors import SavepointError
-from keygroups.savepoint import Operator, TtlValue, convert_to_canonical, read_savepoint
+from keygroups import assign_to_key_group, types
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    SavepointError,
+    UnsupportedKeyTypeError,
+)
+from keygroups.savepoint import (
+    Operator,
+    SavepointWriter,
+    Serializer,
+    TtlValue,
+    change_max_parallelism,
+    convert_to_canonical,
+    read_savepoint,
+)
 from keygroups.savepoint._metadata.handles import ChangelogHandle, KeyGroupsHandle
 
 STRING, LONG, VOID = sb.simple("String"), sb.simple("Long"), sb.NONE
@@ -489,3 +504,88 @@ def test_only_changes_that_are_asked_for_are_held(tmp_path: Path) -> None:
     everything = count_bytes(lambda: [None for _ in operator.entries()])
     some = count_bytes(lambda: [None for _ in operator.entries(key_groups=[7])])
     assert everything - some > 300_000
+
+
+# Changes alone, which do not say what the keys are
+
+SOME = [STATE, LISTS]
+
+
+def of_keys(folder: Path, key_type: Any, *changes: Change) -> Operator:
+    """Return an operator of some changes, whose keys are told."""
+    folder.mkdir(exist_ok=True)
+    keyed = changelog([], [inline([*SOME, *changes])])
+    path = sb.write(folder, [sb.operator([sb.subtask(managed_keyed=keyed)], uid="op")])
+    return read_savepoint(path, key_types={"op": key_type}).operators[0]
+
+
+def test_keys_that_are_told(tmp_path: Path) -> None:
+    """Every verb has them: reading, looking up, re-keying, editing, tables, on another machine."""
+    a, b = (assign_to_key_group(key, 128, types.STRING) for key in "ab")
+    changes = [
+        change(SET, 0, A, X, key_group=a),
+        change(SET, 0, B, Y, key_group=b),
+        change(ADD_ELEMENT, 1, A, Z, key_group=a),
+    ]
+    operator = of_keys(tmp_path / "old", types.STRING, *changes)
+    assert sorted(seen(operator), key=repr) == sorted(
+        [(a, "a", None, None, "x"), (a, "a", None, None, ["z"]), (b, "b", None, None, "y")],
+        key=repr,
+    )
+    assert operator.get("a") == {"s": "x", "l": ["z"]}
+    assert pickle.loads(pickle.dumps(operator)).get("b") == {"s": "y"}
+    assert operator.to_arrow("s").num_rows == 2
+    savepoint = read_savepoint(tmp_path / "old", key_types={"op": types.STRING})
+    assert not savepoint.verify().has_faults
+    change_max_parallelism(savepoint, 4096, tmp_path / "moved")
+    with SavepointWriter.from_existing_savepoint(savepoint, tmp_path / "edited") as editor:
+        editor.operator("op").delete_keys(["b"])
+    for name, keys in (("moved", {"a", "b"}), ("edited", {"a"})):
+        [new] = read_savepoint(tmp_path / name).operators
+        assert {entry.key for entry in new.entries()} == keys
+
+
+@pytest.mark.parametrize(
+    ("key_type", "changes", "message"),
+    [
+        (types.LONG, [change(SET, 0, A, X)], "have a key that is no LONG: |of s"),
+        (
+            types.INT,
+            [change(SET, 0, b"\2a\0\0\0", X)],
+            "have key 39911424 in key group 3, which is",
+        ),
+        (types.STRING, [change(SET, 0, A, X)], "have key 'a' in key group 3, which is of key"),
+        (types.STRING, [change(SET, 0, b"\0\0", X)], "have a key that is no STRING: "),
+        (types.LONG, [TIMERS], "have keys of STRING, key_types LONG: take a canonical"),
+    ],
+)
+def test_keys_that_are_told_wrong(
+    key_type: Any, changes: list[Change], message: str, tmp_path: Path
+) -> None:
+    """A key of another type is in another key group, or none at all."""
+    with pytest.raises(SavepointError, match=message):
+        list(of_keys(tmp_path / "old", key_type, *changes).entries())
+
+
+def test_keys_that_are_told_and_there(tmp_path: Path) -> None:
+    """Where timers say the same."""
+    a = assign_to_key_group("a", 128, types.STRING)
+    told = [TIMERS, change(SET, 0, A, X, key_group=a)]
+    assert seen(of_keys(tmp_path / "old", types.STRING, *told)) == [(a, "a", None, None, "x")]
+
+
+def test_what_tells_no_keys(tmp_path: Path) -> None:
+    path = sb.write(tmp_path / "old", [sb.operator([], uid="op")])
+    name = "BytePrimitiveArraySerializer"
+    arrays = sb.snapshot(f"{sb.BASE}array.{name}${name}Snapshot", 3)
+    unhashed = Serializer.from_snapshot(sb.i32(2) + arrays)
+    refused: list[tuple[Any, type[Exception], str]] = [
+        ([], InvalidTypeError, r"key_types must be a mapping by operator, got \[\]"),
+        ({"nobody": types.LONG}, InvalidValueError, "operator must be an operator's uid, name"),
+        ({5: types.LONG}, InvalidTypeError, "operator in key_types must be a str"),
+        ({"op": "LONG"}, InvalidTypeError, "key type in key_types must be a key type such as"),
+        ({"op": unhashed}, UnsupportedKeyTypeError, "must be one whose hash is known, got "),
+    ]
+    for key_types, error, message in refused:
+        with pytest.raises(error, match=message):
+            read_savepoint(path, key_types=key_types)

@@ -193,7 +193,7 @@ def test_all_edits_at_once(
     old = read_savepoint(DATA)
     new = str(tmp_path / "new")
     arguments = (
-        *("--rename-operator", "by-string=Sink: sink"),
+        *("--rename-operator", "by-string=uid:Sink: sink"),
         *("--rename-operator", f"{old.operator('src-by-string').operator_id}=a=b"),
         *("--delete-keys", "-", "--operator", "by-string", "--operator"),
         *(old.operator("by-string").operator_id, "--remove-operator", "Sink: sink"),

@@ -143,11 +143,11 @@ def test_each_bit_of_a_mark_counts(pos: int, message: str) -> None:
 
 STREAM = sb.inline(b"x")
 PLAIN = sb.i32(0, 1, 2, 2) + sb.i64(5, 6) + sb.i64(7) + STREAM
-MERGED = sb.i32(0) + sb.i64(3) + STREAM + sb.i32(2) + b"ab"
+MERGED = sb.i32(0) + sb.i64(3) + STREAM + sb.i32(24) + sb.i32(1, 1, 2) + sb.i64(3) + sb.i32(0)
 
 
 def test_channels() -> None:
-    """Read over: before version 6 without a type, from it on plain (1, 2) and merged (3, 4)."""
+    """Before version 6 without a type, from it on plain (1, 2) and merged (3, 4)."""
     older = sb.subtask(3, inputs=[PLAIN], outputs=[PLAIN, PLAIN], version=5)
     assert subtask_of(older, version=5).index == 3
     inputs, outputs = [b"\1" + PLAIN, b"\3" + MERGED], [b"\2" + PLAIN, b"\4" + MERGED]

@@ -7,9 +7,11 @@ another max parallelism. `pytest -rP` shows how many were moved.
 
 from __future__ import annotations
 
+import json
 import pickle
+import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,18 +24,26 @@ from job_points import JOB_POINTS, job_point
 from real_savepoints import FORMATS, POINTS, Point, point
 
 from keygroups import assign_to_key_group, compute_operator_index_for_key_group
+from keygroups.cli import main
 from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.savepoint import (
     Operator,
     RewriteReport,
     Savepoint,
+    SavepointWriter,
     change_max_parallelism,
     convert_to_canonical,
     read_savepoint,
 )
-from keygroups.savepoint._metadata.handles import KeyGroupsHandle, StreamHandle
+from keygroups.savepoint._metadata.handles import (
+    KeyGroupsHandle,
+    Metadata,
+    StreamHandle,
+    operator_id_of,
+)
 from keygroups.savepoint._rewriting.rewriter import SavepointRewriter
 from keygroups.savepoint._tasks.rewrite import RewriteTask
+from keygroups.types import STRING
 
 CHANNELS = "unaligned-checkpoint"  # in-flight data
 READABLE = [one.name for one in (*POINTS, *FORMATS) if not one.name.endswith(CHANNELS)]
@@ -499,3 +509,160 @@ def test_tasks(name: str, tmp_path: Path) -> None:
     expected = canonical_streams(read_savepoint(tmp_path / "expected"))
     assert canonical_streams(read_savepoint(tmp_path / "new")) == expected
     assert len(list((tmp_path / "new").iterdir())) == len(list((tmp_path / "expected").iterdir()))
+
+
+# Timers on the heap, beside RocksDB
+
+
+def test_raw_state_without_timers(tmp_path: Path) -> None:
+    """An operator that uses none has raw state all the same: the managed one says its keys."""
+    data = sb.keyed_header(sb.simple("String"), [sb.state("s", "VALUE", sb.simple("Long"))])
+    group = assign_to_key_group("a", 128, STRING)
+    entry = (bytes([group]) + b"\2a\0", sb.i64(5))
+    keyed = sb.canonical(
+        group, [len(data)], sb.inline(data + sb.canonical_key_group([(0, [entry])]))
+    )
+    raw = sb.native(group, [0], sb.inline(sb.i32(0xF1CD859F - (1 << 32), 2, 0), "raw"))
+    subtasks = [sb.subtask(managed_keyed=keyed, raw_keyed=raw)]
+    alone = [sb.subtask(raw_keyed=raw)]
+    operators = [
+        sb.operator(tasks, uid=uid, operator_id=bytes.fromhex(operator_id_of(uid)))
+        for uid, tasks in (("by-user", subtasks), ("stateless", alone))
+    ]
+    old = read_savepoint(sb.write(tmp_path / "old", operators))
+    change_max_parallelism(old, 4096, tmp_path / "moved")
+    convert_to_canonical(old, tmp_path / "canonical")
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "edited") as editor:
+        editor.operator("by-user").map_entries("s", lambda entry: entry.value)
+        with pytest.raises(InvalidValueError, match="state must be of stateless, which has none"):
+            editor.operator("stateless").remove_state("s")
+    for name in ("moved", "canonical", "edited"):
+        by_user, stateless = read_savepoint(tmp_path / name).operators
+        assert [(entry.key, entry.value) for entry in by_user.entries()] == [("a", 5)]
+        assert list(stateless.entries()) == []
+
+
+# Version 2 of `_metadata`, of Flink before 1.11
+
+
+def as_version_2(metadata: Metadata) -> bytes:
+    """Return the bytes of `_metadata` of version 3 as version 2 has the same."""
+    empty = {"managed_operator": sb.i32(0), "raw_operator": sb.i32(0)}
+    names = ("managed_operator", "raw_operator", "managed_keyed", "raw_keyed")
+    operators = []
+    for operator in metadata.operators:
+        subtasks = []
+        for subtask in operator.subtasks:
+            fields = [
+                bytes(subtask.as_read[name].data)
+                if name in subtask.as_read
+                else empty.get(name, b"\0")
+                for name in names
+            ]
+            subtasks.append(sb.i32(subtask.index) + sb.i64(17) + sb.i32(0) + b"".join(fields))
+        operators.append(
+            sb.operator(
+                subtasks,
+                parallelism=operator.parallelism,
+                max_parallelism=operator.max_parallelism,
+                operator_id=bytes.fromhex(operator.operator_id),
+                version=2,
+            )
+        )
+    return sb.metadata(operators, version=2, checkpoint_id=metadata.checkpoint_id)
+
+
+def told(savepoint: Savepoint) -> list[object]:
+    """Return all that a savepoint holds but the names of files."""
+    return [
+        (
+            *(operator.operator_id, operator.parallelism, operator.max_parallelism),
+            [*map(str, operator.states), *map(repr, operator.operator_state())],
+            sorted(map(repr, operator.entries())),
+        )
+        for operator in savepoint.operators
+    ]
+
+
+@pytest.mark.parametrize("name", ["1.14.6-heap-canonical", "1.14.6-rocks-canonical"])
+def test_version_2_of_metadata(name: str, tmp_path: Path) -> None:
+    """What is written of it is the same as of version 3, which Flink restores."""
+    newer = point(name).read()
+    assert newer.version == 3
+    old = tmp_path / "old"
+    shutil.copytree(point(name).path, old)
+    (old / "_metadata").write_bytes(as_version_2(newer.metadata))
+    older = read_savepoint(old)
+    assert older.version == 2
+    assert told(older) == told(newer)
+
+    def edited(savepoint: Savepoint, path: Path) -> None:
+        with SavepointWriter.from_existing_savepoint(savepoint, path) as editor:
+            editor.operator("by-string").delete_keys(["user-1"])
+            editor.change_operator_identifier("by-long", "by-number")
+
+    def merged(savepoint: Savepoint, path: Path) -> None:
+        with SavepointWriter.from_existing_savepoint(savepoint, path) as editor:
+            editor.add_operator_from(savepoint, "by-string", "again")
+
+    verbs: dict[str, Callable[[Savepoint, Path], object]] = {
+        "moved": lambda savepoint, path: change_max_parallelism(savepoint, 256, path),
+        "canonical": convert_to_canonical,
+        "edited": edited,
+        "merged": merged,
+    }
+    for verb, call in verbs.items():
+        call(older, tmp_path / verb)
+        call(newer, tmp_path / f"{verb}-3")
+        of_older, of_newer = (read_savepoint(tmp_path / of) for of in (verb, f"{verb}-3"))
+        assert (of_older.version, of_older.checkpoint_id) == (3, newer.checkpoint_id)
+        assert told(of_older) == told(of_newer)
+        assert told(of_older)
+
+
+def test_operators_without_state_that_are_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where a job chains one to an operator that was changed, both have to have the same."""
+    data = sb.keyed_header(sb.simple("String"), [sb.state("s", "VALUE", sb.simple("Long"))])
+    group = assign_to_key_group("a", 128, STRING)
+    entry = (bytes([group]) + b"\2a\0", sb.i64(5))
+    keyed = sb.inline(data + sb.canonical_key_group([(0, [entry])]))
+    listed = sb.meta_info("list", 1, {}, {"VALUE_SERIALIZER": sb.simple("Int")})
+    start = sb.operator_header([listed], [])
+    held = sb.operator_state([("list", 0, [len(start)])], sb.inline(start + sb.i32(1)))
+    subtasks = {
+        "by-user": [sb.subtask(managed_keyed=sb.canonical(group, [len(data)], keyed))],
+        "map": [],
+        "filter": [sb.subtask()],
+        "list": [sb.subtask(managed_operator=held)],
+        "single": [],
+    }
+    operators = [
+        sb.operator(
+            tasks,
+            uid=uid,
+            operator_id=bytes.fromhex(operator_id_of(uid)),
+            max_parallelism=1 if uid == "single" else 128,
+        )
+        for uid, tasks in subtasks.items()
+    ]
+    old = read_savepoint(sb.write(tmp_path / "old", operators))
+    report = change_max_parallelism(old, 4096, tmp_path / "new", operators=["by-user"])
+    assert report.left == ("map", "filter")
+    told = "operators without state keep their max parallelism: map, filter; where the job has an"
+    for text in (str(report), report._repr_html_()):
+        assert told in text
+    both = ["by-user", "map"]
+    assert change_max_parallelism(old, 4096, tmp_path / "b", operators=both).left == ("filter",)
+    assert change_max_parallelism(old, 4096, tmp_path / "all").left == ()
+    assert convert_to_canonical(old, tmp_path / "canonical").left == ()
+    arguments = ["--set-max-parallelism", "4096", "--operator", "by-user", "--json"]
+    output = ["--output", str(tmp_path / "command")]
+    assert main(["savepoint", str(tmp_path / "old"), *arguments, *output]) == 0
+    assert json.loads(capsys.readouterr().out)["left"] == ["map", "filter"]
+
+
+def test_many_operators_that_are_left() -> None:
+    labels = tuple(f"map {number}" for number in range(30))
+    assert "map 9 and 20 more; where" in str(RewriteReport("/new", (), labels))

@@ -228,15 +228,6 @@ def test_subtasks_that_are_finished(tmp_path: Path) -> None:
     assert read_savepoint(tmp_path / "same").metadata.operators[0].subtasks[0].is_finished
 
 
-def test_layouts_of_metadata(tmp_path: Path) -> None:
-    """Of Flink before 1.11."""
-    folder = tmp_path / "old"
-    folder.mkdir()
-    one = sb.operator([sb.subtask(version=2)], uid="a", version=2)
-    (folder / "_metadata").write_bytes(sb.metadata([one], version=2))
-    refused(folder, "cannot be written anew: version 2 of _metadata", tmp_path)
-
-
 # Arguments
 
 

@@ -11,6 +11,7 @@ import struct
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from expected_savepoints import (
@@ -32,7 +33,7 @@ from real_savepoints import POINTS, Point, point
 from state_types import NAN, TYPES
 
 from keygroups import assign_to_key_group
-from keygroups.errors import UnsupportedKeyTypeError
+from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.savepoint import (
     ListStateDescriptor,
     Operator,
@@ -311,3 +312,17 @@ def test_a_descriptor_of_a_class_of_ones_own(tmp_path: Path) -> None:
     with SavepointWriter(tmp_path / "savepoint") as writer:
         operator = writer.add_operator("by-string", STRING, [Tags("tags", DOUBLE)], 128, 1)
         assert [state.kind for state in operator.states] == ["LIST"]
+
+
+@pytest.mark.parametrize("checkpoint_id", [1, 4711, 2**63 - 2])
+def test_the_number_of_a_new_savepoint(checkpoint_id: int, tmp_path: Path) -> None:
+    with SavepointWriter(tmp_path / "new", checkpoint_id=checkpoint_id):
+        pass
+    assert read_savepoint(tmp_path / "new").checkpoint_id == checkpoint_id
+
+
+@pytest.mark.parametrize("checkpoint_id", [0, -1, 2**63 - 1, 1.5, "7", None, True])
+def test_what_is_no_number_of_a_savepoint(checkpoint_id: Any, tmp_path: Path) -> None:
+    with pytest.raises((InvalidTypeError, InvalidValueError), match="checkpoint_id must be"):
+        SavepointWriter(tmp_path / "new", checkpoint_id=checkpoint_id)
+    assert not list(tmp_path.iterdir())

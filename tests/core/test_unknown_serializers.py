@@ -15,13 +15,14 @@ import pytest
 import savepoint_bytes as sb
 import sst_bytes
 
-from keygroups import assign_to_key_group
+from keygroups import assign_to_key_group, compute_key_group_for_key_hash
 from keygroups._checks import MAX_DEPTH
 from keygroups._serializers.base import REGISTRY, Read
 from keygroups._serializers.data_input import Cursor
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError, SavepointError
 from keygroups.savepoint import (
     Operator,
+    Savepoint,
     SavepointWriter,
     Serializer,
     change_max_parallelism,
@@ -31,7 +32,7 @@ from keygroups.savepoint import (
 )
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle
 from keygroups.savepoint._state.operator_state import read_encoded_operator_state
-from keygroups.types import INT, STRING
+from keygroups.types import BYTE_BUFFER, INT, STRING
 
 INT_SNAPSHOT, LONG_SNAPSHOT = sb.simple("Int"), sb.simple("Long")
 STRING_SNAPSHOT = sb.simple("String")
@@ -578,3 +579,107 @@ def test_the_kryo_of_a_savepoint(tmp_path: Path) -> None:
         (tmp_path / "_metadata").write_bytes(sb.metadata(operators, version=version))
         (operator,) = read_savepoint(tmp_path).operators
         assert operator._context.kryo_version == kryo
+
+
+# Keys of the job's own class
+
+
+class Coded(Serializer):
+    """A key of so many bytes, as Beam's coders write it; Flink keys by its ByteBuffer."""
+
+    name, versions, key_type = "CODED", (1,), BYTE_BUFFER
+
+    @classmethod
+    def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
+        return cls()
+
+    @staticmethod
+    def read(data: bytes, pos: int) -> tuple[bytes, int]:
+        end = pos + 1 + data[pos]
+        if end > len(data):
+            raise IndexError("a key that ends too early")
+        return data[pos + 1 : end], end
+
+    @staticmethod
+    def write(value: bytes) -> bytes:
+        return bytes([len(value)]) + value
+
+
+class Numbered(Coded):
+    """The same bytes are an object of the job, whose hashCode is the sum of them, turned over."""
+
+    name, key_type = "NUMBERED", None
+
+    @staticmethod
+    def key_hash(key: bytes) -> int:
+        return -sum(key)
+
+
+class Wrong(Numbered):
+    name = "WRONG"
+
+    @staticmethod
+    def key_hash(key: bytes) -> int:
+        return 2**31
+
+
+def keyed_by(folder: Path, cls: type[Serializer], hashes: dict[bytes, int]) -> Savepoint:
+    """Write a savepoint with keys in the key groups of their hashes."""
+    state = sb.state("count", "VALUE", LONG_SNAPSHOT)
+    header = sb.keyed_header(sb.snapshot(MONEY, 1), [state])
+    offsets, data = [0] * 128, header
+    groups = {compute_key_group_for_key_hash(code, 128): key for key, code in hashes.items()}
+    assert len(groups) == len(hashes)
+    for group, key in sorted(groups.items()):
+        offsets[group] = len(data)
+        entry = (bytes([group, len(key)]) + key + b"\0", sb.i64(len(key)))
+        data += sb.canonical_key_group([(0, [entry])])
+    task = sb.subtask(managed_keyed=sb.canonical(0, offsets, sb.inline(data)))
+    path = sb.write(folder, [sb.operator([task], uid="op")])
+    return read_savepoint(path, serializers={MONEY: cls})
+
+
+@pytest.mark.parametrize(
+    ("cls", "hashes"),
+    [
+        # java.nio.ByteBuffer.hashCode, as it says of itself: the last byte first, from 1 on.
+        (Coded, {b"ab": (31 + 98) * 31 + 97, b"\xff": 31 - 1, b"": 1}),
+        (Numbered, {b"ab": -195, b"\xff": -255, b"": 0}),
+    ],
+)
+def test_keys_whose_hash_is_told(
+    cls: type[Serializer], hashes: dict[bytes, int], tmp_path: Path
+) -> None:
+    """They are looked up, verified, deleted, and moved to any max parallelism."""
+    old = keyed_by(tmp_path / "old", cls, hashes)
+    [operator] = old.operators
+    assert {key: operator.get(key, "count") for key in hashes} == {key: len(key) for key in hashes}
+    assert not old.verify().has_faults
+    assert old.verify().operators[0].unverified == ()
+    [report] = operator_reports(old)
+    assert report.warnings == ()
+    change_max_parallelism(old, 1000, tmp_path / "new")
+    [moved] = read_savepoint(tmp_path / "new", serializers={MONEY: cls}).operators
+    assert {entry.key: entry.key_group for entry in moved.entries()} == {
+        key: compute_key_group_for_key_hash(code, 1000) for key, code in hashes.items()
+    }
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "edited") as editor:
+        editor.operator("op").delete_keys([b"ab"])
+    [edited] = read_savepoint(tmp_path / "edited", serializers={MONEY: cls}).operators
+    assert {entry.key for entry in edited.entries()} == hashes.keys() - {b"ab"}
+
+
+def test_keys_whose_hash_is_told_wrong(tmp_path: Path) -> None:
+    """A key in a key group that is not that of its hash is no key to move; nor is a wide hash."""
+    old = keyed_by(tmp_path / "old", Numbered, {b"ab": -195, b"x": 5})
+    [operator] = old.operators
+    assert operator.get(b"x") == {}
+    [count] = old.verify().operators[0].faults
+    assert (count.kind, count.count, count.examples[0].key) == ("foreign_key_group", 1, b"x")
+    with pytest.raises(SavepointError, match=r"of key group \d+ by its hash as NUMBERED"):
+        change_max_parallelism(old, 1000, tmp_path / "new")
+    wide = keyed_by(tmp_path / "wide", Wrong, {b"ab": -195})
+    with pytest.raises(InvalidValueError, match="key_hash of WRONG must be from -2147483648 to"):
+        wide.operators[0].get(b"ab")
+    with pytest.raises(SavepointError, match="key_hash of WRONG must be from -2147483648 to"):
+        change_max_parallelism(wide, 1000, tmp_path / "new")

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from real_savepoints import point
+from sample_savepoints import savepoint_folder
 
 from keygroups import InvalidTypeError, InvalidValueError
 from keygroups.savepoint import (
@@ -21,7 +22,8 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.spark import compare_savepoints, key_sizes, savepoint
+from keygroups.spark import compare_savepoints, key_sizes, savepoint, verify_savepoint
+from keygroups.spark._savepoint import comparing
 from keygroups.types import DOUBLE, STRING
 
 pytest.importorskip("pyarrow")
@@ -150,6 +152,19 @@ def test_key_sizes(spark: SparkSession, name: str) -> None:
     assert [row["bytes"] for row in top.collect()] == [size.bytes for size in expected[:3]]
 
 
+def test_verification(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same is at fault as in one process, in however many tasks that is found."""
+    monkeypatch.setattr(comparing, "TASK_BYTES", 4096)
+    whole = point("2.3.0-heap-canonical").read()
+    assert verify_savepoint(spark, whole) == whole.verify()
+    assert verify_savepoint(spark, whole.path, ["by-string"]).operators[0].entries > 0
+    of_sample = read_savepoint(savepoint_folder(50))
+    assert verify_savepoint(spark, of_sample) == of_sample.verify()
+    assert verify_savepoint(spark, of_sample).has_faults
+    with pytest.raises(InvalidValueError, match="operator must be an operator's uid, name or id"):
+        verify_savepoint(spark, whole, ["nobody"])
+
+
 def test_sizes_of_zeros_and_of_no_keys(spark: SparkSession, tmp_path: Path) -> None:
     """0.0 and -0.0 are two keys, as in Java; an operator without keys has none."""
     entries: list[Entry] = [("sum", key, 1.0, TIME) for key in (0.0, -0.0, float("nan"))]
@@ -167,6 +182,7 @@ def test_without_arrow(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> 
     calls: list[Callable[[], object]] = [
         lambda: compare_savepoints(spark, old, old, "a"),
         lambda: key_sizes(spark, old, "a"),
+        lambda: verify_savepoint(spark, old),
     ]
     for call in calls:
         with pytest.raises(ModuleNotFoundError, match=r"needs NumPy and PyArrow: pip install"):

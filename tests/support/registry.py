@@ -286,6 +286,7 @@ def load_of(n: int) -> KeyGroupLoad:
 # What functions return; nobody makes one by hand, and making one checks nothing.
 RECORDS = {
     "Change",
+    "ChannelState",
     "CompletedCheckpoint",
     "DeletedKeys",
     "EditReport",
@@ -302,6 +303,7 @@ RECORDS = {
     "UnsearchedPlace",
     "LogicalType",
     "ModuloComparison",
+    "FaultCount",
     "FileSplit",
     "KafkaSplit",
     "Operator",
@@ -329,6 +331,9 @@ RECORDS = {
     "Row",  # this and TimeWindow are checked where they are written
     "Savepoint",
     "SavepointComparison",
+    "SavepointVerification",
+    "OperatorVerification",
+    "StateFault",
     "Serializer",
     "SkewReport",
     "SourceSplits",
@@ -386,6 +391,7 @@ OBJECTS: list[Callable[[], Any]] = [
 ]
 
 ARGUMENTS: dict[str, list[Any]] = {
+    "checkpoint_id": [1, 7],
     "accumulator_type": [TUPLE(LONG, INT)],
     "allow": [(), ["/a", "s3://b"]],
     "allowed_lateness": [0, 5],
@@ -809,6 +815,9 @@ REGISTRY: dict[str, Registered] = {
             arguments={"source": [kafka_offsets(3)]},
         ),
     ),
+    "savepoint.OperatorId": Registered(
+        constant="32 digits", arguments={"digits": ["053e6f52e939ffe5c8a3b20732f40a31"]}
+    ),
     "savepoint.KafkaOffsets": Registered(
         kafka_offsets,
         arguments={"offsets": [{("a", 0): 5}], "stopping_offsets": [{("a", 0): 7}]},
@@ -889,6 +898,10 @@ REGISTRY: dict[str, Registered] = {
         lambda n: str(compared(savepoint_folder(n))),
         more={"of operators": lambda n: str(compared(savepoint_folder(1, n)))},
         arguments={"other": [read_savepoint(savepoint_folder())]},
+    ),
+    "Savepoint.verify": Registered(
+        lambda n: str(read_savepoint(savepoint_folder(n)).verify()),
+        more={"of operators": lambda n: str(read_savepoint(savepoint_folder(1, n)).verify())},
     ),
     "Savepoint.differences": Registered(
         lambda n: list(

@@ -85,6 +85,8 @@ def the_package(spark: SparkSession, events: DataFrame) -> None:
     differences = keygroups_spark.compare_savepoints(spark, written, "new", "by-user")
     assert_type(differences, DataFrame)
     assert_type(keygroups_spark.key_sizes(spark, "old", "by-user", top=20), DataFrame)
+    verified = keygroups_spark.verify_savepoint(spark, "old", ["by-user"])
+    assert_type(verified, keygroups_savepoint.SavepointVerification)
 
 
 def by_module(spark: SparkSession, events: DataFrame) -> None:

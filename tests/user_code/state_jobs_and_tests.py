@@ -19,6 +19,7 @@ from keygroups.savepoint import (
     entries,
     sources,
     sql,
+    verifying,
     windows,
     writing,
 )
@@ -49,6 +50,8 @@ def what_a_savepoint_has(path: str) -> None:
             print(entry.key)
         if isinstance(entry.key, savepoint.Row):
             assert_type(entry.key.row_kind, str)
+    in_flight: tuple[savepoint.ChannelState, ...] = operator.in_flight_data
+    assert_type((in_flight[0].direction, in_flight[0].bytes), tuple[str, int])
     tasks = operator.tasks()
     assert_type([entry.key_group for entry in tasks[0].entries()], list[int])
     heaviest: list[savepoint.KeySize] = operator.key_sizes(top=1)
@@ -66,6 +69,16 @@ def what_a_savepoint_has(path: str) -> None:
     assert_type(splits[0].here, savepoint.KafkaSplit | savepoint.FileSplit | None)
     changes: tuple[savepoint.Change, ...] = of_state.changes
     assert_type(changes[0].name, str)
+    verified: savepoint.SavepointVerification = found.verify(operators=["by-user"])
+    of_verified: savepoint.OperatorVerification = verified.operators[0]
+    assert_type((verified.has_faults, verified.files, verified.bytes), tuple[bool, int, int])
+    assert_type((of_verified.has_faults, of_verified.entries), tuple[bool, int])
+    assert_type(of_verified.unverified, tuple[str, ...])
+    for count in verified.faults:
+        assert_type(count, savepoint.FaultCount)
+        assert_type((count.is_fault, count.text), tuple[bool, str])
+        fault: savepoint.StateFault = count.examples[0]
+        assert_type((fault.kind, fault.state, fault.key_group), tuple[str, str | None, int | None])
     for difference in found.differences(found, operators=["by-user"], states=["count"]):
         assert_type(difference, savepoint.EntryDifference)
         if isinstance(difference.here, savepoint.StateEntry):
@@ -165,6 +178,11 @@ def an_edited_savepoint(path: str) -> None:
         assert_type(writer, savepoint.SavepointEditor)
         writer.remove_operator("by-session")
         writer.change_operator_identifier("by-user", "by-customer")
+        of_sql = savepoint.OperatorId("053e6f52e939ffe5c8a3b20732f40a31")
+        assert_type(
+            (of_sql.uid, savepoint.OperatorId.of_uid("x")), tuple[str, savepoint.OperatorId]
+        )
+        writer.change_operator_identifier("by-customer", of_sql)
         writer.add_operator_from(path, "by-item", uid="by-thing")
         operator: savepoint.OperatorEditor = writer.operator("by-customer")
         operator.rename_state("cnt", "count")
@@ -210,6 +228,10 @@ def a_savepoint_by_subject(found: savepoint.Savepoint, operator: savepoint.Opera
         assert_type(split, sources.KafkaSplit | sources.FileSplit | sources.UnknownSplit)
     of_sql: sql.SqlOperatorDescription = sql.describe_sql_state(operator)
     assert_type(of_sql.states, tuple[sql.SqlStateDescription, ...])
+    checked: verifying.SavepointVerification = found.verify()
+    of_checked: verifying.OperatorVerification = checked.operators[0]
+    faults: tuple[verifying.FaultCount, ...] = of_checked.faults
+    assert_type(faults[0].examples, tuple[verifying.StateFault, ...])
     compared: comparing.SavepointComparison = found.compare(found)
     of_operator: comparing.OperatorComparison = compared.operators[0]
     of_state: comparing.StateComparison = of_operator.states[0]

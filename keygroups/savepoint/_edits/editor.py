@@ -20,13 +20,12 @@ from keygroups._serializers.base import Serializer, check_writable, checked_writ
 from keygroups._serializers.collections import is_in_order
 from keygroups._serializers.data_output import utf
 from keygroups._serializers.scalars import VOID_NAMESPACE
-from keygroups.assignment import compute_key_group_for_key_hash
 from keygroups.errors import (
     InvalidValueError,
     KeyGroupsError,
     UnsupportedKeyTypeError,
 )
-from keygroups.hashing import hash_code
+from keygroups.hashing import finalise
 from keygroups.savepoint._edits.operator_state import OperatorStateEditor
 from keygroups.savepoint._edits.rewriter import EditingRewriter
 from keygroups.savepoint._edits.steps import (
@@ -45,6 +44,7 @@ from keygroups.savepoint._metadata.handles import OperatorMetadata
 from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._rewriting.operator_rewriter import MergedHeader, merged_header
 from keygroups.savepoint._state.header import StateDescriptor, stored_serializer, write_state
+from keygroups.savepoint._state.key_hashes import key_hasher
 from keygroups.savepoint._state.values import check_time
 from keygroups.savepoint._state.writing.new_states import check_state_name, key_to_write
 from keygroups.savepoint._tasks.edit import StatePlan
@@ -412,9 +412,9 @@ class OperatorEditor(OperatorStateEditor):
     def _encoded_key(self, serializer: Serializer, key: Any) -> tuple[int | None, bytes]:
         """Return the key group of a key, if it is known, and its bytes."""
         key_group = None
-        if serializer.key_type is not None:
-            code = hash_code(key, serializer.key_type)
-            key_group = compute_key_group_for_key_hash(code, self._operator.max_parallelism)
+        hasher = key_hasher(serializer)
+        if hasher is not None:
+            key_group = finalise(hasher(key)) % self._operator.max_parallelism
         try:
             return key_group, checked_write("key", serializer, key, is_key=True)
         except KeyGroupsError:

@@ -21,8 +21,14 @@ from keygroups.savepoint._metadata.handles import (
     OperatorMetadata,
     OperatorStateHandle,
     RawTimersHandle,
+    in_flight_data,
 )
-from keygroups.savepoint._metadata.writer import Replace, copied_to, write_operator
+from keygroups.savepoint._metadata.writer import (
+    Replace,
+    copied_to,
+    write_operator,
+    written_version,
+)
 from keygroups.savepoint._operator import Operator, find_operator
 from keygroups.savepoint._rewriting.rewriter import with_keyed_state
 from keygroups.savepoint._savepoint import FLINK_2, Savepoint
@@ -60,11 +66,6 @@ class CopiedOperator:
 
     def _named(self, uid: str | None) -> Operator:
         return Operator(self.metadata, self.savepoint.files, self.old._context, uid)
-
-    @property
-    def has_channel_state(self) -> bool:
-        """Whether it has in-flight data."""
-        return any(subtask.has_channel_state for subtask in self.metadata.subtasks)
 
     @cached_property
     def has_kryo(self) -> bool:
@@ -113,7 +114,7 @@ class CopiedOperators:
     def version(self) -> int:
         """The version of `_metadata` that says all that theirs say."""
         versions = (copied.savepoint.version for copied in self.kept)
-        return max([self.savepoint.version, *versions])
+        return written_version(self.savepoint.version, *versions)
 
     def find(self, name: str) -> CopiedOperator:
         """Return an operator by its uid, its name or its id in hex, as `Savepoint` does."""
@@ -153,11 +154,11 @@ class CopiedOperators:
             if metadata.operator_id == operator.operator_id
         )
         copied = CopiedOperator(savepoint, operator, metadata, is_added=True)
-        if copied.has_channel_state:
+        if operator.in_flight_data:
             raise SavepointError(
                 f"{savepoint.path}: operator {operator.label} cannot be added to another "
-                "savepoint: it has in-flight data of an unaligned checkpoint: take a savepoint "
-                "instead"
+                f"savepoint: it has {in_flight_data(operator.in_flight_data)} of an unaligned "
+                "checkpoint: take a savepoint instead"
             )
         self._check_versions([*self.kept, copied])
         return copied
@@ -173,8 +174,9 @@ class CopiedOperators:
             version = copied.savepoint.version
             if version < FLINK_2 <= newest and copied.has_kryo:
                 why = "Kryo wrote values of its state, of which Flink 2 has other bytes"
-            elif version < _CODED_CHANNELS <= newest and copied.has_channel_state:
-                why = "it has in-flight data of an unaligned checkpoint"
+            elif version < _CODED_CHANNELS <= newest and copied.old.in_flight_data:
+                data = in_flight_data(copied.old.in_flight_data)
+                why = f"it has {data} of an unaligned checkpoint"
             else:
                 continue
             raise SavepointError(

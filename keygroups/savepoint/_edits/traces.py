@@ -72,7 +72,7 @@ def _other_traces(operator: Operator) -> Iterator[UnsearchedPlace]:
     )
     for name in names:
         yield UnsearchedPlace(operator.label, f"operator state {name!r}")
-    if any(subtask.has_channel_state for subtask in operator._subtasks):
+    if operator.in_flight_data:
         yield UnsearchedPlace(operator.label, "in-flight data of an unaligned checkpoint")
 
 

@@ -175,7 +175,7 @@ def _handles(operator: OperatorMetadata) -> Iterator[_Streams]:
                 yield [(_OWN, 0, handle.stream)]
         for keyed in task.keyed:
             yield from _keyed_handles(keyed, _OWN)
-        channels = task.as_read.get("has_channel_state")
+        channels = task.as_read.get("channels")
         if channels is not None:
             said = [said for _, _, said in channels.places]
             yield [(_CHANNEL, 0, one) for one in said if isinstance(one, StreamHandle)]

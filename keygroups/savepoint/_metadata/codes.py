@@ -7,6 +7,7 @@ from enum import IntEnum
 MAGIC = 0x4960672D  # Flink: Checkpoints.HEADER_MAGIC_NUMBER
 MASTER_STATE_MAGIC = 0xC96B1696  # Flink: MetadataV2V3SerializerBase.MASTER_STATE_MAGIC_NUMBER
 VERSIONS = (2, 3, 4, 5, 6)  # Flink 1.3 to 2.3; it refuses version 1 itself
+WRITTEN_FROM = 3  # the oldest version that is written, which Flink 1.11 and newer read
 MODES = ("SPLIT_DISTRIBUTE", "UNION", "BROADCAST")  # Flink: OperatorStateHandle.Mode
 FULLY_FINISHED = -1  # subtasks of an operator; Flink: MetadataV3Serializer.serializeOperatorState
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from mmh3 import hash_bytes
 
+from keygroups._checks import check_str, show
+from keygroups.errors import InvalidValueError
 from keygroups.key_group_range import KeyGroupRange
+
+_ID = re.compile("[0-9a-fA-F]{32}")
 
 
 @dataclass(frozen=True)
@@ -129,6 +134,38 @@ class FieldBytes(NamedTuple):
         return FieldBytes, (self.value, bytes(self.data), self.places)
 
 
+class ChannelState(NamedTuple):
+    """In-flight data of a channel, which a subtask of an unaligned checkpoint has kept.
+
+    `direction` is "input" of an input channel, whose `gate` and `channel` are the numbers of both;
+    "output" of a result subpartition, whose `gate` is the number of its partition. `bytes` is how
+    many there are of it.
+
+    Flink: InputChannelInfo, ResultSubpartitionInfo.
+    """
+
+    direction: str
+    subtask: int
+    gate: int
+    channel: int
+    bytes: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.direction} channel {self.channel} of gate {self.gate} of subtask "
+            f"{self.subtask}"
+        )
+
+
+def in_flight_data(channels: Sequence[ChannelState]) -> str:
+    """Return how much in-flight data some channels have, and which has the most."""
+    heaviest = max(channels, key=lambda channel: channel.bytes)
+    return (
+        f"{sum(channel.bytes for channel in channels):,} bytes in {len(channels):,} channels (of "
+        f"these {heaviest.bytes:,} in {heaviest}) of in-flight data"
+    )
+
+
 @dataclass(frozen=True)
 class SubtaskState:
     """What one subtask wrote.
@@ -142,7 +179,7 @@ class SubtaskState:
     raw_operator: OperatorStateHandle | None = None
     managed_keyed: KeyedHandle | None = None
     raw_keyed: RawTimersHandle | None = None
-    has_channel_state: bool = False
+    channels: tuple[ChannelState, ...] = ()
     as_read: Mapping[str, FieldBytes] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -192,6 +229,61 @@ class Metadata:
             fields += (field for task in operator.subtasks for field in task.as_read.values())
             for read in fields:
                 yield from (said for _, _, said in read.places)
+
+
+class OperatorId(str):
+    """The id of an operator, for whatever takes the uid of one: it is not hashed.
+
+    `digits` are 32 hexadecimal digits, as Flink's web UI and its exceptions have them. That names
+    operators of Flink SQL, and others without a uid in the job. A text of 32 hexadecimal digits
+    that is a uid all the same is `OperatorId.of_uid(text)`. `uid` is that uid, "" for an id.
+    Raises InvalidTypeError or InvalidValueError for what is no id.
+
+    Flink: OperatorID, StreamGraphHasherV2.
+
+    >>> OperatorId("053E6F52E939FFE5C8A3B20732F40A31")
+    OperatorId('053e6f52e939ffe5c8a3b20732f40a31')
+    """
+
+    uid: str
+
+    def __new__(cls, digits: str) -> OperatorId:
+        """Take the digits, in either case."""
+        text = check_str("digits", digits)
+        if not is_id(text):
+            raise InvalidValueError(f"digits must be 32 hexadecimal digits, got {show(text)}")
+        operator_id = super().__new__(cls, text.lower())
+        operator_id.uid = ""
+        return operator_id
+
+    @classmethod
+    def of_uid(cls, uid: str) -> OperatorId:
+        """Return the id of an operator with this uid in the job, whatever the uid looks like.
+
+        Raises InvalidTypeError or InvalidValueError for what is no uid.
+
+        >>> OperatorId.of_uid("by-string")
+        OperatorId.of_uid('by-string')
+        >>> str(OperatorId.of_uid("by-string"))
+        '43c502db369b106061a4c7c72c012f5f'
+        """
+        text = check_str("uid", uid)
+        if not text:
+            raise InvalidValueError("uid must not be empty")
+        operator_id = cls(operator_id_of(text))
+        operator_id.uid = text
+        return operator_id
+
+    def __repr__(self) -> str:
+        return f"OperatorId.of_uid({self.uid!r})" if self.uid else f"OperatorId({str(self)!r})"
+
+    def __str__(self) -> str:
+        return str.__str__(self)
+
+
+def is_id(text: str) -> bool:
+    """Return whether a text has the form of an id."""
+    return bool(_ID.fullmatch(text))
 
 
 def operator_id_of(uid: str) -> str:

@@ -34,6 +34,7 @@ from keygroups.savepoint._metadata.codes import (
 from keygroups.savepoint._metadata.handles import (
     ChangelogHandle,
     ChangesHandle,
+    ChannelState,
     FieldBytes,
     KeyedHandle,
     KeyGroupsHandle,
@@ -206,8 +207,7 @@ class _MetadataReader:
                 "managed_keyed", as_read, lambda: self._keyed_state(max_parallelism)
             ),
             raw_keyed=self._field("raw_keyed", as_read, lambda: self._raw_keyed(max_parallelism)),
-            has_channel_state=self._version >= 3
-            and self._field("has_channel_state", as_read, self._channels),
+            channels=self._field("channels", as_read, self._channels) if self._version > 2 else (),
             as_read=as_read,
         )
 
@@ -222,18 +222,17 @@ class _MetadataReader:
             as_read[name] = FieldBytes(value, data, tuple(places))
         return value
 
-    def _channels(self) -> bool:
-        """Read past the states of channels, and return whether there are any."""
-        cursor, channels = self._cursor, 0
-        for _ in range(2):  # input channels, then result subpartitions
-            count = cursor.count(9)
-            channels += count
-            for _ in range(count):
-                self._skip_channel()
-        return channels > 0
+    def _channels(self) -> tuple[ChannelState, ...]:
+        """Read how much in-flight data the channels have."""
+        cursor = self._cursor
+        channels: list[ChannelState] = []
+        for direction in ("input", "output"):  # input channels, then result subpartitions
+            for _ in range(cursor.count(9)):
+                channels += self._channel(direction)
+        return tuple(channels)
 
-    def _skip_channel(self) -> None:
-        """Read past the handle of a channel's state.
+    def _channel(self, direction: str) -> Iterator[ChannelState]:
+        """Read the handle of a channel's state, or of that of all channels of a subtask.
 
         Flink: ChannelStateHandleSerializerV1, from version 6 on ChannelStateHandleSerializerV2.
         """
@@ -242,16 +241,34 @@ class _MetadataReader:
         if self._version >= 6:
             code = cursor.expect("channel handle", cursor.u8(), *ChannelHandleCode)
             is_merged = code in MERGED_CHANNELS
-        cursor.i32()
+        subtask = cursor.i32()
         if is_merged:
-            cursor.i64()
-            self._stream()
-            cursor.take(cursor.i32())
+            yield from self._merged_channels(direction, subtask)
             return
-        cursor.take(8)
+        gate, channel = cursor.i32(), cursor.i32()
         cursor.longs(cursor.count(8))
-        cursor.i64()
+        yield ChannelState(direction, subtask, gate, channel, self._size())
         self._stream()
+
+    def _merged_channels(self, direction: str, subtask: int) -> Iterator[ChannelState]:
+        """Read what a handle says of all channels of a subtask.
+
+        Flink: AbstractMergedChannelStateHandle.restoreAndCacheUnmergedHandles.
+        """
+        cursor = self._cursor
+        total = self._size()
+        self._stream()
+        channels = cursor.frame()
+        for _ in range(channels.count(20)):
+            gate, channel, count = channels.i32(), channels.i32(), channels.i64()
+            channels.longs(channels.count(8))
+            total -= count
+            if count < 0:
+                raise channels.error(f"a channel of {count} bytes")
+            yield ChannelState(direction, subtask, gate, channel, count)
+        channels.expect_end("the channels of a subtask")
+        if total:
+            raise channels.error(f"the channels of a subtask have {-total} bytes too many")
 
     def _stream(self) -> StreamHandle | None:
         """Read where bytes are, if any are, and keep where that is said."""

@@ -14,9 +14,11 @@ from keygroups.savepoint._metadata.codes import (
     MAGIC,
     MASTER_STATE_MAGIC,
     MODES,
+    WRITTEN_FROM,
     HandleCode,
 )
 from keygroups.savepoint._metadata.handles import (
+    ChannelState,
     FieldBytes,
     KeyGroupsHandle,
     Metadata,
@@ -50,6 +52,14 @@ Replace = Callable[["StreamHandle | OperatorStateHandle | str", bytes], "bytes |
 
 None keeps them. With a handle that is replaced goes all that is in it.
 """
+
+
+def written_version(*versions: int) -> int:
+    """Return the version of `_metadata` that says all that some versions do.
+
+    What version 2 says more of, the legacy state of Flink 1.1, is refused by its reader.
+    """
+    return max(WRITTEN_FROM, *versions)
 
 
 def write_metadata(metadata: Metadata, operators: Iterable[bytes]) -> bytes:
@@ -106,7 +116,7 @@ def _subtask(subtask: SubtaskState, replace: Replace | None) -> bytes:
         ("raw_operator", _operator_state),
         ("managed_keyed", _keyed),
         ("raw_keyed", _keyed),
-        ("has_channel_state", _no_channels),
+        ("channels", _no_channels),
     )
     return i32(subtask.index) + b"".join(
         _field(getattr(subtask, name), subtask.as_read.get(name), replace, write)
@@ -171,8 +181,8 @@ def moved_to(path_of: Callable[[str], str], name_of: Callable[[str], str]) -> Re
     return replaced
 
 
-def _no_channels(has_channel_state: bool) -> bytes:
-    assert not has_channel_state
+def _no_channels(channels: tuple[ChannelState, ...]) -> bytes:
+    assert not channels
     return bytes(8)  # none of input channels, none of result subpartitions
 
 

@@ -18,12 +18,14 @@ from keygroups.savepoint._reports.report import (
     key_groups_section,
     keys_section,
     operator_reports,
+    warnings_section,
 )
 from keygroups.savepoint._savepoint import (
     Savepoint,
     advices_of,
     headline,
     heaviest,
+    in_flight_sections,
     operators_section,
 )
 from keygroups.skew import HOT, UNEVEN_KEY_GROUPS, are_uneven
@@ -75,6 +77,7 @@ def html_report(savepoint: Savepoint, operators: Iterable[str] | None = None, to
         html_sections([Section([headline(savepoint), *advices_of(savepoint), *left_out])]),
         heading(2, "Operators"),
         wide(html_sections([operators_section(savepoint, _LISTED)])),
+        *(wide(html_sections([section])) for section in in_flight_sections(savepoint, _LISTED)),
     ]
     for report in reports:
         contents += _operator(report)
@@ -85,7 +88,7 @@ def _operator(report: OperatorReport) -> Iterator[str]:
     """Yield the section of an operator."""
     operator, load = report.operator, report.key_group_bytes
     yield heading(2, f"Operator {short(operator.label, _LABEL)}")
-    yield html_sections([Section(operator_lines(operator))])
+    yield html_sections([Section(operator_lines(operator)), warnings_section(report)])
     yield heading(3, "Keyed states")
     yield wide(html_sections([states_section(operator.states)]))
     yield heading(3, "Bytes by key group")

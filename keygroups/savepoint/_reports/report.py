@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from heapq import nlargest
 
 from keygroups._checks import check_class, check_int, check_str, exact_repr, iterate
 from keygroups._show.tables import Section, html_sections
-from keygroups.errors import printable, short
+from keygroups.errors import KeyGroupsError, printable, short
+from keygroups.hashing import finalise
 from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.load import KeyGroupLoad
 from keygroups.reports import RescaleReport
@@ -18,11 +20,13 @@ from keygroups.savepoint._operator import (
     Operator,
     UnknownKeysError,
     has_keyed_state,
+    missing_timers,
     operator_lines,
     states_section,
 )
 from keygroups.savepoint._savepoint import Savepoint
 from keygroups.savepoint._state.formats.key_group_streams import NotFramedError
+from keygroups.savepoint._state.key_hashes import key_hasher
 
 _LONGEST_KEY = 100  # characters in a table
 
@@ -34,7 +38,8 @@ class OperatorReport:
     `key_group_bytes` is the load of the key groups in bytes, `heaviest_key_groups` and
     `heaviest_keys` are the heaviest first, `rescale` is the rescale of that load. Where the keys
     cannot be told from the bytes, or the entries from one another, there are none of them, and
-    `unknown_keys` says why.
+    `unknown_keys` says why. `warnings` are of what is seen in passing: windows without any timer,
+    and heavy keys that are in a key group that is not theirs. `Savepoint.verify` looks for all.
     """
 
     operator: Operator
@@ -43,12 +48,14 @@ class OperatorReport:
     heaviest_keys: tuple[KeySize, ...]
     rescale: RescaleReport
     unknown_keys: str | None = None
+    warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
     def _repr_html_(self) -> str:
-        sections = [Section(operator_lines(self.operator)), states_section(self.operator.states)]
+        sections = [Section(operator_lines(self.operator)), warnings_section(self)]
+        sections.append(states_section(self.operator.states))
         head = html_sections([*sections, key_groups_section(self), keys_section(self)])
         return f"{head}{self.rescale._repr_html_()}"
 
@@ -57,6 +64,8 @@ class OperatorReport:
         yield f"== {printable(operator.label)}: {len(operator.states)} states"
         for state in operator.states:
             yield f"  {state}"
+        for warning in self.warnings:
+            yield f"warning: {printable(warning)}"
         yield f"key groups with the most bytes, of {sum(self.key_group_bytes.weights):,} in all:"
         for size, key_group, subtask in _heavy_key_groups(self):
             yield f"  {size:>12,}  key group {key_group}, subtask {subtask}"
@@ -78,6 +87,11 @@ def _heavy_key_groups(report: OperatorReport) -> Iterator[tuple[float, int, int]
     for key_group in report.heaviest_key_groups:
         subtask = compute_operator_index_for_key_group(groups, parallelism, key_group)
         yield report.key_group_bytes.weights[key_group], key_group, subtask
+
+
+def warnings_section(report: OperatorReport) -> Section:
+    """Return the warnings, none of most operators."""
+    return Section([f"warning: {warning}" for warning in report.warnings])
 
 
 def key_groups_section(report: OperatorReport) -> Section:
@@ -139,8 +153,25 @@ def _report(operator: Operator, parallelism: int | None, top: int) -> OperatorRe
     load = operator.key_group_bytes()
     heaviest = nlargest(top, range(groups), key=load.weights.__getitem__)
     rescale = RescaleReport(plan, load)
+    missing = missing_timers(operator)
+    warnings = () if missing is None else (missing,)
     try:
         keys = tuple(operator.key_sizes(top))
     except (UnknownKeysError, NotFramedError) as error:
-        return OperatorReport(operator, load, tuple(heaviest), (), rescale, str(error))
-    return OperatorReport(operator, load, tuple(heaviest), keys, rescale)
+        return OperatorReport(operator, load, tuple(heaviest), (), rescale, str(error), warnings)
+    warnings += tuple(_foreign_keys(operator, keys))
+    return OperatorReport(operator, load, tuple(heaviest), keys, rescale, None, warnings)
+
+
+def _foreign_keys(operator: Operator, keys: Iterable[KeySize]) -> Iterator[str]:
+    """Yield a warning for each of some keys that is in the key group of another."""
+    hasher = key_hasher(operator.states[0].key_serializer) if operator.states else None
+    for key in keys if hasher is not None else ():
+        with suppress(KeyGroupsError):  # of a null, which `verify` tells of
+            own = finalise(hasher(key.key)) % operator.max_parallelism
+            if own != key.key_group:
+                yield (
+                    f"key {short(exact_repr(key.key), _LONGEST_KEY)} is in key group "
+                    f"{key.key_group}, and its own is {own}: Flink loses what is there on a "
+                    "restore; keygroups verify counts such keys"
+                )

@@ -13,6 +13,7 @@ from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorMetadata
 from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._state.header import StateDescriptor, write_keyed_header
+from keygroups.savepoint._state.key_hashes import has_hash
 from keygroups.savepoint._state.writing.spill import sorted_entries
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 from keygroups.savepoint._tasks.rewrite import RewriteTask
@@ -34,20 +35,17 @@ class OperatorRewriter(OperatorFiles):
         self.bytes = sum(subtask.bytes for subtask in operator.subtasks)
         self._base = operator._files.base
         header = merged_header(operator)
-        key_type = None
+        key = None
         if header.states:
             key = header.states[0].key_serializer
-            key_type = key.key_type
-            if key_type is None and old % groups:
+            if not has_hash(key) and old % groups:
                 raise refused(
                     operator,
                     f"has keys of {key}, whose hash is not known here, so that the new max "
                     f"parallelism must be a divisor of {old}, got {groups}",
                 )
         numbers = {state.name: number for number, state in enumerate(header.states)}
-        self.read_tasks = [
-            RewriteTask(task, numbers, key_type, groups) for task in operator.tasks()
-        ]
+        self.read_tasks = [RewriteTask(task, numbers, key, groups) for task in operator.tasks()]
         super().__init__(
             folder, new.operator_id, header.data, header.states, groups, new.parallelism
         )
@@ -94,21 +92,25 @@ class MergedHeader(NamedTuple):
 
 
 def merged_header(operator: Operator) -> MergedHeader:
-    """Return the header for all subtasks, which may each have the states in another order."""
+    """Return the header for all subtasks, which may each have the states in another order.
+
+    That of an operator with nothing but raw state without timers is of no key and no state.
+    """
     states: dict[str, tuple[StateDescriptor, bytes]] = {}
     keys = set()
     for task in ahead(operator.tasks(), ReadTask.header_plan):
         for handle in task.handles:
             header = task.header(handle)
-            keys.add(header.key_bytes)
+            if header.key_bytes:  # which raw state without timers has not
+                keys.add(header.key_bytes)
             for state, data in zip(header.states, header.state_bytes):
                 if states.setdefault(state.name, (state, data))[1] != data:
                     raise refused(operator, f"has other serializers of {state} in one subtask")
-    if len(keys) != 1:
+    if len(keys) > 1:
         raise refused(operator, "has other serializers of keys in one subtask")
     return MergedHeader(
         tuple(state for state, _ in states.values()),
-        keys.pop(),
+        next(iter(keys), b""),
         tuple(data for _, data in states.values()),
     )
 

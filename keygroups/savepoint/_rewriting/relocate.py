@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from keygroups._checks import show
 from keygroups.errors import InvalidValueError, SavepointError, printable
@@ -20,9 +21,13 @@ from keygroups.savepoint._files.files import (
 from keygroups.savepoint._files.output_folder import replace_file
 from keygroups.savepoint._metadata.handles import Metadata, StreamHandle
 from keygroups.savepoint._metadata.reader import read_metadata
-from keygroups.savepoint._metadata.writer import moved_to, write_metadata, write_operator
+from keygroups.savepoint._metadata.writer import (
+    moved_to,
+    write_metadata,
+    write_operator,
+    written_version,
+)
 from keygroups.savepoint._operator import known_uids
-from keygroups.savepoint._rewriting.rewriter import check_version
 from keygroups.savepoint._savepoint import Savepoint, read_savepoint
 
 _NAMED = 10  # folders or files in a message
@@ -62,15 +67,15 @@ def relocate(
     prefixes = check_moved(moved)
     if not isinstance(checkpoint, Savepoint):
         checkpoint = read_savepoint(checkpoint)
-    check_version(checkpoint)
     # As every path, and its end, is spelled there.
     folder = Files(check_place("new_folder", new_folder), {}).base
     places = _Places(checkpoint, folder, prefixes)
-    metadata = checkpoint.metadata
-    replace = moved_to(places.path_of, places.name_of)
+    version = written_version(checkpoint.version)
+    metadata = replace(checkpoint.metadata, version=version)
+    moved_handles = moved_to(places.path_of, places.name_of)
     data = write_metadata(
         metadata,
-        [write_operator(operator, metadata.version, replace) for operator in metadata.operators],
+        [write_operator(operator, version, moved_handles) for operator in metadata.operators],
     )
     allowed = [*prefixes.values()]
     files = Files(folder, {}, allowed)

@@ -25,6 +25,8 @@ def change_max_parallelism(
     `savepoint` is what `read_savepoint` returns, or its path; `output` the path or URL of a
     folder that is not there yet. `new_max_parallelism`, 1..32768, is that of `operators`, by
     uid, name or id; None is all but those with a max parallelism of 1, which cannot be parallel.
+    Operators that a job chains have to have the same: the report names those without state that
+    are left with another.
     `parallelism`, 1..new_max_parallelism, is the new one of those without operator state, and
     so how many files the keyed state of each becomes; None leaves it. The job may run with any
     other. `progress` is that of `read_savepoint`, for a path.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from keygroups._checks import check_bounds, check_str, iterate, show
 from keygroups._show.tables import Section, html_sections
-from keygroups.errors import InvalidValueError, ParallelismError, SavepointError, printable
+from keygroups.errors import InvalidValueError, ParallelismError, printable, short
 from keygroups.progress import Meter, measured
 from keygroups.rescale import restore_advice
 from keygroups.savepoint._files.copied_files import CopiedFiles
@@ -17,8 +17,14 @@ from keygroups.savepoint._files.output_folder import FolderWriter, OutputFolder
 from keygroups.savepoint._metadata.handles import (
     OperatorMetadata,
     SubtaskState,
+    in_flight_data,
 )
-from keygroups.savepoint._metadata.writer import copied_to, write_metadata, write_operator
+from keygroups.savepoint._metadata.writer import (
+    copied_to,
+    write_metadata,
+    write_operator,
+    written_version,
+)
 from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._rewriting.operator_rewriter import OperatorRewriter, refused
 from keygroups.savepoint._savepoint import Savepoint
@@ -47,10 +53,17 @@ class RewrittenOperator:
 
 @dataclass(frozen=True)
 class RewriteReport:
-    """What was written; `str()` says how much of each state, and what the job has to set."""
+    """What was written; `str()` says how much of each state, and what the job has to set.
+
+    `left` are operators without state that were not chosen and have another max parallelism than
+    those that were: where a job chains one to these, Flink refuses the restore.
+
+    Flink: Checkpoints.loadAndValidateCheckpoint.
+    """
 
     path: str
     operators: tuple[RewrittenOperator, ...]
+    left: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -108,11 +121,20 @@ class RewriteReport:
             for operator in self.operators
             if operator.states
         }
-        return [restore_advice(keyed)] if keyed else []
+        advice = [restore_advice(keyed)] if keyed else []
+        if self.left:
+            shown = ", ".join(short(label, _LABEL) for label in self.left[:_NAMED])
+            more = f" and {len(self.left) - _NAMED:,} more" if len(self.left) > _NAMED else ""
+            advice.append(
+                f"operators without state keep their max parallelism: {shown}{more}; where the "
+                "job has another for one, as in a chain with an operator that was changed, Flink "
+                "refuses the restore: name it in operators too"
+            )
+        return advice
 
 
+_LABEL, _NAMED = 100, 10  # characters of an operator's name, and operators, in a line
 _CANONICAL = "canonical savepoint"
-_OLDEST_VERSION = 3
 
 
 class _Plan(NamedTuple):
@@ -149,7 +171,6 @@ class SavepointRewriter(FolderWriter):
         super().__init__("output", output)
         check_outside("output", savepoint, self._folder)
         metadata = savepoint.metadata
-        check_version(savepoint)
         chosen = _chosen(savepoint, operators)
         self._savepoint = savepoint
         news = [
@@ -186,16 +207,34 @@ class SavepointRewriter(FolderWriter):
 
     def report(self) -> RewriteReport:
         """Return how much of each state was written."""
-        return RewriteReport(self._folder.path, tuple(map(_reported, self._plans)))
+        return RewriteReport(self._folder.path, tuple(map(_reported, self._plans)), self._left())
+
+    def _left(self) -> tuple[str, ...]:
+        """Return the operators without state whose max parallelism no other chosen one has."""
+        changed = {
+            plan.new.max_parallelism
+            for plan in self._plans
+            if plan.new.max_parallelism != plan.operator.max_parallelism
+        }
+        return tuple(
+            plan.operator.label
+            for plan in self._plans
+            if changed
+            and plan.operator.max_parallelism not in {*changed, 1}
+            and plan.new.max_parallelism == plan.operator.max_parallelism
+            and not any(map(_has_state, plan.new.subtasks))
+            and plan.new.coordinator is None
+        )
 
     def _finish(self) -> tuple[Collection[str], bytes]:
         metadata = self._savepoint.metadata
+        version = written_version(metadata.version)
         copies = CopiedFiles(self._folder)
         copied = copied_to(copies.of(self._savepoint.files.metered(self._meter)))
         written = [
             write_operator(
                 with_keyed_state(new, {} if keyed is None else keyed.written),
-                metadata.version,
+                version,
                 copied,
             )
             for _, new, keyed in self._plans
@@ -203,7 +242,7 @@ class SavepointRewriter(FolderWriter):
         names = [name for operator in self.operators for name in operator.file_names]
         # Flink takes null for the properties of a savepoint in the canonical format.
         properties = metadata.properties if metadata.kind == _CANONICAL else b""
-        metadata = replace(metadata, properties=properties)
+        metadata = replace(metadata, version=version, properties=properties)
         return [*names, *copies.names], write_metadata(metadata, written)
 
     def _abandon(self) -> None:
@@ -239,15 +278,6 @@ def _reported(plan: _Plan) -> RewrittenOperator:
         new.parallelism,
         tuple(states),
     )
-
-
-def check_version(savepoint: Savepoint) -> None:
-    """Refuse to write a savepoint anew whose `_metadata` is of Flink 1.10 or older."""
-    if savepoint.version < _OLDEST_VERSION:
-        raise SavepointError(
-            f"{savepoint.path}: cannot be written anew: version {savepoint.version} of _metadata, "
-            f"the oldest that can be is {_OLDEST_VERSION}"
-        )
 
 
 def check_outside(name: str, savepoint: Savepoint, folder: OutputFolder) -> None:
@@ -315,9 +345,11 @@ def _check_change(
 
 
 def _check_movable(operator: Operator, old: OperatorMetadata, new: OperatorMetadata) -> None:
-    if any(subtask.has_channel_state for subtask in old.subtasks):
+    if operator.in_flight_data:
         raise refused(
-            operator, "has in-flight data of an unaligned checkpoint: take a savepoint instead"
+            operator,
+            f"has {in_flight_data(operator.in_flight_data)} of an unaligned checkpoint: take a "
+            "savepoint instead",
         )
     moves = old.parallelism != new.parallelism or (
         old.max_parallelism != new.max_parallelism and _has_keyed_state(old)
@@ -328,6 +360,10 @@ def _check_movable(operator: Operator, old: OperatorMetadata, new: OperatorMetad
 
 def _has_keyed_state(operator: OperatorMetadata) -> bool:
     return any(subtask.keyed for subtask in operator.subtasks)
+
+
+def _has_state(subtask: SubtaskState) -> bool:
+    return bool(subtask.keyed) or _has_operator_state(subtask)
 
 
 def _has_operator_state(subtask: SubtaskState) -> bool:

@@ -29,6 +29,7 @@ from keygroups.errors import InvalidValueError, KeyGroupsError, UnsupportedKeyTy
 from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._state.entries import EntryReader, FramedEntry, NativeEntries, StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
+from keygroups.savepoint._state.key_hashes import has_hash
 from keygroups.savepoint._state.values import ReadWhole, StoredValue, WriteValue
 from keygroups.state_keys import composite_key_joiner, composite_key_reader, timer_key_reader
 
@@ -78,7 +79,7 @@ class Layout(ABC):
         """Return a reader of entries as bytes, in which nothing is decoded but keys, if these."""
         name, start = self.state.name, self.before_key
         # A key is only read for its hash, and one of the job's own classes may be unreadable.
-        has_keys = has_keys and self.state.key_type is not None
+        has_keys = has_keys and has_hash(self.state.key_serializer)
         read_key = self.state.key_serializer.read if has_keys else None
 
         def frame(key_group: int, key: bytes, value: bytes) -> FramedEntry:

@@ -7,24 +7,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from keygroups._checks import show
+from keygroups._serializers.base import Serializer
 from keygroups.errors import KeyGroupsError, SavepointError
-from keygroups.hashing import finalise, hasher_of
+from keygroups.hashing import finalise
+from keygroups.savepoint._state.key_hashes import key_hasher
 from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
 from keygroups.savepoint._tasks.read import ReadTask
-from keygroups.types import KeyType
 
 
 @dataclass(frozen=True)
 class RewriteTask:
     """Reads what one subtask wrote; it may be pickled.
 
-    `numbers` are those of the states in the new header. `key_type` is None where the key group
-    of a key cannot be computed: then the new max parallelism is a divisor of the old one.
+    `numbers` are those of the states in the new header. `key` is the serializer of keys, None
+    without states: where their key group cannot be computed, the new max parallelism is a divisor
+    of the old one.
     """
 
     task: ReadTask
     numbers: Mapping[str, int]
-    key_type: KeyType | None
+    key: Serializer | None
     max_parallelism: int
 
     def entries(self) -> Iterator[EncodedEntry]:
@@ -46,11 +48,12 @@ class RewriteTask:
 
     def _rekey(self) -> Callable[[str, int, Any], int]:
         """Return a function from a state, an old key group and a key to the new key group."""
-        old, new, key_type = self.task.max_parallelism, self.max_parallelism, self.key_type
-        if key_type is None:
+        old, new, serializer = self.task.max_parallelism, self.max_parallelism, self.key
+        hasher = None if serializer is None else key_hasher(serializer)
+        if serializer is None or hasher is None:
             # Whatever the hash is: where b divides a, (hash mod a) mod b is hash mod b.
             return lambda state, key_group, key: key_group % new
-        hasher = hasher_of(key_type)
+        key_type = serializer.key_type or serializer
 
         def rekey(state: str, key_group: int, key: Any) -> int:
             try:

@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from keygroups._checks import (
+    LONG_MAX,
     check_class,
+    check_int,
     check_parallelisms,
     check_str,
     iterate,
@@ -24,12 +26,14 @@ from keygroups.savepoint._edits.rewriter import EditingRewriter
 from keygroups.savepoint._files.output_folder import FolderWriter
 from keygroups.savepoint._metadata.handles import (
     Metadata,
+    OperatorId,
     OperatorMetadata,
+    is_id,
     operator_id_of,
 )
 from keygroups.savepoint._metadata.writer import write_metadata, write_operator
-from keygroups.savepoint._operator import known_uids
-from keygroups.savepoint._rewriting.rewriter import check_outside, check_version
+from keygroups.savepoint._operator import Operator, known_uids
+from keygroups.savepoint._rewriting.rewriter import check_outside
 from keygroups.savepoint._savepoint import Savepoint, read_savepoint, savepoint_of
 from keygroups.savepoint._sources.kafka import KafkaOffsets
 from keygroups.savepoint._sources.source_splits import (
@@ -81,6 +85,9 @@ class SavepointWriter(FolderWriter):
     and starts as a new one. That is how state of Flink SQL is written, whose operators have no
     uid, and types that only Flink writes, such as ARRAY and MAP, or a job's own classes.
 
+    `checkpoint_id`, 1..2^63-2, is the number of the savepoint: the checkpoints of the job that
+    restores it are counted from there on, as the names of some sinks' transactions are.
+
     `progress` is a function that is told how far it has come, as `keygroups.progress` has it, or
     True for a bar: for each operator, which of its key groups are written.
 
@@ -109,9 +116,11 @@ class SavepointWriter(FolderWriter):
         path: str | os.PathLike[str],
         *,
         template: Savepoint | str | os.PathLike[str] | None = None,
+        checkpoint_id: int = 1,
         progress: ProgressCallback | bool | None = None,
     ) -> None:
         super().__init__("path", path)
+        self._checkpoint_id = check_int("checkpoint_id", checkpoint_id, 1, LONG_MAX - 1)
         self._template = None if template is None else savepoint_of(template)
         self._progress = checked_progress(progress)
         self._operators: list[OperatorWriter] = []
@@ -175,11 +184,12 @@ class SavepointWriter(FolderWriter):
     ) -> OperatorWriter:
         """Add an operator with keyed state, operator state or both; return what writes them.
 
-        `uid` is the one set in the job, `key_type` that of its keyed stream, or its Serializer if
-        it has a key type, `states` the descriptors of its states, and a TimerServiceDescriptor if
-        it has timers. `max_parallelism`, 1..32768, has to be the job's; `parallelism`,
-        1..max_parallelism, is how many files are written: the job may run with any other.
-        `key_type` is None, and `states` empty, for an operator without keyed state.
+        `uid` is the one set in the job, or an OperatorId, as of an operator of Flink SQL, which
+        has none. `key_type` is that of its keyed stream, or its Serializer if it has a key type,
+        `states` the descriptors of its states, and a TimerServiceDescriptor if it has timers.
+        `max_parallelism`, 1..32768, has to be the job's; `parallelism`, 1..max_parallelism, is how
+        many files are written: the job may run with any other. `key_type` is None, and `states`
+        empty, for an operator without keyed state.
 
         Operator state is that of `list_states` and `union_list_states`, each a
         ListStateDescriptor as Flink's getListState and getUnionListState take it, and of
@@ -197,9 +207,10 @@ class SavepointWriter(FolderWriter):
         template, but for operator state.
 
         Raises InvalidValueError for a uid or a state that is there twice or has no name, or is
-        not in the template, for what is otherwise there, where the template has no keyed state,
-        and for the splits of a source, which `add_source` writes; UnsupportedKeyTypeError for a
-        type whose serializer is not known, ParallelismError, InvalidTypeError.
+        not in the template, for a uid of 32 hexadecimal digits, which may be an id, for what is
+        otherwise there, where the template has no keyed state, and for the splits of a source,
+        which `add_source` writes; UnsupportedKeyTypeError for a type whose serializer is not
+        known, ParallelismError, InvalidTypeError.
 
         A GROUP BY of Flink SQL has its accumulators in a row, here of COUNT(*) and SUM, as
         `describe_sql_state` tells it; the key is a row too. Its savepoint is made here, and would
@@ -387,21 +398,47 @@ class SavepointWriter(FolderWriter):
         if self._progress is not None:
             operator._tell(self._progress, f"write {uid}")
         self._operators.append(operator)
-        self._uids[operator.operator_id] = uid
+        self._uids[operator.operator_id] = _uid_of(uid)
 
-    def _new_operator_id(self, name: str, uid: str) -> str:
-        """Return the id of a uid, or of what the template has by it, that is not here yet."""
+    def _new_operator_id(self, name: str, uid: str, renamed: Operator | None = None) -> str:
+        """Return the id of a uid, or of what the template has by it, that is not here yet.
+
+        `renamed` is the operator that gets it, None if it is a new one.
+        """
         self._check_open()
         text = check_str(name, uid)
-        if self._template is None:
-            operator_id = operator_id_of(text)
-        else:
+        if self._template is not None:
             operator_id = self._template.operator(text).operator_id
+        elif isinstance(uid, OperatorId):
+            operator_id = text
+        else:
+            operator_id = operator_id_of(text)
+            self._check_uid(name, text, operator_id, renamed)
         if not uid or operator_id in self._operator_ids():
             raise InvalidValueError(
                 f"{name} must be one of the job's, and new here, got {show(uid)}"
             )
         return operator_id
+
+    def _check_uid(self, name: str, text: str, operator_id: str, renamed: Operator | None) -> None:
+        """Refuse a uid that is likely no uid: with its hash the state would be lost."""
+        problem = "which has the form of an id" if is_id(text) else ""
+        likely = text
+        source = self._source()
+        for operator in () if source is None else source.operators:
+            names = (operator.operator_id, operator.uid, operator.name)
+            if text in names and operator.operator_id not in (
+                operator_id,
+                None if renamed is None else renamed.operator_id,
+            ):
+                problem = f"which operator {operator.operator_id} is called in {source.path}"
+                likely = operator.operator_id
+        if problem:
+            raise InvalidValueError(
+                f"{name} must be a uid of the job, got {show(text)}, {problem}: "
+                f"OperatorId({likely!r}) is that operator, id:{likely} in a shell, and "
+                f"OperatorId.of_uid({text!r}) a uid, uid:{text}"
+            )
 
     def _operator_ids(self) -> Collection[str]:
         return [operator.operator_id for operator in self._operators]
@@ -409,7 +446,7 @@ class SavepointWriter(FolderWriter):
     def _finish(self) -> tuple[Collection[str], bytes]:
         names, new = self._close_operators()
         written = (write_operator(operator, _VERSION) for operator in new)
-        return names, write_metadata(Metadata(_VERSION, 1, None, ()), written)
+        return names, write_metadata(Metadata(_VERSION, self._checkpoint_id, None, ()), written)
 
     def _close_operators(self) -> tuple[list[str], list[OperatorMetadata]]:
         """Close the files of the new operators; return their names, and the operators."""
@@ -421,6 +458,11 @@ class SavepointWriter(FolderWriter):
     def _abandon(self) -> None:
         for operator in self._operators:
             operator.abandon()
+
+
+def _uid_of(uid: str) -> str:
+    """Return a uid, "" for an id of which none is known."""
+    return uid.uid if isinstance(uid, OperatorId) else uid
 
 
 def _keyed_states(
@@ -450,7 +492,6 @@ class SavepointEditor(SavepointWriter):
 
     def __init__(self, savepoint: Savepoint, path: str | os.PathLike[str]) -> None:
         super().__init__(path, progress=savepoint._progress)
-        check_version(savepoint)
         check_outside("path", savepoint, self._folder)
         self._copied = CopiedOperators(savepoint)
 
@@ -465,12 +506,16 @@ class SavepointEditor(SavepointWriter):
     def change_operator_identifier(self, name: str, new_uid: str) -> None:
         """Give an operator another uid, as the job has it now; its state goes to that.
 
-        One that has no uid in the job is named by its id. Raises InvalidValueError where there
-        is none of that name, and for a `new_uid` that is empty or that of another operator.
+        One that has no uid in the job is named by its id, and `new_uid` is an OperatorId where it
+        has none now, such as that of an operator of Flink SQL whose plan has changed. Raises
+        InvalidValueError where there is none of that name; for a `new_uid` that is empty or that
+        of another operator, and for a text that may be no uid: of 32 hexadecimal digits, or the
+        id or name of another operator of the old savepoint.
         """
         self._check_open()
         copied = self._copied.find(name)
-        copied.rename(new_uid, self._new_operator_id("new_uid", new_uid))
+        operator_id = self._new_operator_id("new_uid", new_uid, copied.old)
+        copied.rename(_uid_of(new_uid), operator_id)
 
     def operator(self, name: str) -> OperatorEditor:
         """Return what edits the keyed state of an operator.
@@ -492,8 +537,8 @@ class SavepointEditor(SavepointWriter):
     ) -> None:
         """Add an operator of another savepoint, which may be of another job, with its state.
 
-        `name` is its name there, `uid` its uid here, None if it is the same. Of savepoints of
-        several versions of Flink the newest is written.
+        `name` is its name there, `uid` its uid or OperatorId here, None if it is the same. Of
+        savepoints of several versions of Flink the newest is written.
 
         Raises InvalidValueError where there is none of that name, and for a uid that is here
         already; SavepointError for in-flight data, and where one was written by Flink 1 and the
@@ -501,11 +546,11 @@ class SavepointEditor(SavepointWriter):
         """
         self._check_open()
         other = savepoint_of(other_savepoint)
-        check_version(other)
         check_outside("path", other, self._folder)
         copied = self._copied.added(other, name)
         if uid is not None:
-            copied.rename(uid, self._new_operator_id("uid", uid))
+            operator_id = self._new_operator_id("uid", uid, copied.old)
+            copied.rename(_uid_of(uid), operator_id)
         elif copied.metadata.operator_id in self._operator_ids():
             raise InvalidValueError(
                 f"operator {show(copied.old.label)} must be new here, or get another uid"
@@ -518,7 +563,7 @@ class SavepointEditor(SavepointWriter):
         Raises InvalidValueError before that.
         """
         self._check_written("report")
-        new = (EditedOperator(uid) for uid in self._uids.values())
+        new = (EditedOperator(uid or operator_id) for operator_id, uid in self._uids.items())
         return EditReport(self._folder.path, (*self._copied.report(), *new))
 
     def _source(self) -> Savepoint | None:

@@ -1,4 +1,4 @@
-"""Two savepoints compared, and keys weighed, on Spark's executors."""
+"""Two savepoints compared, one verified, and keys weighed, on Spark's executors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from keygroups.savepoint._comparison.shares import ComparisonTask, comparison_ta
 from keygroups.savepoint._operator import check_states, key_sizes_of
 from keygroups.savepoint._savepoint import id_in_either
 from keygroups.savepoint._tasks.read import ReadTask
+from keygroups.savepoint._tasks.verify import VerifyTask
+from keygroups.savepoint._verification.faults import Tally
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
+from keygroups.spark._savepoint.results import run_tasks
 from keygroups.spark._savepoint.tasks import TASK_BYTES, read_tasks
 
 if TYPE_CHECKING:
@@ -65,6 +68,12 @@ class Comparer:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 yield from self.layout.batches(self.tasks[number].differences())
+
+
+def run_verification(spark: SparkSession, tasks: Iterable[VerifyTask]) -> list[Tally]:
+    """Verify what tasks read, in many tasks of Spark's."""
+    splits = [VerifyTask(read) for task in tasks for read in task.read.split(TASK_BYTES)]
+    return run_tasks(spark, [task.run for task in splits])
 
 
 def weighed(spark: SparkSession, operator: Operator) -> DataFrame:

@@ -122,12 +122,12 @@ class RowsEditor(SavepointEditor):
 
     def _old_entries(self, states: Collection[str]) -> DataFrame:
         """Return the entries of some states as they are."""
-        key_type, names = self._files.states[0].key_type, frozenset(states)
+        key, names = self._files.states[0].key_serializer, frozenset(states)
         return rekeyed_entries(
             self._spark,
             [
                 RewriteTask(
-                    replace(task, states=names), self._numbers, key_type, self._old.max_parallelism
+                    replace(task, states=names), self._numbers, key, self._old.max_parallelism
                 )
                 for task in self._old.tasks()
             ],

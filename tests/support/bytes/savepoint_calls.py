@@ -101,6 +101,7 @@ CALLS: dict[str, Call] = {
     "compare": lambda savepoint, operator, __: _shown(
         savepoint.compare(savepoint, [operator.operator_id])
     ),
+    "verify": lambda savepoint, operator, __: _shown(savepoint.verify([operator.operator_id])),
     "check_restore": lambda savepoint, operator, __: savepoint.check_restore(
         operator, 1, operator.max_parallelism
     ),

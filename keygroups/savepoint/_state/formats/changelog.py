@@ -16,11 +16,18 @@ from operator import itemgetter
 from typing import Any
 
 from keygroups._checks import show
-from keygroups._serializers.base import TRUNCATED, Read, Serializer, UnreadableError
+from keygroups._serializers.base import (
+    TRUNCATED,
+    Read,
+    Serializer,
+    UnreadableError,
+    read_serializer,
+)
 from keygroups._serializers.data_input import Cursor, ReadingContext, check_repeated
 from keygroups._serializers.scalars import read_count, read_int
 from keygroups._serializers.streaming import TimerSerializer
-from keygroups.errors import SavepointError
+from keygroups.errors import KeyGroupsError, SavepointError
+from keygroups.hashing import finalise
 from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._files.files import Files, OpenStream, Planned
 from keygroups.savepoint._metadata.handles import ChangelogHandle, ChangesHandle, StreamHandle
@@ -33,6 +40,7 @@ from keygroups.savepoint._state.header import (
     stored_serializer,
     write_keyed_header,
 )
+from keygroups.savepoint._state.key_hashes import key_hasher
 from keygroups.savepoint._state.layouts import SEPARATOR, Layout, layout_of
 from keygroups.savepoint._state.state_infos import VALUE, read_state_info
 from keygroups.state_keys import composite_key_joiner
@@ -121,6 +129,7 @@ class Changelog(Format):
         except UnreadableError as error:
             raise self._error(f"cannot be replayed: {error}") from None
         reads = {name: reader_of(layout_of(state)).framed for name, state in states.items()}
+        check_key = self._key_check(states) if self._context.key_bytes else None
         materialized = merge(
             *(keyed.framed_entries(selection, has_keys=False) for keyed in self._materialized),
             key=lambda entry: entry.key_group,
@@ -140,12 +149,39 @@ class Changelog(Format):
                         ) from None
             for name, replay in replays.items():
                 for key, value in replay.finish():
+                    if check_key is not None:
+                        check_key(name, key_group, key)
                     try:
                         yield reads[name](key_group, key, value)
                     except (*TRUNCATED, ValueError) as error:
                         raise self._error(
                             f"of {states[name]}: key {show(key)} is no entry: {error}"
                         ) from None
+
+    def _key_check(
+        self, states: Mapping[str, StateDescriptor]
+    ) -> Callable[[str, int, _Bytes], None]:
+        """Return what raises for a key that is not of its key group, as its type was told."""
+        starts = {name: layout_of(state).before_key for name, state in states.items()}
+        groups = self._context.max_parallelism
+
+        def check(name: str, key_group: int, encoded: _Bytes) -> None:
+            serializer = states[name].key_serializer
+            hasher = key_hasher(serializer)
+            assert serializer.read is not None
+            assert hasher is not None
+            try:
+                key, _ = serializer.read(encoded, starts[name])
+                own = finalise(hasher(key)) % groups
+            except (*TRUNCATED, ValueError, KeyGroupsError) as error:
+                raise self._error(f"have a key that is no {serializer}: {error}") from None
+            if own != key_group:
+                raise self._error(
+                    f"have key {show(key)} in key group {key_group}, which is of key group {own} "
+                    f"as {serializer}, that key_types says"
+                )
+
+        return check
 
     def _read(self, key_groups: Container[int]) -> tuple[KeyedHeader, _Changes]:
         """Read the headers, and the changes of some key groups."""
@@ -182,16 +218,24 @@ class Changelog(Format):
         by_name = dict(states.keys())
         if len(by_name) < len(states):
             raise self._error("that have other serializers than what came before")
+        told = self._context.key_bytes
+        if told and not keys:
+            keys.add(told)
         if len(keys) != 1:
             raise self._error(
                 "say of several types of keys"
                 if keys
                 else "do not say what the keys are, as there are no timers, and nothing that was "
-                "materialized"
+                "materialized, nor does key_types of read_savepoint"
             )
         header = write_keyed_header(keys.pop(), list(by_name.values()))
         stream = OpenStream(StreamHandle(len(header), header), None, self._files.base)
-        return read_keyed_header(stream, len(header), self._context), changes
+        read = read_keyed_header(stream, len(header), self._context)
+        if told:
+            serializer = read_serializer(Cursor(told, "key_types", context=self._context))
+            if serializer != read.key_serializer:
+                raise self._error(f"have keys of {read.key_serializer}, key_types {serializer}")
+        return read, changes
 
     def _changes_of(self, handle: ChangesHandle) -> Iterator[tuple[int, _Bytes]]:
         """Yield the changes of a handle, each with its key group.

@@ -19,7 +19,6 @@ from keygroups._serializers.compounds import TupleSerializer
 from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups._serializers.data_output import i64
 from keygroups._serializers.scalars import LONG, read_long
-from keygroups.errors import SavepointError
 from keygroups.savepoint._files.files import OpenStream, Planned
 from keygroups.savepoint._state.entries import Entry, EntryReader
 from keygroups.savepoint._state.formats.format import Selection
@@ -42,14 +41,11 @@ class RawTimers(OffsetFormat):
     def header(self) -> KeyedHeader:
         """Return the header that a canonical savepoint has for the same timers.
 
-        Raises SavepointError where there are none.
+        Of an operator that uses none it has no state, and does not say what the keys are.
         """
         services = self._first_services()
         if not services:
-            raise SavepointError(
-                f"{self._files.base}: raw keyed state without a timer service does not say what "
-                "its keys are"
-            )
+            return KeyedHeader(False, UnknownSerializer(""), (), b"", ())
         first, *_ = services
         states = tuple(service.state for service in services)
         data = tuple(service.state_bytes() for service in services)

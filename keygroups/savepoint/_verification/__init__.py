@@ -1,0 +1,1 @@
+"""Whether all of a savepoint is there, undamaged, and where Flink looks for it."""

@@ -1,0 +1,103 @@
+"""Verifies a savepoint: its files, and the state of its operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from keygroups._serializers.data_input import ReadingContext
+from keygroups.errors import SavepointError
+from keygroups.progress import ProgressCallback, measured
+from keygroups.savepoint._files.files import Files
+from keygroups.savepoint._metadata.handles import Metadata, OperatorStateHandle, StreamHandle
+from keygroups.savepoint._state.operator_state import read_encoded_operator_state
+from keygroups.savepoint._tasks.read import ReadTask
+from keygroups.savepoint._tasks.verify import VerifyTask, is_hidden
+from keygroups.savepoint._verification.faults import FILE, UNREADABLE, StateFault, Tally
+from keygroups.savepoint._verification.report import OperatorVerification
+
+RunTasks = Callable[[list[VerifyTask]], Iterable[Tally]]
+"""Runs tasks elsewhere, and returns what they return."""
+
+
+class VerifiedOperator(Protocol):
+    """What is asked of an Operator."""
+
+    @property
+    def operator_id(self) -> str:
+        """The id in hex."""
+
+    @property
+    def label(self) -> str:
+        """The uid, else the name, else the id."""
+
+    @property
+    def _files(self) -> Files:
+        """What opens the files."""
+
+    @property
+    def _context(self) -> ReadingContext:
+        """What headers are read with."""
+
+    @property
+    def _progress(self) -> ProgressCallback | None:
+        """What is told how far the work has come."""
+
+    def tasks(self) -> list[ReadTask]:
+        """Return what reads the entries of keyed state."""
+
+    def _operator_state_handles(self) -> list[tuple[int, OperatorStateHandle, bool]]:
+        """Return the handles of operator state, with their subtasks, and whether they are raw."""
+
+
+def verify_files(files: Files, metadata: Metadata) -> tuple[int, int, Tally]:
+    """Look for each file, and for its last byte; return how many there are, and their bytes."""
+    tally, streams = Tally(), dict.fromkeys(_streams(metadata))
+    for stream in streams:
+        try:
+            with files.open(stream) as opened:
+                opened.read(max(0, opened.size - 1), opened.size)
+        except SavepointError as error:
+            tally.add(StateFault(FILE, str(error)))
+    return len(streams), sum(stream.file_size for stream in streams), tally
+
+
+def _streams(metadata: Metadata) -> Iterator[StreamHandle]:
+    for said in metadata.said():
+        stream = said.stream if isinstance(said, OperatorStateHandle) else said
+        if isinstance(stream, StreamHandle) and stream.data is None:
+            yield stream
+
+
+def verify_operator(operator: VerifiedOperator, run: RunTasks | None) -> OperatorVerification:
+    """Return what is at fault with the state of an operator."""
+    tally = Tally()
+    tasks = [*map(VerifyTask, operator.tasks())]
+    for verified in _run(operator, tasks) if run is None else run(tasks):
+        tally.join(verified)
+    for subtask, handle, is_raw in operator._operator_state_handles():
+        try:
+            states = read_encoded_operator_state(
+                operator._files, handle, is_raw, operator._context
+            )
+            for state in states:
+                for _ in state.elements:
+                    pass
+        except SavepointError as error:
+            if is_hidden(error):
+                tally.leave_out(f"operator state: {error}")
+            else:
+                tally.add(StateFault(UNREADABLE, str(error), None, subtask))
+    return OperatorVerification(
+        operator.label, operator.operator_id, tally.entries, tally.counts, tally.unverified
+    )
+
+
+def _run(operator: VerifiedOperator, tasks: list[VerifyTask]) -> Iterator[Tally]:
+    with measured(
+        operator._progress,
+        f"verify {operator.label}",
+        lambda: sum(task.read.bytes_to_read for task in tasks),
+    ) as meter:
+        for task in tasks:
+            yield task.run(meter)

@@ -1,0 +1,501 @@
+"""Savepoint.verify: nothing is at fault in what Flink wrote, and each kind of fault is found."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import savepoint_bytes as sb
+from job_points import JOB_POINTS
+from real_savepoints import FORMATS, POINTS, Point, point, true_lines
+from sample_savepoints import savepoint_folder
+
+from keygroups import assign_to_key_group
+from keygroups.cli import main
+from keygroups.errors import RestoreWarning
+from keygroups.savepoint import (
+    EventTimeSessionWindows,
+    ReducingStateDescriptor,
+    Savepoint,
+    SavepointVerification,
+    SavepointWriter,
+    TimeWindow,
+    html_report,
+    operator_reports,
+    read_savepoint,
+)
+from keygroups.savepoint._metadata.handles import RocksDBHandle
+from keygroups.savepoint._operator import missing_timers
+from keygroups.savepoint._state.writing import spill
+from keygroups.savepoint._verification.faults import EXAMPLES, Tally
+from keygroups.types import LONG, STRING
+
+WINDOW = sb.snapshot(f"{sb.WINDOWS}TimeWindow$Serializer$TimeWindowSerializerSnapshot", 3)
+TEXT, NUMBER = sb.simple("String"), sb.simple("Long")
+CONTENTS = sb.state("window-contents", "REDUCING", NUMBER, namespace=WINDOW)
+TIMERS = sb.state(
+    "_timer_state/event_window-timers", "", sb.timer_of(TEXT, WINDOW), backend_type=3
+)
+MERGING = sb.state("merging-window-set", "LIST", sb.list_of(sb.tuple_of(WINDOW, WINDOW)))
+COUNT = sb.state("count", "VALUE", NUMBER)
+SLICES = sb.state("window-aggs", "VALUE", NUMBER, namespace=NUMBER)
+SLICE_TIMERS = sb.state(
+    "_timer_state/event_window-timers", "", sb.timer_of(TEXT, NUMBER), backend_type=3
+)
+BUFFER = sb.state("LEFT_BUFFER", "MAP", sb.map_of(NUMBER, NUMBER))
+CLEANUP = sb.state("_timer_state/event_CLEANUP_TIMER", "", sb.timer_of(TEXT, TEXT), backend_type=3)
+A = assign_to_key_group("a", 128, STRING)
+FIVE = sb.i64(5)
+GONE = "windows without a timer"
+
+Entries = Sequence[tuple[int, Sequence[tuple[bytes, bytes]]]]
+
+
+def key(text: str, *parts: bytes) -> bytes:
+    """Return the key of an entry, in the key group of "a"."""
+    return bytes([A, len(text) + 1]) + text.encode() + b"".join(parts)
+
+
+def timer(text: str, namespace: bytes, time: int = 9) -> bytes:
+    return bytes([A, 0x80]) + bytes(6) + bytes([time, len(text) + 1]) + text.encode() + namespace
+
+
+def window(start: int, end: int) -> bytes:
+    return sb.i64(start, end)
+
+
+def written(folder: Path, states: Sequence[bytes], entries: Entries) -> Path:
+    """Write a savepoint of one operator with one key group."""
+    header = sb.keyed_header(TEXT, states)
+    stream = sb.inline(header + (sb.canonical_key_group(entries) if entries else b""))
+    offsets = [len(header) if entries else 0]
+    task = sb.subtask(managed_keyed=sb.canonical(A, offsets, stream))
+    return sb.write(folder / "s", [sb.operator([task], uid="op")])
+
+
+def verified(folder: Path, states: Sequence[bytes], entries: Entries) -> list[tuple[object, ...]]:
+    """Return kind, state and window of each fault."""
+    folder.mkdir(exist_ok=True)
+    report = read_savepoint(written(folder, states, entries)).verify()
+    assert report.operators[0].entries == sum(len(of_state) for _, of_state in entries)
+    return [
+        (count.kind, example.state, example.namespace)
+        for operator in report.operators
+        for count in operator.faults
+        for example in count.examples
+        if count.count == len(count.examples)
+    ]
+
+
+# What Flink wrote
+
+
+@pytest.mark.parametrize("real", [*POINTS, *FORMATS, *JOB_POINTS], ids=str)
+def test_nothing_is_at_fault_in_what_flink_wrote(real: Point) -> None:
+    """Windows of all kinds, SQL, timers on the heap, changelogs, every format."""
+    report = read_savepoint(real.path, real.moved).verify()
+    assert not report.has_faults, str(report)
+    assert [count for by in report.operators for count in by.faults] == []
+    assert "no fault" in repr(report)
+
+
+def test_all_entries_are_read() -> None:
+    real = point("2.3.0-files-canonical")
+    report = read_savepoint(real.path).verify()
+    assert sum(by.entries for by in report.operators) == sum(1 for _ in true_lines(real.entries))
+    assert report.files == len({*real.path.iterdir()}) - 1
+    assert report.bytes == sum(
+        path.stat().st_size for path in real.path.iterdir() if path.name != "_metadata"
+    )
+
+
+def test_sessions_that_are_written(tmp_path: Path) -> None:
+    """The windows of a set are found with the window that holds their contents."""
+    sums = ReducingStateDescriptor("window-contents", LONG)
+    with SavepointWriter(tmp_path / "s") as writer:
+        windows = writer.add_window_operator(
+            "op", STRING, EventTimeSessionWindows(50), sums, 128, 3
+        )
+        for start in (0, 200, 400):
+            windows.write("a", TimeWindow(start, start + 100), 5)
+    report = read_savepoint(tmp_path / "s").verify(["op"])
+    assert (report.operators[0].entries, report.operators[0].faults) == (7, ())
+
+
+# Each kind of fault
+
+
+def test_a_key_in_a_foreign_key_group(tmp_path: Path) -> None:
+    b = assign_to_key_group("b", 128, STRING)
+    states: Entries = [(0, [(key("a", b"\0"), FIVE), (key("b", b"\0"), FIVE)])]
+    report = read_savepoint(written(tmp_path, [COUNT], states)).verify()
+    [count] = report.operators[0].faults
+    [fault] = count.examples
+    assert (count.kind, fault.key, fault.key_group, fault.subtask) == (
+        "foreign_key_group",
+        "b",
+        A,
+        0,
+    )
+    assert fault.message == f"its own is key group {b}"
+    assert repr(fault).startswith("StateFault(kind='foreign_key_group', message='its own")
+    assert repr(count).startswith("FaultCount(kind='foreign_key_group', count=1, examples=(Sta")
+    assert f"key 'b', key group {A}, subtask 0: its own is key group {b}" in str(report)
+
+
+def test_many_faults_of_a_kind() -> None:
+    """The sample has Integers in key group 3, whatever their hash."""
+    report = read_savepoint(savepoint_folder(100)).verify()
+    [count] = report.operators[0].faults
+    own = sum(assign_to_key_group(number, 128) == 3 for number in range(100))
+    assert (count.count, len(count.examples)) == (100 - own, EXAMPLES)
+    assert str(report).endswith(f"    and {100 - own - EXAMPLES} more")
+    assert report._repr_html_().count("its own is key group") == EXAMPLES
+
+
+def test_an_entry_that_is_there_twice(tmp_path: Path) -> None:
+    entry = (key("a", b"\0"), FIVE)
+    of_state: Entries = [(0, [entry, (key("a", b"\0"), sb.i64(6))])]
+    assert verified(tmp_path, [COUNT], of_state) == [("duplicate", "count", None)]
+
+
+W, V = window(0, 60), window(60, 120)
+
+
+@pytest.mark.parametrize(
+    ("contents", "timers", "fault"),
+    [
+        ([W, V], [W, V], []),
+        ([W, V], [W], [("window_without_timer", "window-contents", TimeWindow(60, 120))]),
+        (
+            [W],
+            [W, V],
+            [("timer_without_window", "_timer_state/event_window-timers", TimeWindow(60, 120))],
+        ),
+    ],
+)
+def test_windows_and_timers(
+    contents: list[bytes], timers: list[bytes], fault: list[tuple[object, ...]], tmp_path: Path
+) -> None:
+    entries: Entries = [
+        (0, [(key("a", one), FIVE) for one in contents]),
+        (1, [(timer("a", one), b"") for one in timers]),
+    ]
+    assert verified(tmp_path, [CONTENTS, TIMERS], entries) == fault
+
+
+def test_a_timer_of_another_key_clears_no_window(tmp_path: Path) -> None:
+    entries: Entries = [(0, [(key("a", W), FIVE)]), (1, [(timer("b", W), b"")])]
+    kinds = [kind for kind, *_ in verified(tmp_path, [CONTENTS, TIMERS], entries)]
+    assert kinds == ["foreign_key_group", "window_without_timer", "timer_without_window"]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "contents", "timers", "kinds"),
+    [
+        ([(W, V)], [V], [W], []),
+        ([(W, V)], [V], [V], ["window_without_timer", "timer_without_window"]),
+        ([(W, V)], [V, W], [W], ["contents_without_window"]),
+        ([(W, V)], [], [W], ["window_without_contents"]),
+    ],
+)
+def test_sets_of_merging_windows(
+    pairs: list[tuple[bytes, bytes]],
+    contents: list[bytes],
+    timers: list[bytes],
+    kinds: list[str],
+    tmp_path: Path,
+) -> None:
+    """A set has the window that fires, and the one under which its contents are kept."""
+    merging = [(key("a", b"\0"), b",".join(first + second for first, second in pairs))]
+    members = [merging, [(key("a", one), FIVE) for one in contents]]
+    members.append([(timer("a", one), b"") for one in timers])
+    entries: Entries = [(number, some) for number, some in enumerate(members) if some]
+    states = [MERGING, CONTENTS, TIMERS]
+    assert [kind for kind, *_ in verified(tmp_path, states, entries)] == kinds
+
+
+@pytest.mark.parametrize(
+    ("states", "value", "of_timer"),
+    [
+        ([SLICES, SLICE_TIMERS], key("a", FIVE), timer("a", sb.i64(7))),
+        ([BUFFER, CLEANUP], key("a", b"\0", FIVE), timer("a", b"\x02l")),
+    ],
+)
+def test_keys_that_have_timers_of_some_window(
+    states: list[bytes], value: bytes, of_timer: bytes, tmp_path: Path
+) -> None:
+    """The slices of SQL's windows, and a join's buffers, are cleared by timers of another name."""
+    is_map = states[0] == BUFFER
+    content = [(value, b"\0" * is_map + FIVE)]
+    assert verified(tmp_path / "a", states, [(0, content), (1, [(of_timer, b"")])]) == []
+    [(kind, _, namespace)] = verified(tmp_path / "b", states, [(0, content)])
+    assert (kind, namespace) == ("window_without_timer", None)
+
+
+def test_what_may_be_left_is_no_fault(tmp_path: Path) -> None:
+    path = written(tmp_path, [CONTENTS, TIMERS], [(1, [(timer("a", W), b"")])])
+    report = read_savepoint(path).verify()
+    assert not report.has_faults
+    assert repr(report).endswith(" 1 operators, 1 entries: no fault>")
+    assert "1 timers of windows without contents" in str(report)
+
+
+# Damage
+
+
+def test_a_file_that_is_gone_or_cut(tmp_path: Path) -> None:
+    shutil.copytree(point("2.3.0-files-canonical").path, tmp_path / "s")
+    first, second, *_ = sorted(
+        path for path in (tmp_path / "s").iterdir() if path.name != "_metadata"
+    )
+    first.unlink()
+    second.write_bytes(second.read_bytes()[:-1])
+    report = read_savepoint(tmp_path / "s").verify()
+    [count] = report.faults
+    assert (count.kind, count.count) == ("file", 2)
+    assert {path.name in str(count) for path in (first, second)} == {True}
+    unreadable = [count for by in report.operators for count in by.faults]
+    assert {count.kind for count in unreadable} == {"unreadable"}
+    assert "key groups more" in str(unreadable[0].examples[0])  # one place, not one a key group
+
+
+def test_damage_in_a_key_group_leaves_the_others(tmp_path: Path) -> None:
+    """One value is cut short: its key group alone cannot be read."""
+    b = assign_to_key_group("b", 128, STRING)
+    low, high = sorted([(A, b"\2a\0"), (b, b"\2b\0")])
+    header = sb.keyed_header(TEXT, [COUNT])
+    groups = [
+        sb.canonical_key_group([(0, [(bytes([group]) + encoded, value)])])
+        for (group, encoded), value in ((low, FIVE), (high, b"\1"))
+    ]
+    offsets = [0] * (high[0] - low[0] + 1)
+    offsets[0], offsets[-1] = len(header), len(header) + len(groups[0])
+    stream = sb.inline(header + b"".join(groups))
+    task = sb.subtask(managed_keyed=sb.canonical(low[0], offsets, stream))
+    report = read_savepoint(sb.write(tmp_path / "s", [sb.operator([task], uid="op")])).verify()
+    [count] = report.operators[0].faults
+    assert (report.operators[0].entries, count.kind, count.count) == (1, "unreadable", 1)
+    assert count.examples[0].key_group == high[0]
+    assert "is no entry" in count.examples[0].message
+
+
+def test_a_flipped_bit_of_rocksdb(tmp_path: Path) -> None:
+    """The checksum of its block does not match, and the rest is verified."""
+    folder = tmp_path / "s"
+    shutil.copytree(point("2.3.0-rocksinc-native").path, folder)
+    [task, *_] = read_savepoint(folder).operator("by-string").tasks()
+    [handle] = task.handles
+    assert isinstance(handle, RocksDBHandle)
+    sst = next(stream.data for name, stream in handle.shared if name.endswith(".sst"))
+    assert sst is not None
+    metadata = folder / "_metadata"
+    damaged = bytes([sst[0] ^ 1]) + sst[1:]
+    metadata.write_bytes(metadata.read_bytes().replace(sst, damaged))
+    report = read_savepoint(folder).verify()
+    assert "checksum" in str(report)
+    assert report.faults == ()
+
+
+def test_operator_state_that_is_damaged(tmp_path: Path) -> None:
+    """A header that is none, where the keyed state is whole."""
+    state = sb.operator_state([("list", 0, [9])], sb.inline(b"\1" * 20))
+    path = sb.write(tmp_path / "s", [sb.operator([sb.subtask(managed_operator=state)], uid="op")])
+    report = read_savepoint(path).verify()
+    [count] = report.operators[0].faults
+    assert (count.kind, count.examples[0].subtask) == ("unreadable", 0)
+    assert "version of operator state" in str(report)
+
+
+# What nobody can tell
+
+
+def test_keys_whose_hash_is_not_known() -> None:
+    report = read_savepoint(point("2.3.0-pojo-canonical").path).verify()
+    assert not report.has_faults
+    assert "not verified: the key groups of keys, as the hash of POJO(G$Pj" in str(report)
+    assert "not verified" in report._repr_html_()
+
+
+def test_a_key_that_is_none(tmp_path: Path) -> None:
+    """A number beyond the precision of the key's type has no hash."""
+    null = bytes([A, 0, 0])
+    report = read_savepoint(written(tmp_path, [COUNT], [(0, [(null, FIVE)])])).verify()
+    [count] = report.operators[0].faults
+    assert count.kind == "foreign_key_group"
+    assert "no key" in str(report)
+
+
+def test_states_that_only_the_job_reads_hide_others() -> None:
+    """On the heap nothing says how long such a value is."""
+    real = next(one for one in JOB_POINTS if one.name == "1.20.5-shop-hashmap-native")
+    report = read_savepoint(real.path, real.moved).verify()
+    assert not report.has_faults
+    text, *_ = [text for by in report.operators for text in by.unverified]
+    assert text.startswith("states ")
+    assert "takes the job's own classes to read" in text
+
+
+@pytest.mark.parametrize(
+    ("serializer", "encoded"),
+    [
+        (sb.pojo_of("a.P", {"n": sb.simple("Int")}), b"\4" + sb.utf("a.Q") + b"any"),
+        (sb.kryo_of("a.B"), b"any"),
+    ],
+)
+def test_keys_of_which_nobody_can_tell_where_they_end(
+    serializer: bytes, encoded: bytes, tmp_path: Path
+) -> None:
+    """Before a namespace and a user key that are text: what is there twice is found all the same.
+
+    The first is of a subclass of a POJO.
+    """
+    header = sb.keyed_header(serializer, [sb.state("m", "MAP", sb.map_of(TEXT, NUMBER))])
+    entry = (bytes([A]) + encoded + b"\0\2a", b"\0" + FIVE)
+    content = sb.canonical_key_group([(0, [entry, entry])])
+    task = sb.subtask(managed_keyed=sb.canonical(A, [len(header)], sb.inline(header + content)))
+    report = read_savepoint(sb.write(tmp_path / "s", [sb.operator([task], uid="op")])).verify()
+    [count] = report.operators[0].faults
+    assert (count.kind, count.count, count.examples[0].state) == ("duplicate", 1, None)
+    assert count.examples[0].key == encoded + b"\0\2a"
+    assert "is not known here" in str(report)
+
+
+def test_operator_state_that_only_the_job_reads(tmp_path: Path) -> None:
+    """Of a broadcast state with values of the job's where these end is for the job to say."""
+    of_job = sb.kryo_of("java.lang.Object")
+    info = sb.meta_info("rules", 2, {}, {"KEY_SERIALIZER": TEXT, "VALUE_SERIALIZER": of_job})
+    header = sb.operator_header([], [info])
+    stream = sb.inline(header + sb.i32(1) + b"\2a" + b"\1\0a.\xc3\1")
+    state = sb.operator_state([("rules", 2, [len(header)])], stream)
+    path = sb.write(tmp_path / "s", [sb.operator([sb.subtask(managed_operator=state)], uid="op")])
+    report = read_savepoint(path).verify()
+    assert not report.has_faults
+    assert "not verified: operator state: " in str(report)
+    assert "an object of 'a.C' takes the job's own classes to read" in str(report)
+
+
+def test_notes_are_bounded() -> None:
+    tally = Tally()
+    for number in range(60):
+        tally.leave_out(f"{number}")
+    assert len(tally.unverified) == 50
+
+
+# What is seen in passing
+
+
+def native(folder: Path, states: Sequence[bytes], entries: Entries) -> Savepoint:
+    """Write a savepoint that says of itself that it is in native format."""
+    properties = read_savepoint(point("2.3.0-rocksinc-native").path).metadata.properties
+    path = written(folder, states, entries)
+    data = (path / "_metadata").read_bytes().removesuffix(sb.NO_PROPERTIES) + properties
+    (path / "_metadata").write_bytes(data)
+    return read_savepoint(path)
+
+
+@pytest.mark.parametrize(
+    ("states", "name"),
+    [
+        ([CONTENTS], "window-contents"),
+        ([COUNT, SLICES], "window-aggs"),
+        ([BUFFER], "LEFT_BUFFER"),
+    ],
+)
+def test_native_savepoints_that_lack_timers(
+    states: list[bytes], name: str, tmp_path: Path
+) -> None:
+    """Flink leaves those on the heap out, and restores windows that nothing fires."""
+    savepoint = native(tmp_path, states, [])
+    with pytest.warns(RestoreWarning, match=f"has no timers, .* fires or clears {name}: Flink"):
+        assert savepoint.check_restore("op", 1, 128) == 128
+    [report] = operator_reports(savepoint)
+    [warning] = report.warnings
+    assert name in warning
+    for text in (str(report), report._repr_html_(), html_report(savepoint)):
+        assert f"warning: {warning}" in text
+
+
+@pytest.mark.parametrize(
+    "states",
+    [[CONTENTS, TIMERS], [MERGING, COUNT], [SLICES, SLICE_TIMERS], [BUFFER, CLEANUP]],
+)
+def test_states_with_timers_need_no_warning(states: list[bytes], tmp_path: Path) -> None:
+    savepoint = native(tmp_path, states, [])
+    assert savepoint.check_restore("op", 1, 128) == 128
+    assert [report.warnings for report in operator_reports(savepoint)] == [()]
+
+
+def test_a_restore_needs_no_header_that_is_gone(tmp_path: Path) -> None:
+    """What else `_metadata` says of an operator is told without it."""
+    savepoint = native(tmp_path, [CONTENTS[:-1] + b"x"], [])
+    assert savepoint.check_restore("op", 1, 128) == 128
+
+
+@pytest.mark.parametrize("real", [*POINTS, *FORMATS, *JOB_POINTS], ids=str)
+def test_flink_wrote_timers(real: Point) -> None:
+    """Of windows and joins, in every format: nothing is warned of."""
+    for operator in read_savepoint(real.path, real.moved).operators:
+        assert missing_timers(operator) is None
+
+
+def test_heavy_keys_in_a_foreign_key_group(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    b = assign_to_key_group("b", 128, STRING)
+    null = bytes([A, 0, 0]), FIVE
+    entries: Entries = [(0, [(key("a", b"\0"), FIVE), (key("b", b"\0"), FIVE), null])]
+    path = str(written(tmp_path, [COUNT], entries))
+    assert main(["savepoint", path]) == 0
+    out = capsys.readouterr().out
+    assert out.count("warning: ") == 1
+    assert f"warning: key 'b' is in key group {A}, and its own is {b}: Flink loses" in out
+    assert "keygroups verify looks for damage" in out
+    assert main(["savepoint", path, "--json"]) == 0
+    [report] = json.loads(capsys.readouterr().out)["reports"]
+    assert len(report["warnings"]) == 1
+
+
+# The rest
+
+
+def test_it_is_done_in_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sorted in files there is the same to be found."""
+    windows = [window(60 * number, 60 * number + 60) for number in range(40)]
+    entries: Entries = [
+        (0, [(key("a", one), FIVE) for one in windows]),
+        (1, [(timer("a", one), b"") for one in windows[1:]]),
+    ]
+    monkeypatch.setattr(spill, "_HELD", 1000)
+    assert verified(tmp_path, [CONTENTS, TIMERS], entries) == [
+        ("window_without_timer", "window-contents", TimeWindow(0, 60))
+    ]
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(written(tmp_path, [CONTENTS, TIMERS], [(0, [(key("a", W), FIVE)])]))
+    assert main(["verify", path]) == 1
+    out, err = capsys.readouterr()
+    assert GONE in out
+    assert not err
+    assert main(["verify", path, "--json", "--operator", "op"]) == 1
+    data = json.loads(capsys.readouterr().out)
+    assert (data["has_faults"], data["faults"]) == (True, [])
+    [fault] = data["operators"][0]["faults"]
+    assert (fault["kind"], fault["count"], fault["is_fault"]) == ("window_without_timer", 1, True)
+    [example] = fault["examples"]
+    assert (example["key"], example["key_group"], example["subtask"]) == ("a", A, 0)
+    assert main(["verify", str(point("2.3.0-files-canonical").path)]) == 0
+    assert "no fault" in capsys.readouterr().out
+
+
+def test_what_is_asked(tmp_path: Path) -> None:
+    savepoint = read_savepoint(point("2.3.0-files-canonical").path)
+    chosen: SavepointVerification = savepoint.verify(["by-string"])
+    assert [by.operator for by in chosen.operators] == ["by-string"]
+    seen: list[str] = []
+    read_savepoint(savepoint.path, progress=lambda state: seen.append(state.work)).verify()
+    assert "verify by-string" in seen
