@@ -185,6 +185,8 @@ from keygroups.savepoint.sql import (
 )
 from keygroups.savepoint.values import (
     GlobalWindow as GlobalWindow,
+    KryoEnum as KryoEnum,
+    KryoFields as KryoFields,
     Pojo as Pojo,
     Row as Row,
     TimestampData as TimestampData,
