@@ -174,6 +174,7 @@ from keygroups.savepoint.sources import (
     FileSplit as FileSplit,
     KafkaOffsets as KafkaOffsets,
     KafkaSplit as KafkaSplit,
+    KinesisSplit as KinesisSplit,
     SourceSplits as SourceSplits,
     SpecialOffset as SpecialOffset,
     UnknownSplit as UnknownSplit,

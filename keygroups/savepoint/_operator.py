@@ -26,10 +26,13 @@ from keygroups.savepoint._metadata.handles import (
     operator_id_of,
 )
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
+from keygroups.savepoint._sources.consumers import CONSUMERS
 from keygroups.savepoint._sources.source_splits import (
     READER_STATE,
     SourceSplits,
+    read_consumer_splits,
     read_source_splits,
+    source_with_lag,
 )
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.formats.by_handle import format_of
@@ -361,12 +364,28 @@ class Operator:
         for task in ahead(tasks, meter=meter):
             yield from key_sizes_of(task, self.label)
 
-    def operator_state(self) -> Iterator[OperatorStateEntry]:
+    def operator_state(
+        self, states: Iterable[str] | None = None
+    ) -> Iterator[OperatorStateEntry]:
         """Return an iterator over the operator states, list, union and broadcast, of all subtasks.
 
-        Raises SavepointError where they are damaged.
+        `states` are names of operator states, of which a state that is not named is not read;
+        None is all. An element that only the job's own classes can read is bytes.
+
+        Raises InvalidValueError or InvalidTypeError for a name of no state, SavepointError where
+        they are damaged.
         """
         handles = self._operator_state_handles()
+        wanted = None
+        if states is not None:
+            wanted = check_states(states, self._operator_state_names(), self.label)
+        return self._operator_state(handles, wanted)
+
+    def _operator_state(
+        self,
+        handles: Sequence[tuple[int, OperatorStateHandle, bool]],
+        wanted: frozenset[str] | None,
+    ) -> Iterator[OperatorStateEntry]:
         plan = ((handle.stream, [(0, handle.stream.size)]) for _, handle, _ in handles)
         work = f"read the operator state of {self.label}"
         with (
@@ -376,7 +395,14 @@ class Operator:
             self._files.metered(meter).ahead(plan) as files,
         ):
             for index, handle, is_raw in handles:
-                yield from read_operator_state(files, handle, index, is_raw, self._context)
+                yield from read_operator_state(
+                    files, handle, index, is_raw, self._context, wanted
+                )
+
+    def _operator_state_names(self) -> list[str]:
+        """Return the names of the operator states, as `_metadata` has them."""
+        handles = self._operator_state_handles()
+        return [name for _, handle, _ in handles for name, _, _ in handle.states]
 
     def _operator_state_handles(self) -> list[tuple[int, OperatorStateHandle, bool]]:
         """Return the handles of operator state, with their subtasks, and whether they are raw."""
@@ -405,28 +431,33 @@ class Operator:
             return stream.read(0, stream.size)
 
     def source_splits(self, ends: Mapping[tuple[str, int], int] | None = None) -> SourceSplits:
-        """Return the splits of a source of the new kind (FLIP-27), where each goes on.
+        """Return the splits of a source, where each goes on.
 
-        Those of Kafka's and of file sources are decoded, of others the bytes are told. `ends`
-        maps partitions of Kafka, each a topic and a number, to the offset that the next record
-        written there gets, which tells the lag of each split; the ends of partitions that the
-        source does not read are not looked at.
+        Those of Kafka's and of file sources are decoded, and of the older FlinkKafkaConsumer and
+        FlinkKinesisConsumer; of others the bytes are told. `ends` maps partitions of Kafka, each a
+        topic and a number, to the offset that the next record written there gets, which tells the
+        lag of each split; the ends of partitions that the source does not read are not looked at.
 
         Raises InvalidValueError for an operator that is no such source, and for ends of one that
         is not Kafka's, InvalidTypeError, SavepointError where the state is damaged.
         """
-        elements: list[tuple[int, object]] = []
-        is_source = False
-        for state in self.operator_state():
-            if state.state == READER_STATE.name and state.mode == "SPLIT_DISTRIBUTE":
-                is_source = True
-                elements += [(state.subtask, element) for element in state.elements]
-        if not is_source:
+        names = self._operator_state_names()
+        states = [state for state in (READER_STATE.name, *CONSUMERS) if state in names]
+        if not states:
             raise InvalidValueError(
                 f"operator {show(self.label)} must be a source, got one without "
                 f"{READER_STATE.name}"
             )
+        state, *_ = states
+        elements: list[tuple[int, object]] = [
+            (entry.subtask, element)
+            for entry in self.operator_state([state])
+            if entry.mode != "BROADCAST"
+            for element in entry.elements
+        ]
         name = f"{self._files.base}: operator {self.label}"
+        if state in CONSUMERS:
+            return source_with_lag(read_consumer_splits(state, elements, name), ends)
         return read_source_splits(elements, self.coordinator_state(), name, ends)
 
     def _one_state(self, state: str | StateDescriptor | None) -> StateDescriptor:

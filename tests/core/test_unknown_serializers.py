@@ -528,7 +528,11 @@ BAD: list[tuple[dict[str, Any], type[KeyGroupsError], str]] = [
     ({"serializers": [Money]}, InvalidTypeError, "serializers must be a mapping of classes, got"),
     ({"serializers": {1: Money}}, InvalidTypeError, "class in serializers must be a str, got 1"),
     ({"serializers": {MONEY: Money("EUR")}}, InvalidTypeError, r"for 'com\..*, got MONEY\(EUR\)"),
-    ({"serializers": {MONEY: str}}, InvalidTypeError, "derived from Serializer, KryoFields or KryoEnum for 'com"),
+    (
+        {"serializers": {MONEY: str}},
+        InvalidTypeError,
+        "derived from Serializer, KryoFields or KryoEnum for 'com",
+    ),
     ({"serializers": {MONEY: Serializer}}, InvalidTypeError, "a class derived from Serializer"),
     ({"kryo_version": 3}, InvalidValueError, "kryo_version must be 2 or 5, got 3"),
     ({"kryo_version": 1}, InvalidValueError, "kryo_version must be from 2 to 5, got 1"),
