@@ -343,6 +343,7 @@ class Operator:
                         self.max_parallelism,
                         wanted,
                         names,
+                        operator=self.label,
                     )
                 )
         return tasks

@@ -22,7 +22,7 @@ from keygroups.savepoint._operator import (
     states_section,
 )
 from keygroups.savepoint._savepoint import Savepoint
-from keygroups.savepoint._state.formats.key_group_streams import NotFramedError
+from keygroups.savepoint._state.formats.format import NotFramedError
 
 _LONGEST_KEY = 100  # characters in a table
 
