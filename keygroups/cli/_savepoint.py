@@ -64,8 +64,10 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     JSON: path, kind, version, checkpoint_id, operators (of all: operator_id, uid, name,
     parallelism, max_parallelism, bytes) and reports (of those with keyed state, or named:
     operator_id, states, key_group_bytes, heaviest_key_groups, heaviest_keys with key, key_group,
-    subtask, entries and bytes, unknown_keys, which is why there are none of these, and rescale,
-    whose members are those of plan --load).
+    subtask, entries and bytes, unknown_keys, which is why there are none of these, rescale, whose
+    members are those of plan --load, and unread, which is why there are no states, or why
+    key_group_bytes and rescale are null). What cannot be read of one operator is said there, and
+    all others follow.
 
     With --html all this is in a page that has pictures and loads nothing, with every parallelism
     from half to twice the operator's: of each --operator, else of the 20 with the most bytes.
@@ -244,15 +246,17 @@ def _report_data(report: OperatorReport) -> dict[str, Any]:
     """Return the keyed state of an operator."""
     from keygroups.savepoint._state.header import exact_state
 
+    load, rescale = report.key_group_bytes, report.rescale
     keys = [size._asdict() | {"key": key_data(size.key)} for size in report.heaviest_keys]
     return {
         "operator_id": report.operator.operator_id,
-        "states": [exact_state(state) for state in report.operator.states],
-        "key_group_bytes": report.key_group_bytes.weights,
+        "states": [exact_state(state) for state in report.states],
+        "key_group_bytes": load and load.weights,
         "heaviest_key_groups": report.heaviest_key_groups,
         "heaviest_keys": keys,
         "unknown_keys": report.unknown_keys,
-        "rescale": rescale_data(report.rescale),
+        "rescale": rescale and rescale_data(rescale),
+        "unread": report.unread,
     }
 
 

@@ -365,9 +365,7 @@ class Operator:
         for task in ahead(tasks, meter=meter):
             yield from key_sizes_of(task, self.label)
 
-    def operator_state(
-        self, states: Iterable[str] | None = None
-    ) -> Iterator[OperatorStateEntry]:
+    def operator_state(self, states: Iterable[str] | None = None) -> Iterator[OperatorStateEntry]:
         """Return an iterator over the operator states, list, union and broadcast, of all subtasks.
 
         `states` are names of operator states, of which a state that is not named is not read;
@@ -396,9 +394,7 @@ class Operator:
             self._files.metered(meter).ahead(plan) as files,
         ):
             for index, handle, is_raw in handles:
-                yield from read_operator_state(
-                    files, handle, index, is_raw, self._context, wanted
-                )
+                yield from read_operator_state(files, handle, index, is_raw, self._context, wanted)
 
     def _operator_state_names(self) -> list[str]:
         """Return the names of the operator states, as `_metadata` has them."""

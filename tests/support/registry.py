@@ -55,6 +55,8 @@ from keygroups.reports import RescaleReport
 from keygroups.savepoint import (
     EventTimeSessionWindows,
     KafkaOffsets,
+    KryoEnum,
+    KryoFields,
     MapStateDescriptor,
     Operator,
     OperatorEditor,
@@ -304,6 +306,7 @@ RECORDS = {
     "ModuloComparison",
     "FileSplit",
     "KafkaSplit",
+    "KinesisSplit",
     "Operator",
     "OperatorComparison",
     "OperatorEditor",
@@ -807,6 +810,13 @@ REGISTRY: dict[str, Registered] = {
     "savepoint.KafkaOffsets": Registered(
         kafka_offsets,
         arguments={"offsets": [{("a", 0): 5}], "stopping_offsets": [{("a", 0): 7}]},
+    ),
+    "savepoint.KryoFields": Registered(
+        lambda n: KryoFields({f"f{number}": INT for number in range(n)}),
+        arguments={"fields": [None, {"a": INT}], "is_final": [False], "by_name": [INT]},
+    ),
+    "savepoint.KryoEnum": Registered(
+        lambda n: KryoEnum(*map(str, range(n))), arguments={"constants": ["A"]}
     ),
     "SavepointWriter.add_window_operator": Registered(
         constant="few fields",

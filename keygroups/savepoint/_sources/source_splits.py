@@ -186,9 +186,7 @@ def _checked_ends(ends: object) -> dict[Partition, int]:
     return checked
 
 
-def source_with_lag(
-    source: SourceSplits, ends: Mapping[Partition, int] | None
-) -> SourceSplits:
+def source_with_lag(source: SourceSplits, ends: Mapping[Partition, int] | None) -> SourceSplits:
     """Return a source whose splits have their lag behind some ends, as it is without these.
 
     Raises InvalidValueError or InvalidTypeError for `ends`.

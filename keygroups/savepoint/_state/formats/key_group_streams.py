@@ -547,9 +547,7 @@ def _native_states(
         left.discard(number)
 
 
-def _native_reader(
-    state: StateDescriptor, reader: EntryReader[Entry]
-) -> NativeEntries[Entry]:
+def _native_reader(state: StateDescriptor, reader: EntryReader[Entry]) -> NativeEntries[Entry]:
     if reader.native is not None:
         return reader.native
     parts = (state.key_serializer, state.namespace_serializer, state.user_key_serializer)
