@@ -295,19 +295,21 @@ class Operator:
         it is a dict by the names of the states that have something for the key.
 
         Only the key's key group is read; of RocksDB, where keys are text, integers, tuples of
-        these or rows of Flink SQL, only the blocks that may have the key.
+        these or rows of Flink SQL, only the blocks that may have the key. Where the hash of keys
+        is not known, as that of a POJO, all are read; keys that only the job writes are compared
+        as they are read, and of what only the job reads a key is the bytes that Flink wrote.
 
         Raises InvalidTypeError or InvalidValueError for what is no such key or state, also where
-        the operator has no keyed state; UnsupportedKeyTypeError for keys whose hash is not known,
-        or that have a map or a set in them; SavepointError where the state is damaged, or it is
-        not known what is of the namespace.
+        the operator has no keyed state; UnsupportedKeyTypeError for keys that have a map or a set
+        in them; SavepointError where the state is damaged, where several keys are read as this
+        one, or it is not known what is of the namespace.
         """
         from keygroups.savepoint._lookup import Lookup
 
         states = self.states if state is None and self.states else (self._one_state(state),)
         lookup = Lookup(states[0], key, self.max_parallelism)
         names = [described.name for described in states]
-        tasks = self.tasks(names, [lookup.key_group])
+        tasks = self.tasks(names, lookup.key_groups)
         with self._measured("look up a key of", tasks) as meter:
             of_states = lookup.look_up(tasks, meter)
         if state is not None:

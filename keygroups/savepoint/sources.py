@@ -2,7 +2,8 @@
 
 `Operator.source_splits` returns `SourceSplits`, with a `KafkaSplit` for each partition, a
 `FileSplit` for each file, a `KinesisSplit` for each shard of FlinkKinesisConsumer, and for other
-sources an `UnknownSplit` with its bytes. `KafkaOffsets` are for `SavepointWriter.add_source`: an offset for each partition, or a `SpecialOffset`.
+sources an `UnknownSplit` with its bytes. `KafkaOffsets` are for `SavepointWriter.add_source`: an
+offset for each partition, or a `SpecialOffset`.
 
 >>> from tempfile import mkdtemp
 >>> from keygroups.savepoint.writing import SavepointWriter

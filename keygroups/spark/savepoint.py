@@ -59,6 +59,7 @@ from keygroups.spark.dataframe import named_column
 
 if TYPE_CHECKING:
     from keygroups.savepoint._columns.batches import Layout
+    from keygroups.savepoint.values import KryoEnum, KryoFields
 
 __all__ = [
     "KeyedState",

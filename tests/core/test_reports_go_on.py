@@ -105,7 +105,7 @@ def test_pages(folder: Path, tmp_path: Path) -> None:
     page = html_report(savepoint)
     for uid in HANDLES:
         assert f"Operator {uid}<" in page
-    assert page.count(">Bytes by key group<") == 5
+    assert page.count("<h3>Bytes by key group<") == 5
     assert page.count("is not in the savepoint") >= 2
     for report in operator_reports(savepoint):
         assert all(said in report._repr_html_().replace("&#x27;", "'") for said in report.unread)

@@ -26,6 +26,7 @@ from keygroups.savepoint._columns.batches import (
     typed_columns,
 )
 from keygroups.savepoint._state.header import StateDescriptor
+from keygroups.savepoint._state.layouts import has_key_bytes
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ def _names(state: StateDescriptor) -> list[str]:
     typed = [name for name, column in zip(TYPED, typed_columns(state)) if column is not None]
     names = ["key_group", "subtask", *typed, *times_of(state), "bytes"]
     of_key = (state.key_serializer, state.namespace_serializer, state.user_key_serializer)
-    if any(_is_of_the_job(serializer) for serializer in of_key if serializer is not None):
+    is_of_the_job = any(_is_of_the_job(part) for part in of_key if part is not None)
+    if is_of_the_job or has_key_bytes(state):
         names.append("key_bytes")
     return names
 

@@ -25,7 +25,7 @@ from keygroups.errors import (
 from keygroups.hashing import hash_code
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint._state.keys import ONE_FORM, key_finder
+from keygroups.savepoint._state.keys import ONE_FORM, SoughtKeys, identity, key_finder
 from keygroups.savepoint._state.layouts import SEPARATOR, ValueLayout, layout_of
 from keygroups.savepoint._state.values import StoredValue, check_time
 from keygroups.state_keys import (
@@ -128,9 +128,9 @@ def _all_of(entries: Iterable[Framed], apply: Apply) -> Iterator[Framed]:
 
 @dataclass(frozen=True)
 class DeleteKeys(Step):
-    """Deletes keys; `keys` are their bytes by key group, or by None if their hash is not known."""
+    """Deletes keys; `keys` are those of a key group, or of None if their hash is not known."""
 
-    keys: dict[int | None, set[bytes]]
+    keys: dict[int | None, SoughtKeys]
 
     def bind(self, state: StateDescriptor, place: Place) -> Apply:
         """Return what keeps all other keys; it decodes keys in their key groups only."""
@@ -143,6 +143,10 @@ class DeleteKeys(Step):
                 return None
             try:
                 written = read(key, doomed)
+            except UnreadableError as error:
+                raise SavepointError(
+                    f"{place.base}: keys of {state} cannot be deleted: {error}"
+                ) from None
             except (*TRUNCATED, ValueError) as error:
                 raise place.damaged(state, key_group, error) from None
             if written is None:
@@ -187,15 +191,13 @@ class _KeyMapping:
     def __init__(self, step: MapKeys, state: StateDescriptor, place: Place) -> None:
         key, new_key = state.key_serializer, step.new_key
         assert key.read is not None  # as the verb has checked
-        write = new_key.write_key or new_key.write
-        assert write is not None
         self._function = step.function
         self._state = state
         self._place = place
         self._start = layout_of(state).before_key
         self._change = key_changer(state, new_key)
-        self._read, self._write = key.read, write
-        self._key_type = new_key.key_type
+        self._read, self._write = key.read, new_key.write_key or new_key.write
+        self._new_type, self._key_type = new_key, new_key.key_type
         self._has_old_type = key == new_key
         self._key: bytes | None = None  # the last one, and what it became
         self._new: tuple[int, bytes] | _Sentinel | None = None
@@ -237,6 +239,8 @@ class _KeyMapping:
         try:
             new = self._encoded(result)
         except KeyGroupsError as error:
+            if self._has_old_type and identity(result) == identity(self._read(encoded, 0)[0]):
+                return None
             raise type(error)(f"{named}: {error}") from None
         if self._has_old_type:
             if new[1] == encoded:
@@ -249,6 +253,10 @@ class _KeyMapping:
 
     def _encoded(self, key: Any) -> tuple[int, bytes]:
         """Return the key group of a new key, and its bytes."""
+        if self._key_type is None or self._write is None:
+            raise UnsupportedKeyTypeError(
+                f"keys cannot become others of {self._new_type}: only the job can write them"
+            )
         code = hash_code(key, self._key_type)  # which checks the key too
         return compute_key_group_for_key_hash(code, self._place.max_parallelism), self._write(key)
 
@@ -469,6 +477,8 @@ class _Mapping:
                     check_time(last_access)
             encoded = self._write_value(new.value, new.last_access)
         except KeyGroupsError as error:
+            if self._stays(new, old, key, value):
+                return value
             raise _of_entry(new, error) from None
         if encoded == value:
             return value
@@ -479,6 +489,14 @@ class _Mapping:
                 if self._write_value(before.value, before.last_access) == encoded:
                     return value
         return encoded
+
+    def _stays(self, new: StateEntry, old: StateEntry, key: bytes, value: bytes) -> bool:
+        """Return whether what nobody here writes is what was there, which is read once more."""
+        before = self._decode(old.key_group, key, value)
+        return (new.last_access, identity(new.value)) == (
+            before.last_access,
+            identity(before.value),
+        )
 
 
 def _entries_of(result: Any) -> Iterator[Any] | None:
@@ -520,7 +538,7 @@ def _is_unchangeable(value: Any) -> bool:
 
 def _named(entry: StateEntry) -> str:
     """Return the name of an entry for errors: its key and its state."""
-    text = f"key {show(entry.key if entry.key_bytes is None else entry.key_bytes)}"
+    text = f"key {show(entry.key_bytes if entry.key is None else entry.key)}"
     for name, value in (("user key", entry.user_key), ("namespace", entry.namespace)):
         if value is not None:
             text += f", {name} {show(value)}"

@@ -28,6 +28,7 @@ from keygroups.savepoint._state.entries import (
     Entry,
     EntryReader,
     NativeEntries,
+    StateEntry,
 )
 from keygroups.savepoint._state.formats.format import (
     Format,
