@@ -22,7 +22,7 @@ from keygroups.savepoint._state.keys import (
     key_finder,
     sought_key,
 )
-from keygroups.savepoint._state.layouts import layout_of
+from keygroups.savepoint._state.layouts import has_key_bytes, layout_of
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 from keygroups.state_keys import key_group_prefix
 
@@ -48,7 +48,13 @@ class Lookup:
             key_group = assign_to_key_group(key, max_parallelism, serializer.key_type)
             self.key_groups = [key_group]
             self._prefix = key_group_prefix(key_group, max_parallelism)
-        sought = sought_key(serializer, key)
+        try:
+            sought = sought_key(serializer, key)
+        except UnsupportedKeyTypeError as error:
+            raise UnsupportedKeyTypeError(
+                f"keys of {serializer} cannot be looked up but by their bytes, as entries have "
+                f"them: {error}"
+            ) from None
         self._is_by_value = isinstance(sought, str)
         self._encoded = b"" if isinstance(sought, str) else sought
         if isinstance(sought, str):
@@ -91,7 +97,7 @@ class Lookup:
             except (*TRUNCATED, ValueError) as error:
                 raise not_an_entry(f"{base}, {states[name]}", key, error) from None
             self._check_same(entry)
-            if entry.key is None:
+            if not _is_known(states[name], entry):
                 raise SavepointError(
                     f"{base}: of {states[name]} the bytes do not say what is of key "
                     f"{show(self._key)} and what is behind it"
@@ -136,6 +142,14 @@ class Lookup:
         if len(entries) > 1:
             raise SavepointError(f"of {state} key {show(self._key)} has {len(entries)} entries")
         return _value(entries[0])
+
+
+def _is_known(state: StateDescriptor, entry: StateEntry) -> bool:
+    """Return whether it is known what of an entry's key is the key, and what is behind it."""
+    if entry.key_bytes is None:
+        return True
+    has_namespace = not isinstance(state.namespace_serializer, NullSerializer)
+    return has_key_bytes(state) and not (has_namespace and entry.namespace is None)
 
 
 def _value(entry: StateEntry) -> Any:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import copy
 import datetime as dt
 import json
-import re
 import pickle
+import re
 import sys
 import tracemalloc
 from array import array

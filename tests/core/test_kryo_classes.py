@@ -198,7 +198,7 @@ def test_fields_of_described_classes() -> None:
         for data, value in ((mark + b"\2", "Y"), (b"\0", None), (mark + b"\0", None)):
             assert serializer.decode(by_name("a.B") + NEW + data) == Pojo("a.B", {"e": value})
         for data in (b"\3", b"\xff\xff\xff\xff\x0f"):
-            with pytest.raises(InvalidValueError, match="constant .* of the 2 of a.E"):
+            with pytest.raises(InvalidValueError, match=r"constant .* of the 2 of a\.E"):
                 serializer.decode(by_name("a.B") + NEW + mark + data)
 
 
@@ -221,12 +221,14 @@ def test_descriptions() -> None:
     for made, text in (
         (
             PLAIN,
-            "KryoFields({'x': 'int', 'y': 'java.lang.String', 'zs': 'java.util.List<java.lang.Long>'})",
+            "KryoFields({'x': 'int', 'y': 'java.lang.String', "
+            "'zs': 'java.util.List<java.lang.Long>'})",
         ),
         (KryoFields(is_final=True), "KryoFields({}, is_final=True)"),
         (
             KryoFields({"is_final": types.MAP(types.STRING, types.SET(types.INT))}),
-            "KryoFields({'is_final': 'java.util.Map<java.lang.String, java.util.Set<java.lang.Integer>>'})",
+            "KryoFields({'is_final': "
+            "'java.util.Map<java.lang.String, java.util.Set<java.lang.Integer>>'})",
         ),
         (COLOR, "KryoEnum('RED', 'GREEN', 'BLUE', 'VIOLET_é')"),
     ):
@@ -297,7 +299,7 @@ def test_a_name_that_is_no_snapshot(tmp_path: Path) -> None:
 
 def test_tables_of_classes() -> None:
     """Those of which a field says the class are read; those above are none of them."""
-    assert FINAL <= BODIES.keys()
+    assert BODIES.keys() >= FINAL
     assert KEY_TYPES.keys() <= FINAL
     assert not SUPERTYPES & BODIES.keys()
     for name in (

@@ -664,7 +664,7 @@ def test_kafka_consumer(tmp_path: Path) -> None:
     assert {state.state for state in operator.operator_state(["_default_"])} == {"_default_"}
     assert len([*operator.operator_state()]) == 4
     with pytest.raises(
-        InvalidValueError, match="states must be of .*, which has _default_, topic"
+        InvalidValueError, match=r"states must be of .*, which has _default_, topic"
     ):
         operator.operator_state(["other"])
 
@@ -680,7 +680,7 @@ def test_kafka_consumer(tmp_path: Path) -> None:
 )
 def test_no_partition_of_kafka_consumer(element: bytes, tmp_path: Path) -> None:
     operator = consumer(tmp_path, KAFKA, OF_KAFKA, [element])
-    with pytest.raises(SavepointError, match="operator .*: an element of subtask 0 is no partit"):
+    with pytest.raises(SavepointError, match=r"operator .*: an element of subtask 0 is no partit"):
         operator.source_splits()
 
 
