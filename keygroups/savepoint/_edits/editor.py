@@ -38,6 +38,7 @@ from keygroups.savepoint._edits.steps import (
     Step,
     key_changer,
 )
+from keygroups.savepoint._edits.timer_steps import MapTimers, TimerFunction
 from keygroups.savepoint._edits.traces import UnsearchedPlace, key_traces
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorMetadata
@@ -280,6 +281,50 @@ class OperatorEditor(OperatorStateEditor):
                 "Flink's own operator keeps"
             )
         self._add(state, MapEntries(function, allow))
+        self._deletion = None
+
+    def map_timers(self, name: str, function: TimerFunction) -> None:
+        """Call a function with each timer of a state of timers, and write what it returns.
+
+        `function` takes a StateEntry, with the key, the namespace and the timestamp of a timer,
+        and returns a new timestamp for it, epoch milliseconds; DELETE; or timers, which are a
+        StateEntry, a list of them or an iterator: `entry._replace(...)` with another timestamp or,
+        of timers without windows, another key. No two timers may be one in the end. A window
+        whose timers are deleted never fires. On Spark the function is pickled.
+
+        Raises InvalidValueError for a state that is not there, or has no timers; InvalidTypeError;
+        SavepointError as `remove_state`. When it is written: what the function raises, and
+        InvalidTypeError or InvalidValueError for what it returns and is no timer,
+        UnsupportedKeyTypeError for another key that only the job writes.
+
+        >>> from tempfile import mkdtemp
+        >>> from keygroups.savepoint import DELETE, SavepointWriter, TimerServiceDescriptor
+        >>> from keygroups.savepoint import read_savepoint
+        >>> from keygroups.types import STRING
+        >>> folder = mkdtemp()
+        >>> timers = "_timer_state/event_user-timers"
+        >>> with SavepointWriter(folder + "/old") as writer:
+        ...     states = [TimerServiceDescriptor()]
+        ...     by_user = writer.add_operator("by-user", STRING, states, 128, 3, sort=True)
+        ...     for user, time in (("ann", 5), ("ann", 6_000), ("bob", 7_000)):
+        ...         by_user.write_timer(user, time)
+        >>> editor = SavepointWriter.from_existing_savepoint(folder + "/old", folder + "/new")
+        >>> with editor as writer:
+        ...     writer.operator("by-user").map_timers(
+        ...         timers, lambda timer: DELETE if timer.timestamp < 1_000 else timer.timestamp + 1
+        ...     )
+        >>> by_user = read_savepoint(folder + "/new").operator("by-user")
+        >>> sorted((timer.key, timer.timestamp) for timer in by_user.entries([timers]))
+        [('ann', 6001), ('bob', 7001)]
+        """
+        state = self._state(name)
+        check_callable("function", function)
+        if state.descriptor.kind != _TIMERS:
+            raise InvalidValueError(
+                f"state must be one of timers, got {show(state.descriptor.name)}, which "
+                "map_entries takes"
+            )
+        self._add(state, MapTimers(function))
         self._deletion = None
 
     def map_keys(

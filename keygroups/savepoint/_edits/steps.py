@@ -63,7 +63,7 @@ class FunctionError(KeyGroupsError):
         self.error = error
 
 
-def _noted(error: Exception, note: str) -> FunctionError:
+def noted(error: Exception, note: str) -> FunctionError:
     """Return what carries an error of a function, with a note that Python 3.11 and later show."""
     error.__notes__ = [*getattr(error, "__notes__", ()), note]
     return FunctionError(error)
@@ -233,7 +233,7 @@ class _KeyMapping:
         try:
             result = self._function(key)
         except Exception as error:
-            raise _noted(error, f"map_keys: {named}") from None
+            raise noted(error, f"map_keys: {named}") from None
         if isinstance(result, _Sentinel):
             return result
         try:
@@ -386,12 +386,12 @@ class _Mapping:
         try:
             result = self._function(entry)
         except Exception as error:
-            raise _noted(error, f"map_entries: {_named(entry)}") from None
+            raise noted(error, f"map_entries: {named_entry(entry)}") from None
         if result is DELETE:
             return ()
         if _is_same(result, entry.value):
             return None
-        entries = _entries_of(result)
+        entries = entries_of(result)
         if entries is not None:
             return self._each(entries, entry, key, value)
         changed = self._value_of(entry._replace(value=result), entry, key, value)
@@ -406,18 +406,18 @@ class _Mapping:
             except StopIteration:
                 return
             except Exception as error:
-                raise _noted(error, f"map_entries: {_named(entry)}") from None
+                raise noted(error, f"map_entries: {named_entry(entry)}") from None
             yield self._framed(new, entry, key, value)
 
     def _framed(self, new: Any, entry: StateEntry, key: bytes, value: bytes) -> Framed:
         """Return an entry that the function returned for another."""
         if not isinstance(new, StateEntry):
             raise InvalidTypeError(
-                f"{_named(entry)}: entries must each be a StateEntry, got {show(new)}"
+                f"{named_entry(entry)}: entries must each be a StateEntry, got {show(new)}"
             )
         if new.state != entry.state:
             raise InvalidValueError(
-                f"{_named(entry)}: an entry must stay in its state, got one of {show(new.state)}"
+                f"{named_entry(entry)}: an entry must stay in its state, got one of {show(new.state)}"
             )
         if all(map(_is_same, _key_parts(new), _key_parts(entry))):
             return entry.key_group, key, self._value_of(new, entry, key, value)
@@ -427,7 +427,7 @@ class _Mapping:
         """Return an entry whose key, user key or namespace may be another."""
         if self._write_key is None or self._key_type is None:
             raise UnsupportedKeyTypeError(
-                f"{_named(entry)}: key, namespace and user key must stay, as only the job knows "
+                f"{named_entry(entry)}: key, namespace and user key must stay, as only the job knows "
                 f"the keys of {self._state}"
             )
         key_group, new_key = self._key_of(new)
@@ -435,8 +435,8 @@ class _Mapping:
             stays = new._replace(user_key=entry.user_key)
             if self._key_of(stays) != self._key_of(entry):
                 raise InvalidValueError(
-                    f"{_named(entry)}: an entry of a window must keep key and namespace, as the "
-                    f"timers that close it do, got {_named(new)}"
+                    f"{named_entry(entry)}: an entry of a window must keep key and namespace, as the "
+                    f"timers that close it do, got {named_entry(new)}"
                 )
         new_value = self._value_of(new, entry, key, value)
         if new_key != key:
@@ -499,7 +499,7 @@ class _Mapping:
         )
 
 
-def _entries_of(result: Any) -> Iterator[Any] | None:
+def entries_of(result: Any) -> Iterator[Any] | None:
     """Return the entries that a function returned, None where that is a value."""
     if isinstance(result, StateEntry):
         return iter((result,))
@@ -536,7 +536,7 @@ def _is_unchangeable(value: Any) -> bool:
     )
 
 
-def _named(entry: StateEntry) -> str:
+def named_entry(entry: StateEntry) -> str:
     """Return the name of an entry for errors: its key and its state."""
     text = f"key {show(entry.key_bytes if entry.key is None else entry.key)}"
     for name, value in (("user key", entry.user_key), ("namespace", entry.namespace)):
@@ -547,4 +547,4 @@ def _named(entry: StateEntry) -> str:
 
 def _of_entry(entry: StateEntry, error: KeyGroupsError) -> KeyGroupsError:
     """Return an error with the name of the entry in front."""
-    return type(error)(f"{_named(entry)}: {error}")
+    return type(error)(f"{named_entry(entry)}: {error}")
