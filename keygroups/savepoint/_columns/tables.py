@@ -20,7 +20,10 @@ from keygroups.errors import KeyGroupsError
 from keygroups.progress import Meter
 from keygroups.savepoint._columns.batches import (
     TYPED,
+    VALUE_BYTES,
+    has_bytes_apart,
     layout_of,
+    named_schema,
     record_batches,
     times_of,
     typed_columns,
@@ -48,8 +51,7 @@ def batch_reader(
             for task in ahead(tasks, meter=meter):
                 yield from record_batches(task, layout, names)
 
-    schema = pa.schema([layout.schema.field(name) for name in names])
-    return pa.RecordBatchReader.from_batches(schema, batches())
+    return pa.RecordBatchReader.from_batches(named_schema(layout, names), batches())
 
 
 def pandas_frame(table: pa.Table) -> PandasFrame:
@@ -81,6 +83,8 @@ def _names(state: StateDescriptor) -> list[str]:
     is_of_the_job = any(_is_of_the_job(part) for part in of_key if part is not None)
     if is_of_the_job or has_key_bytes(state):
         names.append("key_bytes")
+    if has_bytes_apart(state):
+        names.append(VALUE_BYTES)
     return names
 
 

@@ -311,7 +311,7 @@ class OperatorEditor(OperatorStateEditor):
         >>> editor = SavepointWriter.from_existing_savepoint(folder + "/old", folder + "/new")
         >>> with editor as writer:
         ...     writer.operator("by-user").map_timers(
-        ...         timers, lambda timer: DELETE if timer.timestamp < 1_000 else timer.timestamp + 1
+        ...         timers, lambda timer: DELETE if timer.timestamp < 99 else timer.timestamp + 1
         ...     )
         >>> by_user = read_savepoint(folder + "/new").operator("by-user")
         >>> sorted((timer.key, timer.timestamp) for timer in by_user.entries([timers]))

@@ -121,4 +121,6 @@ class _Mapping:
         code = hash_code(new_key, serializer.key_type)
         key_group = compute_key_group_for_key_hash(code, self._place.max_parallelism)
         old = checked_write("key", serializer, entry.key, is_key=True)
-        return key_group, checked_write("key", serializer, new_key, is_key=True) + behind[len(old) :]
+        return key_group, checked_write("key", serializer, new_key, is_key=True) + behind[
+            len(old) :
+        ]
