@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 from keygroups._checks import MAX_DEPTH, check_int, check_str, show
 from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups._serializers.data_output import i32, utf
+from keygroups._serializers.jvm.kryo_classes import KryoClass
 from keygroups._serializers.value_checks import check_value
 from keygroups.errors import (
     InvalidTypeError,
@@ -190,7 +191,7 @@ class Serializer:
     def from_snapshot(
         data: bytes,
         *,
-        serializers: Mapping[str, type[Serializer]] | None = None,
+        serializers: Mapping[str, type[Serializer] | KryoClass] | None = None,
         kryo_version: int = 5,
     ) -> Serializer:
         r"""Return the serializer that a snapshot tells of.
@@ -467,7 +468,9 @@ def read_versioned_snapshot(cursor: Cursor, depth: int = 0) -> Serializer:
     start = cursor.pos
     snapshot = cursor.utf()
     version = cursor.i32()
-    known = cursor.context.serializers.get(snapshot) or REGISTRY.get(snapshot)
+    known = cursor.context.serializers.get(snapshot)
+    if not isinstance(known, type):  # else one that Kryo writes, and that is no serializer
+        known = REGISTRY.get(snapshot)
     if known is None:
         cursor.pos = start
         error = cursor.error(
@@ -540,21 +543,27 @@ def write_part(serializer: Serializer, value: Any) -> bytes:
     return serializer.write(value)
 
 
-def checked_serializers(serializers: object) -> dict[str, type[Serializer]]:
-    """Return a user's own serializers after checking that they are such; None is no such."""
+def checked_serializers(serializers: object) -> dict[str, type[Serializer] | KryoClass]:
+    """Return a user's own serializers, and classes of Kryo's, after checking that they are such.
+
+    None is no such.
+    """
     if serializers is None:
         return {}
     if not isinstance(serializers, Mapping):
         raise InvalidTypeError(
             f"serializers must be a mapping of classes, got {show(serializers)}"
         )
-    checked = {}
+    checked: dict[str, type[Serializer] | KryoClass] = {}
     for snapshot, own in serializers.items():
         name = check_str("class in serializers", snapshot)
+        if isinstance(own, KryoClass):
+            checked[name] = own
+            continue
         if not isinstance(own, type) or not issubclass(own, Serializer) or own is Serializer:
             raise InvalidTypeError(
-                f"serializers must have a class derived from Serializer for {show(name)}, got "
-                f"{show(own)}"
+                f"serializers must have a class derived from Serializer, KryoFields or KryoEnum "
+                f"for {show(name)}, got {show(own)}"
             )
         checked[name] = own
     return checked

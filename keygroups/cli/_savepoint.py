@@ -65,9 +65,11 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     parallelism, max_parallelism, bytes, and in_flight_data of an unaligned checkpoint, by channel:
     direction, subtask, gate, channel, bytes) and reports (of those with keyed state, or named:
     operator_id, states, key_group_bytes, heaviest_key_groups, heaviest_keys with key, key_group,
-    subtask, entries and bytes, unknown_keys, which is why there are none of these, warnings, and
-    rescale, whose members are those of plan --load). Damage, keys in key groups that are not
-    theirs and windows without timers are looked for by `keygroups verify`.
+    subtask, entries and bytes, unknown_keys, which is why there are none of these, warnings,
+    rescale, whose members are those of plan --load, and unread, which is why there are no states,
+    or why key_group_bytes and rescale are null). What cannot be read of one operator is said
+    there, and all others follow. Damage, keys in key groups that are not theirs and windows
+    without timers are looked for by `keygroups verify`.
 
     With --html all this is in a page that has pictures and loads nothing, with every parallelism
     from half to twice the operator's: of each --operator, else of the 20 with the most bytes.
@@ -255,16 +257,18 @@ def _report_data(report: OperatorReport) -> dict[str, Any]:
     """Return the keyed state of an operator."""
     from keygroups.savepoint._state.header import exact_state
 
+    load, rescale = report.key_group_bytes, report.rescale
     keys = [size._asdict() | {"key": key_data(size.key)} for size in report.heaviest_keys]
     return {
         "operator_id": report.operator.operator_id,
-        "states": [exact_state(state) for state in report.operator.states],
-        "key_group_bytes": report.key_group_bytes.weights,
+        "states": [exact_state(state) for state in report.states],
+        "key_group_bytes": load and load.weights,
         "heaviest_key_groups": report.heaviest_key_groups,
         "heaviest_keys": keys,
         "unknown_keys": report.unknown_keys,
         "warnings": report.warnings,
-        "rescale": rescale_data(report.rescale),
+        "rescale": rescale and rescale_data(rescale),
+        "unread": report.unread,
     }
 
 

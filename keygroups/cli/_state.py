@@ -91,8 +91,14 @@ def _look_up(operator: Operator, options: argparse.Namespace) -> Iterator[str]:
             raise InvalidValueError(
                 f"type must be that of the keys of {operator.label}, {key_type}, got {given}"
             )
+    if not operator.states:
+        operator.get(options.key)  # says that there is no state
     if key_type is None:
-        operator.get(options.key)  # says why no key can be looked up
+        keys = operator.states[0].key_serializer
+        raise InvalidValueError(
+            f"key must be text of a key type, and the keys of {operator.label} are of {keys}: "
+            "Operator.get takes one as StateEntry has it"
+        )
     key = parse_key(options.key, key_type)
     states = operator.get(key)
     if options.state is not None:

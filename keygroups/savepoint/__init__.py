@@ -180,6 +180,7 @@ from keygroups.savepoint.sources import (
     FileSplit as FileSplit,
     KafkaOffsets as KafkaOffsets,
     KafkaSplit as KafkaSplit,
+    KinesisSplit as KinesisSplit,
     SourceSplits as SourceSplits,
     SpecialOffset as SpecialOffset,
     UnknownSplit as UnknownSplit,
@@ -191,6 +192,8 @@ from keygroups.savepoint.sql import (
 )
 from keygroups.savepoint.values import (
     GlobalWindow as GlobalWindow,
+    KryoEnum as KryoEnum,
+    KryoFields as KryoFields,
     Pojo as Pojo,
     Row as Row,
     TimestampData as TimestampData,

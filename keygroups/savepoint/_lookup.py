@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from keygroups._checks import exact_repr, show
-from keygroups._serializers.base import TRUNCATED, checked_write
+from keygroups._serializers.base import TRUNCATED, UnreadableError
 from keygroups._serializers.collections import as_dict, is_in_order
 from keygroups._serializers.scalars import NullSerializer
 from keygroups._values.rows import TtlValue
@@ -17,8 +17,13 @@ from keygroups.progress import Meter
 from keygroups.savepoint._state.entries import StateEntry, not_an_entry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.key_hashes import key_hasher
-from keygroups.savepoint._state.keys import has_one_form, key_finder
-from keygroups.savepoint._state.layouts import layout_of
+from keygroups.savepoint._state.keys import (
+    SoughtKeys,
+    has_one_form,
+    key_finder,
+    sought_key,
+)
+from keygroups.savepoint._state.layouts import has_key_bytes, layout_of
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 from keygroups.state_keys import key_group_prefix
 
@@ -31,21 +36,34 @@ class Lookup:
 
     def __init__(self, state: StateDescriptor, key: Any, max_parallelism: int) -> None:
         serializer = state.key_serializer
-        hasher = key_hasher(serializer)
-        if hasher is None:
-            raise UnsupportedKeyTypeError(
-                f"keys of {serializer} cannot be looked up, as their hash is not known"
-            )
         if not is_in_order(serializer):
             raise UnsupportedKeyTypeError(
                 f"keys of {serializer} cannot be looked up: the bytes of a map or a set are in an "
                 "order that only Java has"
             )
         self._key = key
-        self._encoded = checked_write("key", serializer, key, is_key=True)
         self._has_one_form = has_one_form(serializer)
-        self.key_group = finalise(hasher(key)) % max_parallelism
-        self._prefix = key_group_prefix(self.key_group, max_parallelism)
+        self.key_groups: list[int] | None = None  # of which the key is, None if it is not known
+        self._prefix = b""
+        hasher = key_hasher(serializer)
+        if hasher is not None:
+            key_group = finalise(hasher(key)) % max_parallelism
+            self.key_groups = [key_group]
+            self._prefix = key_group_prefix(key_group, max_parallelism)
+        try:
+            sought = sought_key(serializer, key)
+        except UnsupportedKeyTypeError as error:
+            raise UnsupportedKeyTypeError(
+                f"keys of {serializer} cannot be looked up but by their bytes, as entries have "
+                f"them: {error}"
+            ) from None
+        self._is_by_value = isinstance(sought, str)
+        self._encoded = b"" if isinstance(sought, str) else sought
+        if isinstance(sought, str):
+            self._sought = SoughtKeys(frozenset(), {sought: b""})
+        else:
+            self._sought = SoughtKeys({sought}, {})
+        self._key_bytes: bytes | None = None  # those that were read as the key
 
     def look_up(self, tasks: Sequence[ReadTask], meter: Meter | None) -> dict[str, Any]:
         """Return what tasks find, by the names of the states that have something for the key."""
@@ -74,14 +92,28 @@ class Lookup:
                 if not is_sought[name](key):
                     continue
                 entry = reads[name](key_group, key, value)
+            except UnreadableError as error:
+                raise SavepointError(
+                    f"{base}: of {states[name]} no key is found: {error}"
+                ) from None
             except (*TRUNCATED, ValueError) as error:
                 raise not_an_entry(f"{base}, {states[name]}", key, error) from None
-            if entry.key_bytes is not None:
+            self._check_same(entry)
+            if not _is_known(states[name], entry):
                 raise SavepointError(
                     f"{base}: of {states[name]} the bytes do not say what is of key "
                     f"{show(self._key)} and what is behind it"
                 )
             yield entry._replace(key=None)  # which may be large, and is there for each user key
+
+    def _check_same(self, entry: StateEntry) -> None:
+        """Refuse a second key that is read as this one, such as the same list of another class."""
+        if self._is_by_value and self._key_bytes not in (None, entry.key_bytes):
+            raise SavepointError(
+                f"of {entry.state!r} two keys are read as {show(self._key)}, of the bytes "
+                f"{show(self._key_bytes)} and {show(entry.key_bytes)}"
+            )
+        self._key_bytes = entry.key_bytes
 
     def _test(self, state: StateDescriptor) -> Callable[[bytes], bool]:
         """Return what tells whether the key of an entry, as bytes, starts with the key."""
@@ -89,8 +121,8 @@ class Lookup:
         if self._has_one_form:
             start = layout_of(state).before_key
             return lambda data: data.startswith(encoded, start)
-        find, keys = key_finder(state), (encoded,)
-        return lambda data: find(data, keys) is not None
+        find, sought = key_finder(state), self._sought
+        return lambda data: find(data, sought) is not None
 
     def _of_state(self, state: StateDescriptor, entries: list[StateEntry]) -> Any:
         """Return what a state has for the key, whose entries there are."""
@@ -112,6 +144,14 @@ class Lookup:
         if len(entries) > 1:
             raise SavepointError(f"of {state} key {show(self._key)} has {len(entries)} entries")
         return _value(entries[0])
+
+
+def _is_known(state: StateDescriptor, entry: StateEntry) -> bool:
+    """Return whether it is known what of an entry's key is the key, and what is behind it."""
+    if entry.key_bytes is None:
+        return True
+    has_namespace = not isinstance(state.namespace_serializer, NullSerializer)
+    return has_key_bytes(state) and not (has_namespace and entry.namespace is None)
 
 
 def _value(entry: StateEntry) -> Any:

@@ -27,10 +27,13 @@ from keygroups.savepoint._metadata.handles import (
     operator_id_of,
 )
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
+from keygroups.savepoint._sources.consumers import CONSUMERS
 from keygroups.savepoint._sources.source_splits import (
     READER_STATE,
     SourceSplits,
+    read_consumer_splits,
     read_source_splits,
+    source_with_lag,
 )
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.formats.by_handle import format_of
@@ -219,8 +222,9 @@ class Operator:
         without `state` and `kind`, of the types that `keygroups.spark.read_keyed_state` lists,
         which has Spark's in place of Arrow's: `key_group`, `subtask`, `key`, `value` and `bytes`;
         `namespace` of windows; `user_key` of a MAP; `last_access` of state with a time to live,
-        which elements of a LIST have in them; `timestamp` of timers; and `key_bytes` where keys
-        may be ones that only the job reads. Rows are in no order.
+        which elements of a LIST have in them; `timestamp` of timers; `key_bytes` where keys may be
+        ones that only the job reads or writes; and `value_bytes` where values are text, and may be
+        ones that only the job reads: of these the text is null. Rows are in no order.
 
         What is held is a batch, of some 16,384 entries or 4 MiB, read by this process alone;
         `keygroups.spark.read_keyed_state` reads on executors. The extra `arrays` has what this
@@ -297,19 +301,21 @@ class Operator:
 
         Only the key's key group is read, as Flink does: what is in another is not there for it. Of
         RocksDB, where keys are text, integers, tuples of these or rows of Flink SQL, only the
-        blocks are that may have the key.
+        blocks are that may have the key. Where the hash of keys is not known, as that of a POJO,
+        all are read; keys that only the job writes are compared as they are read, and of what only
+        the job reads a key is the bytes that Flink wrote.
 
         Raises InvalidTypeError or InvalidValueError for what is no such key or state, also where
-        the operator has no keyed state; UnsupportedKeyTypeError for keys whose hash is not known,
-        or that have a map or a set in them; SavepointError where the state is damaged, or it is
-        not known what is of the namespace.
+        the operator has no keyed state; UnsupportedKeyTypeError for keys that have a map or a set
+        in them; SavepointError where the state is damaged, where several keys are read as this
+        one, or it is not known what is of the namespace.
         """
         from keygroups.savepoint._lookup import Lookup
 
         states = self.states if state is None and self.states else (self._one_state(state),)
         lookup = Lookup(states[0], key, self.max_parallelism)
         names = [described.name for described in states]
-        tasks = self.tasks(names, [lookup.key_group])
+        tasks = self.tasks(names, lookup.key_groups)
         with self._measured("look up a key of", tasks) as meter:
             of_states = lookup.look_up(tasks, meter)
         if state is not None:
@@ -345,6 +351,7 @@ class Operator:
                         self.max_parallelism,
                         wanted,
                         names,
+                        operator=self.label,
                     )
                 )
         return tasks
@@ -366,12 +373,26 @@ class Operator:
         for task in ahead(tasks, meter=meter):
             yield from key_sizes_of(task, self.label)
 
-    def operator_state(self) -> Iterator[OperatorStateEntry]:
+    def operator_state(self, states: Iterable[str] | None = None) -> Iterator[OperatorStateEntry]:
         """Return an iterator over the operator states, list, union and broadcast, of all subtasks.
 
-        Raises SavepointError where they are damaged.
+        `states` are names of operator states, of which a state that is not named is not read;
+        None is all. An element that only the job's own classes can read is bytes.
+
+        Raises InvalidValueError or InvalidTypeError for a name of no state, SavepointError where
+        they are damaged.
         """
         handles = self._operator_state_handles()
+        wanted = None
+        if states is not None:
+            wanted = check_states(states, self._operator_state_names(), self.label)
+        return self._operator_state(handles, wanted)
+
+    def _operator_state(
+        self,
+        handles: Sequence[tuple[int, OperatorStateHandle, bool]],
+        wanted: frozenset[str] | None,
+    ) -> Iterator[OperatorStateEntry]:
         plan = ((handle.stream, [(0, handle.stream.size)]) for _, handle, _ in handles)
         work = f"read the operator state of {self.label}"
         with (
@@ -381,7 +402,12 @@ class Operator:
             self._files.metered(meter).ahead(plan) as files,
         ):
             for index, handle, is_raw in handles:
-                yield from read_operator_state(files, handle, index, is_raw, self._context)
+                yield from read_operator_state(files, handle, index, is_raw, self._context, wanted)
+
+    def _operator_state_names(self) -> list[str]:
+        """Return the names of the operator states, as `_metadata` has them."""
+        handles = self._operator_state_handles()
+        return [name for _, handle, _ in handles for name, _, _ in handle.states]
 
     def _operator_state_handles(self) -> list[tuple[int, OperatorStateHandle, bool]]:
         """Return the handles of operator state, with their subtasks, and whether they are raw."""
@@ -419,28 +445,33 @@ class Operator:
             return stream.read(0, stream.size)
 
     def source_splits(self, ends: Mapping[tuple[str, int], int] | None = None) -> SourceSplits:
-        """Return the splits of a source of the new kind (FLIP-27), where each goes on.
+        """Return the splits of a source, where each goes on.
 
-        Those of Kafka's and of file sources are decoded, of others the bytes are told. `ends`
-        maps partitions of Kafka, each a topic and a number, to the offset that the next record
-        written there gets, which tells the lag of each split; the ends of partitions that the
-        source does not read are not looked at.
+        Those of Kafka's and of file sources are decoded, and of the older FlinkKafkaConsumer and
+        FlinkKinesisConsumer; of others the bytes are told. `ends` maps partitions of Kafka, each a
+        topic and a number, to the offset that the next record written there gets, which tells the
+        lag of each split; the ends of partitions that the source does not read are not looked at.
 
         Raises InvalidValueError for an operator that is no such source, and for ends of one that
         is not Kafka's, InvalidTypeError, SavepointError where the state is damaged.
         """
-        elements: list[tuple[int, object]] = []
-        is_source = False
-        for state in self.operator_state():
-            if state.state == READER_STATE.name and state.mode == "SPLIT_DISTRIBUTE":
-                is_source = True
-                elements += [(state.subtask, element) for element in state.elements]
-        if not is_source:
+        names = self._operator_state_names()
+        states = [state for state in (READER_STATE.name, *CONSUMERS) if state in names]
+        if not states:
             raise InvalidValueError(
                 f"operator {show(self.label)} must be a source, got one without "
                 f"{READER_STATE.name}"
             )
+        state, *_ = states
+        elements: list[tuple[int, object]] = [
+            (entry.subtask, element)
+            for entry in self.operator_state([state])
+            if entry.mode != "BROADCAST"
+            for element in entry.elements
+        ]
         name = f"{self._files.base}: operator {self.label}"
+        if state in CONSUMERS:
+            return source_with_lag(read_consumer_splits(state, elements, name), ends)
         return read_source_splits(elements, self.coordinator_state(), name, ends)
 
     def _one_state(self, state: str | StateDescriptor | None) -> StateDescriptor:

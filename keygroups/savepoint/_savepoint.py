@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 from keygroups._checks import check_class, check_str, iterate, show
 from keygroups._serializers.base import Serializer, checked_serializers
 from keygroups._serializers.data_input import ReadingContext
+from keygroups._serializers.jvm.kryo import check_described
+from keygroups._serializers.jvm.kryo_classes import KryoClass
 from keygroups._show.progress import checked_progress
 from keygroups._show.tables import Section, html_sections, text_table
 from keygroups.errors import (
@@ -83,7 +85,7 @@ class Savepoint:
     def __init__(
         self,
         files: Files,
-        serializers: Mapping[str, type[Serializer]],
+        serializers: Mapping[str, type[Serializer] | KryoClass],
         progress: ProgressCallback | None = None,
     ) -> None:
         metadata = read_metadata(*files.metadata())
@@ -350,7 +352,7 @@ def read_savepoint(
     *,
     uids: Iterable[str] | None = None,
     allow: Collection[str | os.PathLike[str]] = (),
-    serializers: Mapping[str, type[Serializer]] | None = None,
+    serializers: Mapping[str, type[Serializer] | KryoClass] | None = None,
     key_types: Mapping[str, KeyType | Serializer] | None = None,
     progress: ProgressCallback | bool | None = None,
 ) -> Savepoint:
@@ -375,8 +377,10 @@ def read_savepoint(
     to be of an operator, once; the error names those that are not.
 
     `serializers` are the job's own, by the full names of the classes of their snapshots:
-    `Serializer.from_contents` shows how to derive one. They are known to this savepoint alone.
-    Without one the state is bytes, where its format says how many.
+    `Serializer.from_contents` shows how to derive one. By the full names of classes of the job
+    they are also a `KryoFields` or `KryoEnum`, which says what Kryo writes of their objects. They
+    are known to this savepoint alone. Without one the state is bytes, where its format says how
+    many.
 
     `key_types` are those of operators, by uid, name or id, whose state does not say what its keys
     are: checkpoints of the changelog backend that have changes alone, and no timers. With them the
@@ -397,6 +401,7 @@ def read_savepoint(
     allowed = [check_place("path in allow", place) for place in allow]
     files = Files(text, prefixes, allowed)
     known, callback = checked_serializers(serializers), checked_progress(progress)
+    check_described(known)
     savepoint = Savepoint(files, known, callback)
     if uids is not None:
         _label(savepoint, iterate("uids", "str", uids))
@@ -409,7 +414,7 @@ def savepoint_of(
     savepoint: Savepoint | str | os.PathLike[str],
     moved: Mapping[str, str] | None = None,
     allow: Collection[str | os.PathLike[str]] = _NONE,
-    serializers: Mapping[str, type[Serializer]] | None = None,
+    serializers: Mapping[str, type[Serializer] | KryoClass] | None = None,
     uids: Iterable[str] | None = None,
     progress: ProgressCallback | bool | None = None,
 ) -> Savepoint:

@@ -5,13 +5,13 @@
 
 - `remove_operator`, `change_operator_identifier` and `add_operator_from` another savepoint;
 - `operator` returns the `OperatorEditor` of one: `remove_state`, `rename_state`, `set_ttl`,
-  `delete_keys`, `map_entries`, `map_keys`, and of operator state `remove_operator_state`,
-  `rename_operator_state`, `map_operator_state`;
+  `delete_keys`, `map_entries`, `map_timers`, `map_keys`, and of operator state
+  `remove_operator_state`, `rename_operator_state`, `map_operator_state`;
 - `report` says in a `keygroups.savepoint.reports.EditReport` what was done, and where else deleted
   keys may be.
 
-A function of `map_entries` returns the new value, or `DELETE`. `keygroups.spark.edit_savepoint`
-does it on executors.
+A function of `map_entries` returns the new value, one of `map_timers` the new timestamp, or
+`DELETE`. `keygroups.spark.edit_savepoint` does it on executors.
 """
 
 from keygroups.savepoint._edits.editor import OperatorEditor

@@ -1,8 +1,9 @@
 """Where a source goes on: its splits, read and written.
 
 `Operator.source_splits` returns `SourceSplits`, with a `KafkaSplit` for each partition, a
-`FileSplit` for each file, and for other sources an `UnknownSplit` with its bytes. `KafkaOffsets`
-are for `SavepointWriter.add_source`: an offset for each partition, or a `SpecialOffset`.
+`FileSplit` for each file, a `KinesisSplit` for each shard of FlinkKinesisConsumer, and for other
+sources an `UnknownSplit` with its bytes. `KafkaOffsets` are for `SavepointWriter.add_source`: an
+offset for each partition, or a `SpecialOffset`.
 
 >>> from tempfile import mkdtemp
 >>> from keygroups.savepoint.writing import SavepointWriter
@@ -14,6 +15,7 @@ are for `SavepointWriter.add_source`: an offset for each partition, or a `Specia
 [(0, 4711), (1, <SpecialOffset.EARLIEST: -2>)]
 """
 
+from keygroups.savepoint._sources.consumers import KinesisSplit
 from keygroups.savepoint._sources.file_splits import FileSplit
 from keygroups.savepoint._sources.kafka import KafkaOffsets, KafkaSplit, SpecialOffset
 from keygroups.savepoint._sources.source_splits import SourceSplits, UnknownSplit
@@ -22,6 +24,7 @@ __all__ = [
     "FileSplit",
     "KafkaOffsets",
     "KafkaSplit",
+    "KinesisSplit",
     "SourceSplits",
     "SpecialOffset",
     "UnknownSplit",

@@ -32,11 +32,14 @@ two of for one, such as 0.0 and -0.0, makes the set a list and the dict a list o
 
 Kryo is read where the class is one of Java's own, such as a collection, a UUID, a date: in the
 classes above and, for what Python has none, such as `ZonedDateTime`, those below. An object of
-the job's own class is the bytes that Kryo wrote, where they are framed, and so is a `Value` of
-the job, or a POJO of a class that its snapshot does not have. Where such a value is not framed,
-as in the hashmap backend's own format, the entries after it are refused.
+the job's own class is a `Pojo` where `serializers` of `read_savepoint` say its fields, in a
+`KryoFields`, and the name of a constant where they say those, in a `KryoEnum`. Without that it is
+the bytes that Kryo wrote, where they are framed, and so is a `Value` of the job, or a POJO of a
+class that its snapshot does not have. Where such a value is not framed, as in the hashmap
+backend's own format, the entries after it are refused.
 """
 
+from keygroups._serializers.jvm.kryo_classes import KryoEnum, KryoFields
 from keygroups._values.bitmaps import Bitmap
 from keygroups._values.cep import (
     ComputationState,
@@ -105,6 +108,8 @@ __all__ = [
     "Failure",
     "GlobalWindow",
     "Instant",
+    "KryoEnum",
+    "KryoFields",
     "LatencyMarker",
     "Left",
     "LocalDate",

@@ -62,6 +62,7 @@ from keygroups.spark.dataframe import named_column
 
 if TYPE_CHECKING:
     from keygroups.savepoint._columns.batches import Layout
+    from keygroups.savepoint.values import KryoEnum, KryoFields
 
 __all__ = [
     "KeyedState",
@@ -94,7 +95,7 @@ def read_keyed_state(
     key_groups: Iterable[int] | None = None,
     *,
     allow: Collection[str | os.PathLike[str]] = (),
-    serializers: Mapping[str, type[Serializer]] | None = None,
+    serializers: Mapping[str, type[Serializer] | KryoFields | KryoEnum] | None = None,
 ) -> DataFrame:
     """Read keyed state of an operator: a row an entry, of a MAP a row a user key.
 
@@ -384,7 +385,7 @@ def edit_savepoint(
     *,
     uids: Iterable[str] | None = None,
     allow: Collection[str | os.PathLike[str]] = (),
-    serializers: Mapping[str, type[Serializer]] | None = None,
+    serializers: Mapping[str, type[Serializer] | KryoFields | KryoEnum] | None = None,
 ) -> SavepointEditor:
     """Return what writes a savepoint from another, with changes made on Spark's executors.
 
@@ -464,7 +465,7 @@ def change_max_parallelism(
     *,
     uids: Iterable[str] | None = None,
     allow: Collection[str | os.PathLike[str]] = (),
-    serializers: Mapping[str, type[Serializer]] | None = None,
+    serializers: Mapping[str, type[Serializer] | KryoFields | KryoEnum] | None = None,
 ) -> RewriteReport:
     """Write a savepoint anew with another max parallelism, on Spark's executors.
 

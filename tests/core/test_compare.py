@@ -1108,12 +1108,17 @@ def test_broadcast_states_that_only_the_job_reads(tmp_path: Path) -> None:
     start = sb.operator_header([], [sb.meta_info("s", 2, {}, values)])
     sides = []
     for data in (b"a", b"b"):
-        handle = sb.operator_state([("s", BROADCAST, [len(start)])], sb.inline(start + data))
+        encoded = (
+            start + sb.i32(2, 5) + data * 2
+        )  # of two entries, of which nothing tells the ends
+        handle = sb.operator_state([("s", BROADCAST, [len(start)])], sb.inline(encoded))
         operator = sb.operator([sb.subtask(managed_operator=handle)], uid="a")
         sides.append(read_savepoint(sb.write(tmp_path / data.decode(), [operator])))
     state = operator_state(*sides)
     assert counted(state) == {"changed": 1}
-    assert [str(example) for example in state.examples] == ["element: b'a' -> b'b'"]
+    [example] = map(str, state.examples)
+    assert example.startswith("element: b'")
+    assert example.endswith(r"x05bb'")
 
 
 @pytest.mark.parametrize("data", [sb.i32(1, 5), sb.i32(1, 5, 6, 7)])

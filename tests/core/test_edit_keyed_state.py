@@ -53,6 +53,7 @@ from keygroups.savepoint._edits.steps import Place as StepPlace
 from keygroups.savepoint._files import files as files_module
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle
 from keygroups.savepoint._rewriting.rewriter import SavepointRewriter
+from keygroups.savepoint._state.keys import SoughtKeys
 from keygroups.savepoint._tasks import edit as edit_module
 from keygroups.state_keys import serializer_of
 from keygroups.types import BIG_INT, LONG, STRING
@@ -995,7 +996,7 @@ def test_damaged_keys_and_elements() -> None:
     """Bytes that are no key, or no list, where an edit has to look."""
     here = StepPlace("here", 0, 128, set())
     (state,) = ListStateDescriptor("tags", STRING).described(serializer_of(STRING))
-    delete = DeleteKeys({3: {b"\2a"}}).bind(state, here)
+    delete = DeleteKeys({3: SoughtKeys({b"\2a"}, {})}).bind(state, here)
     for key in (b"", b"\5a", b"\x80"):
         with pytest.raises(SavepointError, match=r"here: of tags: LIST .* group 3: no entry"):
             delete(3, key, b"")
@@ -1019,7 +1020,7 @@ def test_a_key_that_java_wrote_in_other_bytes() -> None:
     other = sb.i32(5) + b"\0"  # the length plus four, then the byte of the number
     assert written == sb.i32(1)
     place = StepPlace("here", 0, 128, set())
-    delete = DeleteKeys({3: {written}}).bind(state, place)
+    delete = DeleteKeys({3: SoughtKeys({written}, {})}).bind(state, place)
     assert delete(3, other + b"\0", bytes(8)) == ()
     assert place.deleted == {written}
     assert delete(3, sb.i32(2) + b"\0", bytes(8)) is None  # BigInteger.ONE

@@ -39,6 +39,7 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.savepoint._edits.steps import DeleteKeys, MapEntries, Place, SetTtl
+from keygroups.savepoint._state.keys import SoughtKeys
 from keygroups.state_keys import TIME_WINDOW, VOID_NAMESPACE, serializer_of
 from keygroups.types import BIG_DEC, LONG, STRING
 
@@ -56,7 +57,7 @@ def test_delete_is_one_object() -> None:
 def test_keys_without_a_writer() -> None:
     """Their bytes are compared, of those that cannot be read the bytes before the namespace."""
     state = StateDescriptor("count", "VALUE", OddSerializer(), VOID_NAMESPACE, serializer_of(LONG))
-    apply = DeleteKeys({None: {b"\5", b"\x80more"}}).bind(state, place())
+    apply = DeleteKeys({None: SoughtKeys({b"\5", b"\x80more"}, {})}).bind(state, place())
     assert apply(3, b"\5\0", b"") == apply(9, b"\x80more\0", b"") == ()
     assert apply(3, b"\6\0", b"") is apply(3, b"\x80mo\0", b"") is None
 
@@ -66,8 +67,10 @@ def test_where_the_key_ends_is_not_told() -> None:
     state = StateDescriptor(
         "count", "VALUE", UnknownSerializer("x.Own"), serializer_of(STRING), serializer_of(LONG)
     )
-    apply = DeleteKeys({None: {b"one"}}).bind(state, place())
-    with pytest.raises(SavepointError, match="no entry: the bytes do not say where the key ends"):
+    apply = DeleteKeys({None: SoughtKeys({b"one"}, {})}).bind(state, place())
+    with pytest.raises(
+        SavepointError, match="cannot be deleted: the bytes do not say where the key ends"
+    ):
         apply(3, b"one\2a", bytes(8))
 
 
@@ -75,7 +78,7 @@ def test_timers_of_keys_that_only_the_job_reads() -> None:
     """The time is before the key there."""
     key = UnknownSerializer("x.Own")
     state = StateDescriptor("_timer_state/x", "PRIORITY_QUEUE", key, VOID_NAMESPACE, None)
-    apply = DeleteKeys({None: {b"one"}}).bind(state, place())
+    apply = DeleteKeys({None: SoughtKeys({b"one"}, {})}).bind(state, place())
     assert apply(3, bytes(8) + b"one\0", b"") == ()
     assert apply(3, bytes(8) + b"two\0", b"") is None
 
@@ -159,17 +162,16 @@ OWN = sb.i32(2) + sb.utf("x.Own$Snapshot") + sb.i32(1)  # of a class that nobody
 
 
 def test_states_that_only_the_job_reads(tmp_path: Path) -> None:
-    """They may be removed, renamed and deleted by key; all else takes their values."""
+    """They may be removed, renamed, mapped and deleted by key; all else takes their values."""
     states = [sb.state("value", "VALUE", OWN), sb.state("list", "LIST", OWN)]
     operator = unknown_operator(tmp_path, sb.simple("String"), *states)
     for name in ("value", "list"):
         editor = OperatorEditor(operator)
-        with pytest.raises(UnsupportedKeyTypeError, match=f"state '{name}' cannot be mapped"):
-            editor.map_entries(name, repr)
         with pytest.raises(UnsupportedKeyTypeError, match=f"state '{name}'"):
             editor.set_ttl(name, last_access=1_700_000_000_000)
         assert not editor.is_changed
         editor.rename_state(name, "new")
+        editor.map_entries("new", lambda entry: entry.value)
         editor.delete_keys(["ann"])
         editor.remove_state("new")
         assert editor.is_changed

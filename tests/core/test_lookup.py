@@ -157,7 +157,7 @@ def test_keys_of_another_type_are_refused() -> None:
 def test_keys_that_cannot_be_looked_up(tmp_path: Path) -> None:
     unknown = sb.snapshot("org.example.KeySerializerSnapshot", 1)
     for number, (key, message) in enumerate(
-        [(unknown, "their hash is not known"), (sb.map_of(STRING, LONG), "only Java has")]
+        [(unknown, "but by their bytes, as entries"), (sb.map_of(STRING, LONG), "only Java has")]
     ):
         content = sb.canonical_key_group([])
         operator = operator_of(

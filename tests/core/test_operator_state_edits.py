@@ -22,6 +22,7 @@ from keygroups.savepoint import (
     MapStateDescriptor,
     Operator,
     OperatorStateElement,
+    Pojo,
     Savepoint,
     SavepointWriter,
     ValueStateDescriptor,
@@ -525,29 +526,65 @@ def test_modes_that_are_not_those_of_the_header(
 
 
 UNWRITTEN = {
-    "not known": (sb.snapshot("a.b.C", 1), "read"),
-    "not read": (sb.kryo_of("a.b.C"), "read"),
-    "not written": (sb.pojo_of("a.B", {"c": sb.kryo_of("a.b.C")}), "written"),
+    "not known": sb.snapshot("a.b.C", 1),
+    "not read": sb.kryo_of("a.b.C"),
+    "not written": sb.pojo_of("a.B", {"c": sb.kryo_of("a.b.C")}),
 }
 
 
-@pytest.mark.parametrize(("snapshot", "done"), UNWRITTEN.values(), ids=UNWRITTEN)
-def test_what_only_the_job_reads_or_writes(snapshot: bytes, done: str, tmp_path: Path) -> None:
-    """It is copied, under another name too, and mapped by no function."""
+@pytest.mark.parametrize("snapshot", UNWRITTEN.values(), ids=UNWRITTEN)
+def test_what_only_the_job_reads_or_writes(snapshot: bytes, tmp_path: Path) -> None:
+    """An element of it is deleted, or stays as it is; another one cannot be written."""
     options = {"OPERATOR_STATE_DISTRIBUTION_MODE": "UNION"}
     info = sb.meta_info("s", 1, options, {"VALUE_SERIALIZER": snapshot})
-    old = of_states(tmp_path / "old", sb.operator_header([info], []), [("s", 1, [0])])
-    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as writer:
-        operator = writer.operator("uid")
-        says = f"operator state 's' cannot be mapped: a value of .* cannot be {done} here"
-        with pytest.raises(UnsupportedKeyTypeError, match=says):
-            operator.map_operator_state("s", lambda _: DELETE)
-        operator.rename_operator_state("s", "t")
-    (handle,) = handles(read_savepoint(tmp_path / "new"))
-    assert handle is not None
-    assert handle.stream.data is not None
-    ((name, mode, (start,)),) = handle.states
-    assert (name, mode, handle.stream.data[start:]) == ("t", "UNION", bytes(20))
+    header = sb.operator_header([info], [])
+    data = [b"\2\0one", b"\2\1", b"\2\0two"]
+    starts = [len(header), len(header) + 5, len(header) + 7]
+    handle = sb.operator_state([("s", 1, starts)], sb.inline(header + b"".join(data)))
+    operator = sb.operator([sb.subtask(managed_operator=handle)], uid="uid")
+    old = read_savepoint(sb.write(tmp_path / "old", [operator]))
+    [(_, _, _, elements)] = old.operator("uid").operator_state()
+    assert [elements[0], elements[2]] == [data[0], data[2]]
+    for function in (lambda _: b"x", lambda element: [element._replace(value=Pojo("a.B", {}))]):
+        with pytest.raises(KeyGroupsError, match="element of operator state 's'"):
+            edited(tmp_path, ("map_operator_state", "s", function), old=old)
+
+    def change(element: OperatorStateElement) -> Any:
+        return DELETE if element.value == data[0] else element
+
+    new, states = edited(tmp_path, ("map_operator_state", "s", change), old=old)
+    assert states == (EditedState("s", "s", 2, 0, 1, 0),)
+    assert state_of(new) == {"s": [[elements[1], data[2]]]}
+
+
+@pytest.mark.parametrize("role", ["KEY_SERIALIZER", "VALUE_SERIALIZER"])
+@pytest.mark.parametrize("java_class", ["a.B", "java.lang.Object"])
+def test_a_broadcast_state_that_only_the_job_reads(
+    role: str, java_class: str, tmp_path: Path
+) -> None:
+    """The last value ends where the state does; of others nobody knows where they end."""
+    roles = {"KEY_SERIALIZER": sb.simple("Long"), "VALUE_SERIALIZER": sb.simple("Long")}
+    roles[role] = sb.kryo_of(java_class)
+    kryo = b"\1\0a.\xc2\1"
+    is_value = role == "VALUE_SERIALIZER"
+    long = sb.i64(5)
+    options = {"OPERATOR_STATE_DISTRIBUTION_MODE": "BROADCAST"}
+    header = sb.operator_header([], [sb.meta_info("s", 2, options, roles)])
+    for count in (1, 2):
+        data = sb.i32(count) + (long + kryo if is_value else kryo + long) * count
+        handle = sb.operator_state([("s", 2, [len(header)])], sb.inline(header + data))
+        operator = sb.operator([sb.subtask(managed_operator=handle)], uid="uid")
+        old = read_savepoint(sb.write(tmp_path / f"{count}", [operator]))
+        is_read = is_value and count == 1
+        expected = {5: kryo} if is_read else data
+        assert state_of(old) == {"s": [expected]}
+        verb = ("map_operator_state", "s", lambda element: element)
+        if is_read and java_class == "java.lang.Object":
+            new, _ = edited(tmp_path / "kept", verb, old=old)
+            assert state_of(new) == {"s": [expected]}
+        else:
+            with pytest.raises(UnsupportedKeyTypeError, match="'s' cannot be mapped: "):
+                edited(tmp_path / f"new{count}", verb, old=old)
 
 
 def test_a_subtask_may_lack_operator_state(tmp_path: Path) -> None:
@@ -569,11 +606,11 @@ def test_damaged_entries(tmp_path: Path) -> None:
     snapshots = {"VALUE_SERIALIZER": sb.simple("Long"), "KEY_SERIALIZER": sb.simple("Long")}
     header = sb.operator_header([], [sb.meta_info("s", 2, options, snapshots)])
     old = of_states(tmp_path / "old", header, [("s", 2, [0])])
-    with pytest.raises(SavepointError, match="16 bytes are left after the entries of a"):
+    with pytest.raises(SavepointError, match="16 bytes are left after broadcast state 's'"):
         edited(tmp_path, ("map_operator_state", "s", lambda _: DELETE), old=old)
     handle = sb.operator_state([("s", 2, [len(header)])], sb.inline(header + sb.i32(1, 5)))
     old = read_savepoint(
         sb.write(tmp_path / "cut", [sb.operator([sb.subtask(managed_operator=handle)], uid="uid")])
     )
-    with pytest.raises(SavepointError, match="no LONG: "):
+    with pytest.raises(SavepointError, match="no entry of 's': "):
         edited(tmp_path, ("map_operator_state", "s", lambda _: DELETE), old=old)

@@ -49,6 +49,9 @@ from keygroups.reports._diagnosis import diagnose, subtask_rows
 from keygroups.routing_inference import RoutingCandidate, RoutingInference
 from keygroups.savepoint import (
     KafkaSplit,
+    KinesisSplit,
+    KryoEnum,
+    KryoFields,
     Pojo,
     Row,
     SavepointWriter,
@@ -337,6 +340,11 @@ def hostile_values(folder: Path) -> Iterator[object]:
     yield SubtaskKeySelector(128, 2, types.STRING, prefix=NAME)
     yield from (trace_key(NAME, 128, 4), trace_key((NAME,), 128, 4, types.TUPLE(types.STRING)))
     yield from (Row((NAME,)), Pojo(NAME, {NAME: NAME}), hostile_skew())
+    yield from (
+        KryoFields({NAME: types.INT}),
+        KryoEnum(NAME),
+        KinesisSplit(NAME, NAME, NAME, 1, 0),
+    )
     yield from (KeyGroupLoad(3, [5, 1, 1]).skew(2), suggest_max_parallelism([2, 3]))
     plan = RescalePlan(8, 2, 3)
     report = RescaleReport(plan, KeyGroupLoad(8, [1] * 8))

@@ -25,7 +25,9 @@ from keygroups.savepoint import (
     FileSplit,
     KafkaOffsets,
     KafkaSplit,
+    KinesisSplit,
     Operator,
+    Pojo,
     SavepointWriter,
     SourceSplits,
     SpecialOffset,
@@ -91,6 +93,25 @@ def source(
     handle = b"\0" if coordinator_state is None else sb.inline(coordinator_state, "coordinator")
     written = sb.operator(subtasks, parallelism=len(elements) or 1, coordinator=handle)
     (operator,) = read_savepoint(sb.write(folder, [written])).operators
+    return operator
+
+
+def consumer(folder: Path, name: str, snapshot: bytes, elements: Sequence[bytes]) -> Operator:
+    """Return an operator whose two subtasks have elements in turn, in a union list."""
+    options = {"OPERATOR_STATE_DISTRIBUTION_MODE": "UNION"}
+    other = sb.meta_info("_default_", 1, options, {"VALUE_SERIALIZER": sb.simple("Long")})
+    info = sb.meta_info(name, 1, options, {"VALUE_SERIALIZER": snapshot})
+    subtasks = []
+    for index in range(2):
+        data, offsets = sb.operator_header([other, info], []), []
+        for element in elements[index::2]:
+            offsets.append(len(data))
+            data += element
+        handle = sb.operator_state([("_default_", 1, []), (name, 1, offsets)], sb.inline(data))
+        subtasks.append(sb.subtask(index, managed_operator=handle))
+    written = [sb.operator(subtasks, parallelism=2)]
+    # Both versions of Kryo write these fields alike.
+    (operator,) = read_savepoint(sb.write(folder, written)).operators
     return operator
 
 
@@ -592,3 +613,111 @@ def test_random_bytes_are_read_or_refused(tmp_path: Path) -> None:
         except SavepointError:
             kinds.add(SavepointError)
     assert kinds == {KafkaSplit, FileSplit, UnknownSplit, SavepointError}
+
+
+# --- the older consumers -------------------------------------------------------------------------
+
+KAFKA = "topic-partition-offset-states"
+PARTITION = "org.apache.flink.streaming.connectors.kafka.internals.KafkaTopicPartition"
+SHARD = "org.apache.flink.streaming.connectors.kinesis.model.StreamShardMetadata"
+NUMBER = "org.apache.flink.streaming.connectors.kinesis.model.SequenceNumber"
+
+
+def by_kryo(java_class: str, *fields: bytes) -> bytes:
+    """As Kryo's FieldSerializer does: a class by its name, a new object, fields by their names."""
+    name = java_class[:-1].encode() + bytes([ord(java_class[-1]) | 0x80])
+    return b"\1\0" + name + b"\1" + b"".join(fields)
+
+
+def kryo_text(text: str) -> bytes:
+    return b"\1" + text[:-1].encode() + bytes([ord(text[-1]) | 0x80])
+
+
+def kafka_element(topic: str, partition: int, offset: int) -> bytes:
+    written = by_kryo(PARTITION, b"\x03", bytes([2 * partition]), kryo_text(topic))
+    return written + struct.pack(">q", offset)
+
+
+OF_KAFKA = sb.tuple_of(sb.kryo_of(PARTITION), sb.simple("Long"))
+
+
+def test_kafka_consumer(tmp_path: Path) -> None:
+    """It has the last record that was read, or one of KafkaTopicPartitionStateSentinel."""
+    special = (-915623761776, -915623761775, -915623761774, -915623761773)
+    numbers = (4711, -1, *special)
+    elements = [kafka_element("clicks", place, number) for place, number in enumerate(numbers)]
+    operator = consumer(tmp_path / "a", KAFKA, OF_KAFKA, elements)
+    read = {split.partition: split for split in operator.source_splits().splits}
+    assert read == {
+        place: KafkaSplit("clicks", place, offset, None, place % 2, is_assigned=True)
+        for place, offset in enumerate(
+            (4712, 0, None, EARLIEST, SpecialOffset.LATEST, SpecialOffset.COMMITTED)
+        )
+    }
+    splits = operator.source_splits({("clicks", 0): 5000}).splits
+    assert [split.lag for split in splits if split.partition == 0] == [288]
+    (entry, _) = operator.operator_state([KAFKA])
+    assert entry.elements[0] == (
+        Pojo(PARTITION, {"cachedHash": -2, "partition": 0, "topic": "clicks"}),
+        4711,
+    )
+    assert {state.state for state in operator.operator_state(["_default_"])} == {"_default_"}
+    assert len([*operator.operator_state()]) == 4
+    with pytest.raises(
+        InvalidValueError, match=r"states must be of .*, which has _default_, topic"
+    ):
+        operator.operator_state(["other"])
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        kafka_element("clicks", 0, -2),
+        by_kryo(PARTITION, b"\0", b"\1", kryo_text("clicks")) + bytes(8),
+        by_kryo(PARTITION, b"\0", b"\0", b"\0") + bytes(8),
+        b"\0" + bytes(8),
+    ],
+)
+def test_no_partition_of_kafka_consumer(element: bytes, tmp_path: Path) -> None:
+    operator = consumer(tmp_path, KAFKA, OF_KAFKA, [element])
+    with pytest.raises(SavepointError, match=r"operator .*: an element of subtask 0 is no partit"):
+        operator.source_splits()
+
+
+def test_what_only_the_job_reads_of_a_consumer(tmp_path: Path) -> None:
+    """Where the job has its own serializer of the class, an element is bytes, the others too."""
+    own = {PARTITION: sb.utf(PARTITION) + sb.i32(7)}
+    empty = sb.optional_map({})
+    snapshot = sb.snapshot(
+        f"{sb.JAVA}kryo.KryoSerializerSnapshot",
+        2,
+        sb.utf(PARTITION) + empty + sb.optional_map(own) + empty,
+    )
+    element = kafka_element("clicks", 0, 5)
+    operator = consumer(tmp_path, KAFKA, sb.tuple_of(snapshot, sb.simple("Long")), [element])
+    assert operator.source_splits().splits == (UnknownSplit(0, None, element),)
+
+
+def test_kinesis_consumer(tmp_path: Path) -> None:
+    text = sb.simple("String")
+    shard = sb.pojo_of(SHARD, {"shardId": text, "streamName": text})
+    name = "Kinesis-Stream-Shard-State"
+
+    def element(shard_id: bytes, sub_number: bytes = b"\1") -> bytes:
+        number = by_kryo(NUMBER, b"\0", kryo_text("987654321"), sub_number)
+        return b"\2\0" + shard_id + b"\0" + b"\5fake" + number
+
+    snapshot = sb.tuple_of(shard, sb.kryo_of(NUMBER))
+    operator = consumer(
+        tmp_path / "a", name, snapshot, [element(b"\3s0"), element(b"\3s1", b"\4")]
+    )
+    assert operator.source_splits().splits == (
+        KinesisSplit("fake", "s0", "987654321", -1, 0),
+        KinesisSplit("fake", "s1", "987654321", 2, 1),
+    )
+    with pytest.raises(InvalidValueError, match="a source that is not Kafka's"):
+        operator.source_splits({("a", 0): 5})
+    for number, bad in enumerate((element(b"\0"), b"\1" + b"\0", b"\2\1\1" + b"\0")):
+        operator = consumer(tmp_path / f"{number}", name, snapshot, [bad])
+        with pytest.raises(SavepointError, match="an element of subtask 0 is no shard"):
+            operator.source_splits()

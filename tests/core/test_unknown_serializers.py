@@ -313,6 +313,9 @@ def info(name: str, mode: str, backend_type: int, **serializers: bytes) -> bytes
     return sb.meta_info(name, backend_type, options, serializers)
 
 
+TWO_MONEYS = sb.i32(2, 3) + b"money"  # of which nothing says where the first one ends
+
+
 def operator_state_of(folder: Path, *, compressed: bool) -> Operator:
     """Return an operator with operator state; what is compressed is in two chunks an element."""
     lists = [
@@ -325,7 +328,7 @@ def operator_state_of(folder: Path, *, compressed: bool) -> Operator:
         info("c", "BROADCAST", 2, VALUE_SERIALIZER=INT_SNAPSHOT, KEY_SERIALIZER=INT_SNAPSHOT),
     ]
     header = sb.operator_header(lists, rules, compressed=compressed)
-    elements = [sb.i64(1), b"money", sb.i64(2), b"entries", sb.i32(1, 3, 4)]
+    elements = [sb.i64(1), b"money", sb.i64(2), TWO_MONEYS, sb.i32(1, 3, 4)]
     start = b"\xff\6\0\0sNaPpY" if compressed else b""
     written = [
         sb.snappy_chunk(element[:3]) + sb.snappy_chunk(element[3:]) if compressed else element
@@ -349,7 +352,7 @@ def test_operator_state(tmp_path: Path, compressed: bool) -> None:
         ("offsets", [1]),
         ("moneys", [b"money"]),
         ("more", [2]),
-        ("b", b"entries"),
+        ("b", TWO_MONEYS),
         ("c", {3: 4}),
     ]
     ((_, handle, is_raw),) = operator._operator_state_handles()
@@ -358,7 +361,7 @@ def test_operator_state(tmp_path: Path, compressed: bool) -> None:
         ("offsets", (sb.i64(1), b"")),
         ("moneys", (b"money", b"")),
         ("more", (sb.i64(2), b"")),
-        ("b", (b"", b"entries")),
+        ("b", (b"", TWO_MONEYS)),
         ("c", (sb.i32(3), sb.i32(4))),
     ]
 
@@ -529,7 +532,11 @@ BAD: list[tuple[dict[str, Any], type[KeyGroupsError], str]] = [
     ({"serializers": [Money]}, InvalidTypeError, "serializers must be a mapping of classes, got"),
     ({"serializers": {1: Money}}, InvalidTypeError, "class in serializers must be a str, got 1"),
     ({"serializers": {MONEY: Money("EUR")}}, InvalidTypeError, r"for 'com\..*, got MONEY\(EUR\)"),
-    ({"serializers": {MONEY: str}}, InvalidTypeError, "a class derived from Serializer for 'com"),
+    (
+        {"serializers": {MONEY: str}},
+        InvalidTypeError,
+        "derived from Serializer, KryoFields or KryoEnum for 'com",
+    ),
     ({"serializers": {MONEY: Serializer}}, InvalidTypeError, "a class derived from Serializer"),
     ({"kryo_version": 3}, InvalidValueError, "kryo_version must be 2 or 5, got 3"),
     ({"kryo_version": 1}, InvalidValueError, "kryo_version must be from 2 to 5, got 1"),

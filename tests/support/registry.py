@@ -55,6 +55,8 @@ from keygroups.reports import RescaleReport
 from keygroups.savepoint import (
     EventTimeSessionWindows,
     KafkaOffsets,
+    KryoEnum,
+    KryoFields,
     MapStateDescriptor,
     Operator,
     OperatorEditor,
@@ -64,6 +66,7 @@ from keygroups.savepoint import (
     SavepointEditor,
     SavepointWriter,
     SlidingEventTimeWindows,
+    TimerServiceDescriptor,
     TimeWindow,
     ValueStateDescriptor,
     change_max_parallelism,
@@ -255,6 +258,17 @@ def edited_keyed_state(verb: str, n: int) -> SavepointEditor:
     return editor
 
 
+def mapped_timers(n: int) -> None:
+    """Give so many timers another time."""
+    old = NewPath()
+    with SavepointWriter(old) as writer:
+        timers = writer.add_operator("by-int", INT, [TimerServiceDescriptor()], 128, 3, sort=True)
+        for key in range(n):
+            timers.write_timer(key, 5)
+    with SavepointWriter.from_existing_savepoint(old, NewPath()) as editor:
+        editor.operator("by-int").map_timers(USER_TIMERS, lambda timer: timer.timestamp + 1)
+
+
 def deleted_one_by_one(n: int) -> None:
     with SavepointWriter.from_existing_savepoint(written_folder(), NewPath()) as editor:
         for key in range(n):
@@ -283,6 +297,7 @@ def load_of(n: int) -> KeyGroupLoad:
     return KeyGroupLoad(n, [i * 7919 % 104729 for i in range(n)])
 
 
+USER_TIMERS = "_timer_state/event_user-timers"
 # What functions return; nobody makes one by hand, and making one checks nothing.
 RECORDS = {
     "Change",
@@ -306,6 +321,7 @@ RECORDS = {
     "FaultCount",
     "FileSplit",
     "KafkaSplit",
+    "KinesisSplit",
     "Operator",
     "OperatorComparison",
     "OperatorEditor",
@@ -752,6 +768,9 @@ REGISTRY: dict[str, Registered] = {
             "map_keys",
         )
     },
+    "OperatorEditor.map_timers": Registered(
+        mapped_timers, arguments={"name": [USER_TIMERS], "function": [repr]}
+    ),
     "OperatorEditor.rewriter": Registered(
         constant="writes nothing yet",
         arguments={
@@ -821,6 +840,13 @@ REGISTRY: dict[str, Registered] = {
     "savepoint.KafkaOffsets": Registered(
         kafka_offsets,
         arguments={"offsets": [{("a", 0): 5}], "stopping_offsets": [{("a", 0): 7}]},
+    ),
+    "savepoint.KryoFields": Registered(
+        lambda n: KryoFields({f"f{number}": INT for number in range(n)}),
+        arguments={"fields": [None, {"a": INT}], "is_final": [False], "by_name": [INT]},
+    ),
+    "savepoint.KryoEnum": Registered(
+        lambda n: KryoEnum(*map(str, range(n))), arguments={"constants": ["A"]}
     ),
     "SavepointWriter.add_window_operator": Registered(
         constant="few fields",

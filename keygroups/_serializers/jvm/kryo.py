@@ -2,29 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from keygroups._serializers.base import JAVA, Serializer, UnreadableError
+from keygroups._checks import show
+from keygroups._serializers.base import JAVA, Serializer
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import i32, utf
 from keygroups._serializers.jvm.kryo_bodies import BODIES
+from keygroups._serializers.jvm.kryo_classes import (
+    KEY_TYPES,
+    PRIMITIVES,
+    SUPERTYPES,
+    KryoClass,
+    KryoFields,
+)
 from keygroups._serializers.jvm.kryo_input import KryoInput, Registrations
-from keygroups._serializers.jvm.kryo_output import WRITE_BODIES
+from keygroups._serializers.jvm.kryo_output import WRITE_BODIES, head_by_name
 from keygroups._serializers.jvm.optional_maps import (
     OptionalItem,
     read_optional_map,
     write_optional_map,
 )
+from keygroups.errors import InvalidValueError
+from keygroups.types import INT, LONG, STRING
 
-_READ_HERE = ("java.", "sun.", "org.apache.flink.", "[")
+# The classes of Flink's own connectors, which have no serializer but Kryo's for them.
+# Kafka's consumer: KafkaTopicPartition. Kinesis' consumer: SequenceNumber.
+_CONNECTORS = "org.apache.flink.streaming.connectors."
+_OF_FLINK: dict[str, KryoClass] = {
+    f"{_CONNECTORS}kafka.internals.KafkaTopicPartition": KryoFields(
+        cachedHash=INT, partition=INT, topic=STRING, is_final=True
+    ),
+    f"{_CONNECTORS}kinesis.model.SequenceNumber": KryoFields(
+        cachedHash=INT, sequenceNumber=STRING, subSequenceNumber=LONG
+    ),
+}
 
 
 class KryoSerializer(Serializer):
     """What Kryo wrote: a value of any class, of which those of Java that tell all are read.
 
     `maps` are those of the snapshot: the classes of the job's registration in order, with their
-    serializers, and the serializers that the job gives to all classes of a kind.
+    serializers, and the serializers that the job gives to all classes of a kind. `described` are
+    the classes that a user says how to read.
 
     Flink: KryoSerializer.
     """
@@ -37,36 +58,47 @@ class KryoSerializer(Serializer):
         java_class: str,
         kryo_version: int = 5,
         maps: Sequence[Sequence[OptionalItem]] = ((), (), ()),
+        described: Sequence[tuple[str, KryoClass]] = (),
     ) -> None:
         self.java_class = java_class
         self.kryo_version = kryo_version
         self.maps = tuple(map(tuple, maps))
+        self.described = tuple(described)
         registered, *defaults = self.maps
         registrations = Registrations(
             [item.name for item in registered],
             [item.name for item in registered if item.value != _plain(item.name)],
             BODIES,
+            {**_OF_FLINK, **dict(described)},
         )
         of_job = [item.name for items in defaults for item in items]
-        read_otherwise = [name for name in of_job if name.startswith(_READ_HERE)]
+
+        key_type = KEY_TYPES.get(java_class)
 
         def read_kryo(data: bytes, pos: int) -> tuple[Any, int]:
-            if read_otherwise:
-                raise UnreadableError(f"the job has its own serializer of {read_otherwise[0]}")
             kryo = KryoInput(data, pos, kryo_version, registrations)
-            return kryo.value(), kryo.pos
+            if key_type is None:
+                return kryo.value(), kryo.pos
+            name = kryo.class_name()
+            if name not in (java_class, None):
+                raise ValueError(f"an object of {show(name)}, where {java_class} has none below")
+            return None if name is None else kryo.object(java_class), kryo.pos
 
-        if java_class.startswith(_READ_HERE):  # values of the job's classes, and so none of these
+        # A class that is in no table has none below it that is read. Where the job has its own
+        # serializer of one that is, nobody else knows what is in a value.
+        readable = {*registrations.bodies, *SUPERTYPES}
+        if java_class in readable and readable.isdisjoint(of_job):
             self.read = read_kryo
+            self.key_type = key_type
         write = WRITE_BODIES.get(java_class)
-        head = registrations.head_of(java_class)
-        if write is not None and head is not None and not of_job:
+        if write is not None and self.read is not None and not of_job:
+            head = registrations.head_of(java_class) or head_by_name(java_class, kryo_version)
 
             def write_kryo(value: Any) -> bytes:
                 return b"\0" if value is None else head + write(value, kryo_version)
 
             self.write = write_kryo
-        super().__init__(java_class, kryo_version, self.maps)
+        super().__init__(java_class, kryo_version, self.maps, self.described)
 
     @classmethod
     def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
@@ -79,7 +111,12 @@ class KryoSerializer(Serializer):
             ]
             for _ in range(3)
         ]
-        return cls(java_class, cursor.context.kryo_version, maps)
+        described = [
+            (name, made)
+            for name, made in cursor.context.serializers.items()
+            if isinstance(made, KryoClass)
+        ]
+        return cls(java_class, cursor.context.kryo_version, maps, described)
 
     def contents(self) -> bytes:
         """Return what `from_contents` reads."""
@@ -89,3 +126,20 @@ class KryoSerializer(Serializer):
 def _plain(name: str) -> bytes:
     """Return what the snapshot says of a class that has no serializer of the job's own."""
     return utf("class", name) + i32(0)
+
+
+def check_described(serializers: Mapping[str, object]) -> None:
+    """Refuse a field of a class that is neither read here nor one of some that a user describes.
+
+    Raises InvalidValueError.
+    """
+    known = {*PRIMITIVES, *BODIES, *SUPERTYPES, *_OF_FLINK, *serializers}
+    for java_class, described in serializers.items():
+        if isinstance(described, KryoFields):
+            for name, declared in described.declared():
+                for class_name in declared.names():
+                    if class_name not in known:
+                        raise InvalidValueError(
+                            f"field {show(name)} of {show(java_class)} must be of classes that "
+                            f"are read here, or that are in serializers, got {show(class_name)}"
+                        )

@@ -62,7 +62,15 @@ def _immutable(kryo: KryoInput) -> list[Any]:
 def _immutable_map(kryo: KryoInput) -> Any:
     if kryo.version == 2:
         raise UnreadableError("Flink 1 does not read its own maps that are immutable")
-    return as_dict(kryo.pairs())
+    return as_dict(kryo.pairs(may_be_null=False))
+
+
+def _enum_set(kryo: KryoInput) -> Any:
+    """Read a class, a count, and as many constants. Kryo: EnumSetSerializer."""
+    name = kryo.class_name()
+    if name is None:
+        raise ValueError("a set of constants of no enum")
+    return as_set([kryo.body(name) for _ in range(kryo.count())])
 
 
 def _array_list(kryo: KryoInput) -> list[Any]:
@@ -334,6 +342,10 @@ BODIES: dict[str, Body] = {
     "java.util.LinkedHashMap": lambda kryo: as_dict(kryo.pairs()),
     "java.util.concurrent.ConcurrentHashMap": lambda kryo: as_dict(kryo.pairs()),
     "java.util.TreeMap": lambda kryo: as_dict(kryo.pairs(has_comparator=True)),
+    "java.util.EnumMap": lambda kryo: as_dict(kryo.pairs()),
+    "java.util.EnumSet": _enum_set,
+    "java.util.JumboEnumSet": _enum_set,
+    "java.util.RegularEnumSet": _enum_set,
     "java.util.AbstractMap$SimpleEntry": lambda kryo: (kryo.value(), kryo.value()),
     "java.util.Collections$EmptyList": lambda kryo: [],
     "java.util.Collections$EmptySet": lambda kryo: set(),

@@ -13,7 +13,16 @@ from typing import Any
 from keygroups._checks import MAX_DEPTH, show
 from keygroups._serializers.base import UnreadableError
 from keygroups._serializers.data_input import MOST_REPEATED
+from keygroups._serializers.jvm.kryo_classes import (
+    FINAL,
+    PRIMITIVES,
+    DeclaredClass,
+    KryoClass,
+    KryoEnum,
+    KryoFields,
+)
 from keygroups._serializers.scalars import write_varint
+from keygroups._values.java_values import pojo_of
 
 _FREELY_REPEATED = 1 << 12  # bytes of a value, however few it has
 _FIRST_OF_JOB = 85
@@ -54,22 +63,50 @@ class Registrations:
     """Which class has which number in the values of a job, and which classes are read.
 
     `registered` are the classes of the job's snapshot in order, `own` those of them that have a
-    serializer of the job's own, `bodies` what reads an object of a class.
+    serializer of the job's own, `bodies` what reads an object of a class, `described` the classes
+    that a user says how to read.
     """
 
     def __init__(
-        self, registered: Sequence[str], own: Sequence[str], bodies: Mapping[str, Body]
+        self,
+        registered: Sequence[str],
+        own: Sequence[str],
+        bodies: Mapping[str, Body],
+        described: Mapping[str, KryoClass],
     ) -> None:
         others = [name for name in registered if name not in _NUMBERED]
         self.classes: dict[int, str] = {**_CLASSES, **dict(enumerate(others, _FIRST_OF_JOB))}
         self.bodies = {name: body for name, body in bodies.items() if name not in own}
+        self.bodies.update({name: _body_of(name, made) for name, made in described.items()})
+        self.finals = {*FINAL, *(name for name, made in described.items() if made.is_final)}
+        enums = [name for name, made in described.items() if isinstance(made, KryoEnum)]
+        # By version: the classes whose objects are never referred to again.
+        self.unreferenced = {2: {*_WRAPPERS}, 5: {*_WRAPPERS, *enums}}
 
     def head_of(self, name: str) -> bytes | None:
-        """Return what stands before an object of a class that is all of a value, if known."""
+        """Return what stands before an object of a class that is all of a value, by its number."""
         numbers = {known: number for number, known in self.classes.items()}
-        if name not in numbers or name not in self.bodies:
+        if name not in numbers:
             return None
         return write_varint(numbers[name] + 2) + (b"" if name in _WRAPPERS else b"\1")
+
+
+def _body_of(java_class: str, described: KryoClass) -> Body:
+    """Return what reads an object of a class that a user describes."""
+    if isinstance(described, KryoFields):
+        fields = [*described.declared()]
+        return lambda kryo: pojo_of(
+            java_class, {name: kryo.field(declared) for name, declared in fields}
+        )
+    constants = described.constants
+
+    def read_constant(kryo: KryoInput) -> str | None:
+        number = kryo.varint() - 1
+        if not -1 <= number < len(constants):
+            raise ValueError(f"constant {number} of the {len(constants)} of {java_class}")
+        return None if number < 0 else constants[number]
+
+    return read_constant
 
 
 class KryoInput:
@@ -83,6 +120,8 @@ class KryoInput:
         self.pos = pos
         self.version = version
         self._registrations = registrations
+        self._unreferenced = registrations.unreferenced[version]
+        self._arguments: tuple[DeclaredClass, ...] = ()  # those of the object that is read
         self._names: list[str] = []
         # With how many bytes are in it; None while they are read.
         self._objects: list[tuple[Any, int] | None] = []
@@ -265,36 +304,64 @@ class KryoInput:
                 return _PRIMITIVES[number]
         return name
 
-    def value(self) -> Any:
-        """Read a class, and an object of it."""
+    def value(self, arguments: tuple[DeclaredClass, ...] = ()) -> Any:
+        """Read a class, and an object of it, which has been declared with some arguments."""
         name = self.class_name()
-        return None if name is None else self.object(name)
+        return None if name is None else self.object(name, arguments=arguments)
+
+    def field(self, declared: DeclaredClass) -> Any:
+        """Read a field, of which the class is written where it may be another one.
+
+        Kryo: ReflectField.read, and FieldSerializer's fields of primitive types.
+        """
+        boxed = PRIMITIVES.get(declared.name)
+        if boxed is not None:
+            return self.body(boxed)
+        if declared.name in self._registrations.finals:
+            return self.object(declared.name, True, declared.arguments)
+        return self.value(declared.arguments)
 
     def values(self, count: int) -> list[Any]:
         """Read so many values."""
         return [self.value() for _ in range(count)]
 
-    def object(self, name: str, may_be_null: bool = False) -> Any:
-        """Read an object of a class, of which a number may be null only if it is said."""
-        body = self._registrations.bodies.get(name)
-        if body is None:
-            raise UnreadableError(f"an object of {show(name)} takes the job's own classes to read")
-        if name in _WRAPPERS:
+    def object(
+        self, name: str, may_be_null: bool = False, arguments: tuple[DeclaredClass, ...] = ()
+    ) -> Any:
+        """Read an object of a class, of which a number may be null only if it is said.
+
+        `arguments` are the type arguments with which the field is declared that it is in.
+        """
+        body = self._body_of(name)
+        if name in self._unreferenced:
             return None if may_be_null and not self.boolean() else body(self)
         reference = self.varint() - 2
         if reference == -2:
             return None
         if reference != -1:
+            if arguments and self.version == 2:  # Kryo 2 then reads another list by them
+                raise UnreadableError("a list or map of a type that an object before has too")
             return self._referred(reference)
         place, before = len(self._objects), self._size
         self._objects.append(None)
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise UnreadableError(f"Kryo's objects nest more than {MAX_DEPTH} deep")
+        self._arguments = arguments
         made = body(self)
         self._depth -= 1
         self._objects[place] = made, self._size - before
         return made
+
+    def body(self, name: str) -> Any:
+        """Read what stands of an object of a class behind its mark, where it has none."""
+        return self._body_of(name)(self)
+
+    def _body_of(self, name: str) -> Body:
+        body = self._registrations.bodies.get(name)
+        if body is None:
+            raise UnreadableError(f"an object of {show(name)} takes the job's own classes to read")
+        return body
 
     @property
     def _size(self) -> int:
@@ -328,32 +395,68 @@ class KryoInput:
             )
 
     def elements(self, has_null_flag: bool = True, has_comparator: bool = False) -> list[Any]:
-        """Read a collection; a comparator is only read where it is that of natural order."""
+        """Read a collection; a comparator is only read where it is that of natural order.
+
+        Kryo: CollectionSerializer.read.
+        """
+        [element, *_] = [*self._arguments, None]
+        is_final = element is not None and element.name in self._registrations.finals
         if self.version == 2:
             if has_comparator:
                 self.natural_order()
-            return self.values(self.count())
-        is_of_one_class, count = self._flagged_varint()
+            count = self.count()
+            return self._declared(element if is_final else None, count, True)
+        is_flagged, count = (
+            self._flagged_varint()
+            if has_null_flag or not is_final
+            else (
+                False,
+                self.varint(),
+            )
+        )
         count -= 1
         if has_comparator:
             self.natural_order()
-        if count < 1 or not is_of_one_class:  # of an empty one Kryo reads no class
-            return self.values(self._checked_count(count))
+        if is_final or count < 1 or not is_flagged:  # of an empty one Kryo reads no class
+            return self._declared(element, self._checked_count(count), is_flagged)
         name = self.class_name()
         if name is None:
             self._repeat(count)
             return [None] * count
         may_be_null = has_null_flag and self.boolean()
-        return [self.object(name, may_be_null) for _ in range(self._checked_count(count))]
+        arguments = () if element is None else element.arguments
+        return [
+            self.object(name, may_be_null, arguments) for _ in range(self._checked_count(count))
+        ]
 
-    def pairs(self, has_comparator: bool = False) -> list[tuple[Any, Any]]:
-        """Read the keys and values of a map."""
+    def _declared(
+        self, declared: DeclaredClass | None, count: int, may_be_null: bool
+    ) -> list[Any]:
+        """Read so many elements of a class, which is written with each that may be of another."""
+        return [self._part(declared, may_be_null) for _ in range(count)]
+
+    def _part(self, declared: DeclaredClass | None, may_be_null: bool) -> Any:
+        """Read an element, a key or a value; Kryo 2 passes on no arguments of its class."""
+        if declared is None:
+            return self.value()
+        arguments = declared.arguments if self.version == 5 else ()
+        if declared.name in self._registrations.finals:
+            return self.object(declared.name, may_be_null, arguments)
+        return self.value(arguments)
+
+    def pairs(
+        self, has_comparator: bool = False, may_be_null: bool = True
+    ) -> list[tuple[Any, Any]]:
+        """Read the keys and values of a map. Kryo: MapSerializer.read."""
+        [key, value, *_] = [*self._arguments, None, None]
         if self.version == 2 and has_comparator:
             self.natural_order()
         count = self.count(1 if self.version == 5 else 0)
         if self.version == 5 and has_comparator:
             self.natural_order()
-        return [(self.value(), self.value()) for _ in range(count)]
+        return [
+            (self._part(key, may_be_null), self._part(value, may_be_null)) for _ in range(count)
+        ]
 
     def natural_order(self) -> None:
         """Read a comparator, which is null for the natural order."""

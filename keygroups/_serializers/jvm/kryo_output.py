@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from keygroups._serializers.base import Serializer, check_and_write
@@ -20,6 +20,12 @@ from keygroups._serializers.scalars import (
     write_varint,
 )
 from keygroups._values.checks import expect
+from keygroups._values.java_time import (
+    to_instant,
+    to_local_date,
+    to_local_date_time,
+    to_local_time,
+)
 
 WriteBody = Callable[[Any, int], bytes]
 """Writes a value for a version of Kryo."""
@@ -37,7 +43,10 @@ def _zigzag(serializer: Serializer) -> WriteBody:
 
 def _varlong(number: int) -> bytes:
     """Return a number with its sign in the lowest bit, in nine bytes at most, the ninth whole."""
-    unsigned = 2 * number if number >= 0 else -2 * number - 1
+    return _unsigned_varlong(2 * number if number >= 0 else -2 * number - 1)
+
+
+def _unsigned_varlong(unsigned: int) -> bytes:
     if unsigned < 1 << 56:
         return write_varint(unsigned)
     return write_varint(unsigned)[:8] + bytes([unsigned >> 56])
@@ -72,6 +81,57 @@ def _uuid(value: Any, version: int) -> bytes:
     return b"".join(map(_varlong, halves))
 
 
+def _date(value: Any, version: int) -> bytes:
+    return _date_of(to_local_date("LOCAL_DATE", value), version)
+
+
+def _date_of(fields: Sequence[int], version: int) -> bytes:
+    """Return a year, a month and a day. Kryo 5: TimeSerializers; Kryo 2: the fields by name."""
+    year, month, day = fields
+    if version == 5:
+        return write_varint(year & 0xFFFFFFFF) + bytes([month, day])
+    return struct.pack(">hh", day, month) + _varlong(year)
+
+
+def _time(value: Any, version: int) -> bytes:
+    return _time_of(to_local_time("LOCAL_TIME", value), version)
+
+
+def _time_of(fields: Sequence[int], version: int) -> bytes:
+    """Return an hour, a minute, a second and nanoseconds; Kryo 5 inverts the last but zeros."""
+    hour, minute, second, nano = fields
+    if version == 2:
+        return bytes([hour, minute]) + _varlong(nano) + bytes([second])
+    if nano:
+        return bytes([hour, minute, second]) + write_varint(nano)
+    if second:
+        return bytes([hour, minute, ~second & 0xFF])
+    if minute:
+        return bytes([hour, ~minute & 0xFF])
+    return bytes([~hour & 0xFF])
+
+
+def _date_time(value: Any, version: int) -> bytes:
+    fields = to_local_date_time("LOCAL_DATE_TIME", value)
+    date, time = _date_of(fields[:3], version), _time_of(fields[3:], version)
+    return date + time if version == 5 else b"\1" + date + b"\1" + time  # each a new object
+
+
+def _instant(value: Any, version: int) -> bytes:
+    second, nano = to_instant("INSTANT", value)
+    if version == 5:
+        return _unsigned_varlong(second & 2**64 - 1) + write_varint(nano)
+    return _varlong(nano) + _varlong(second)
+
+
+def head_by_name(java_class: str, version: int) -> bytes:
+    """Return what stands before an object of a class without a number that is all of a value.
+
+    That is the mark of a name, the number of the first one, the name, the mark of a new object.
+    """
+    return b"\1\0" + _text(java_class, version) + b"\1"
+
+
 WRITE_BODIES: dict[str, WriteBody] = {
     "java.lang.Boolean": _fixed(BOOLEAN),
     "java.lang.Byte": _fixed(BYTE),
@@ -82,6 +142,10 @@ WRITE_BODIES: dict[str, WriteBody] = {
     "java.lang.Long": _zigzag(LONG),
     "java.lang.Short": _fixed(SHORT),
     "java.lang.String": _text,
+    "java.time.Instant": _instant,
+    "java.time.LocalDate": _date,
+    "java.time.LocalDateTime": _date_time,
+    "java.time.LocalTime": _time,
     "java.util.UUID": _uuid,
 }
 """By the name of a final class: what writes its objects."""

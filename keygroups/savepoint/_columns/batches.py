@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +13,10 @@ from keygroups._checks import show
 from keygroups._serializers.data_input import LONGEST_NAME
 from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.savepoint._columns.arrow_values import arrow_array
-from keygroups.savepoint._columns.column_types import column_of, key_column_of
+from keygroups.savepoint._columns.column_types import column_of, is_open, key_column_of
 from keygroups.savepoint._columns.columns import (
     BINARY,
+    TEXT,
     ArrowColumn,
     array_of,
     column_names,
@@ -35,6 +36,7 @@ _SAME = {
 }
 TYPED = ("key", "namespace", "user_key", "value")
 TIMES = ("last_access", "timestamp")
+VALUE_BYTES = "value_bytes"
 
 
 @dataclass(frozen=True)
@@ -86,11 +88,10 @@ def record_batches(
 ) -> Iterator[Any]:
     """Yield what a task reads, as batches of Arrow that each have entries of one state.
 
-    `names` are the columns, None for all.
+    `names` are the columns, None for all. What only the job reads of keys and values that are
+    else text is null there, and in `key_bytes` and `value_bytes` if these are among the names.
     """
-    schema = layout.schema
-    if names is not None:
-        schema = pa.schema([schema.field(name) for name in names])
+    schema = layout.schema if names is None else named_schema(layout, names)
     columns: dict[StateDescriptor, dict[str, ArrowColumn]] = {}
     for entries in task.columns():
         state = entries.state
@@ -99,6 +100,8 @@ def record_batches(
             if "state" in schema.names:
                 check_name(state)
         constants = {"subtask": task.subtask, "state": state.name, "kind": state.kind}
+        if names is not None:
+            entries = _apart(entries, columns[state], schema.names)
         arrays = []
         for field in schema:
             if field.name in constants:
@@ -111,6 +114,38 @@ def record_batches(
             else:
                 arrays.append(_plain_array(entries, field))
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def named_schema(layout: Layout, names: Sequence[str]) -> Any:
+    """Return the schema of columns with some names, of which `value_bytes` is none of a layout."""
+    schema = layout.schema.append(pa.field(VALUE_BYTES, pa.binary()))
+    return pa.schema([schema.field(name) for name in names])
+
+
+def has_bytes_apart(state: StateDescriptor) -> bool:
+    """Return whether a value is text but where it is bytes that only the job reads."""
+    serializer = state.value_serializer
+    if serializer is None or serializer.read is None:
+        return False
+    return is_open(serializer) and column_of(serializer) is TEXT
+
+
+def _apart(
+    entries: EntryColumns, columns: Mapping[str, ArrowColumn], names: Sequence[str]
+) -> EntryColumns:
+    """Return entries whose bytes that only the job reads are in columns of their own."""
+    changed: dict[str, Any] = {}
+    for role, apart in (("key", "key_bytes"), ("value", VALUE_BYTES)):
+        values = entries.columns.get(role)
+        is_binary = role not in columns or columns[role].data_type == pa.binary()
+        if apart not in names or is_binary or not isinstance(values, (list, tuple)):
+            continue
+        there = entries.columns.get(apart) or [None] * entries.count
+        changed[apart] = [
+            value if type(value) is bytes else other for value, other in zip(values, there)
+        ]
+        changed[role] = [None if type(value) is bytes else value for value in values]
+    return replace(entries, columns={**entries.columns, **changed}) if changed else entries
 
 
 def check_name(state: StateDescriptor) -> None:

@@ -111,7 +111,7 @@ def column_of(serializer: Serializer) -> ArrowColumn | None:
         return BINARY
     if type(serializer) not in COLUMNS and serializer.key_type is not None:  # of a user's own
         serializer = serializer_of(serializer.key_type)
-    if _is_open(serializer):
+    if is_open(serializer):
         return TEXT
     column = COLUMNS.get(type(serializer), BINARY)
     return column(serializer) if callable(column) else column
@@ -147,16 +147,16 @@ def is_written(serializer: Serializer) -> bool:
     """Return whether state of a serializer is written from columns of its type."""
     is_known = type(serializer) in COLUMNS or serializer.key_type is not None
     is_known = is_known or isinstance(serializer, python_rows.TypedSerializer)
-    is_text = isinstance(serializer, streaming.StreamElementSerializer) or _is_open(serializer)
+    is_text = isinstance(serializer, streaming.StreamElementSerializer) or is_open(serializer)
     return is_known and not is_text and all(map(is_written, serializer.parts))
 
 
-def _is_open(serializer: Serializer) -> bool:
+def is_open(serializer: Serializer) -> bool:
     """Return whether there are values of which the serializer does not tell the type."""
-    is_open = serializer.read is None or isinstance(serializer, _OPEN)
+    is_of_any = serializer.read is None or isinstance(serializer, _OPEN)
     if isinstance(serializer, pojos.PojoSerializer):
-        is_open = bool(serializer.registered or serializer.met)  # subclasses, of other fields
-    return is_open or any(map(_is_open, serializer.parts))
+        is_of_any = bool(serializer.registered or serializer.met)  # subclasses, of other fields
+    return is_of_any or any(map(is_open, serializer.parts))
 
 
 def _list_of(serializer: Serializer) -> ArrowColumn:

@@ -20,12 +20,16 @@ from keygroups.errors import KeyGroupsError
 from keygroups.progress import Meter
 from keygroups.savepoint._columns.batches import (
     TYPED,
+    VALUE_BYTES,
+    has_bytes_apart,
     layout_of,
+    named_schema,
     record_batches,
     times_of,
     typed_columns,
 )
 from keygroups.savepoint._state.header import StateDescriptor
+from keygroups.savepoint._state.layouts import has_key_bytes
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 
 if TYPE_CHECKING:
@@ -47,8 +51,7 @@ def batch_reader(
             for task in ahead(tasks, meter=meter):
                 yield from record_batches(task, layout, names)
 
-    schema = pa.schema([layout.schema.field(name) for name in names])
-    return pa.RecordBatchReader.from_batches(schema, batches())
+    return pa.RecordBatchReader.from_batches(named_schema(layout, names), batches())
 
 
 def pandas_frame(table: pa.Table) -> PandasFrame:
@@ -77,8 +80,11 @@ def _names(state: StateDescriptor) -> list[str]:
     typed = [name for name, column in zip(TYPED, typed_columns(state)) if column is not None]
     names = ["key_group", "subtask", *typed, *times_of(state), "bytes"]
     of_key = (state.key_serializer, state.namespace_serializer, state.user_key_serializer)
-    if any(_is_of_the_job(serializer) for serializer in of_key if serializer is not None):
+    is_of_the_job = any(_is_of_the_job(part) for part in of_key if part is not None)
+    if is_of_the_job or has_key_bytes(state):
         names.append("key_bytes")
+    if has_bytes_apart(state):
+        names.append(VALUE_BYTES)
     return names
 
 

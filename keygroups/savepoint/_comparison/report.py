@@ -76,7 +76,11 @@ class EntryDifference(NamedTuple):
         """Return key and values, each of so many characters at most."""
         entry = self.there if self.here is None else self.here
         assert entry is not None
-        named = [(said, getattr(entry, name, None)) for name, said in _NAMES.items()]
+        named = [
+            (said, getattr(entry, name, None))
+            for name, said in _NAMES.items()
+            if name != "key_bytes" or entry.key is None
+        ]
         text = "".join(
             f"{said} {short(show(value), most)}" for said, value in named if value is not None
         )

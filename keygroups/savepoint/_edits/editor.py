@@ -16,13 +16,12 @@ from keygroups._checks import (
     iterate,
     show,
 )
-from keygroups._serializers.base import Serializer, check_writable, checked_write
+from keygroups._serializers.base import Serializer
 from keygroups._serializers.collections import is_in_order
 from keygroups._serializers.data_output import utf
 from keygroups._serializers.scalars import VOID_NAMESPACE
 from keygroups.errors import (
     InvalidValueError,
-    KeyGroupsError,
     UnsupportedKeyTypeError,
 )
 from keygroups.hashing import finalise
@@ -38,6 +37,7 @@ from keygroups.savepoint._edits.steps import (
     Step,
     key_changer,
 )
+from keygroups.savepoint._edits.timer_steps import MapTimers, TimerFunction
 from keygroups.savepoint._edits.traces import UnsearchedPlace, key_traces
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorMetadata
@@ -45,12 +45,14 @@ from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._rewriting.operator_rewriter import MergedHeader, merged_header
 from keygroups.savepoint._state.header import StateDescriptor, stored_serializer, write_state
 from keygroups.savepoint._state.key_hashes import key_hasher
+from keygroups.savepoint._state.keys import SoughtKeys, sought_key
 from keygroups.savepoint._state.values import check_time
 from keygroups.savepoint._state.writing.new_states import check_state_name, key_to_write
 from keygroups.savepoint._tasks.edit import StatePlan
 from keygroups.types import KeyType
 
 _CONTENTS, _MERGING = "window-contents", "merging-window-set"  # Flink: WindowOperator
+_ENCODING = {"encoding": "utf-8", "errors": "surrogatepass"}
 _TIMERS = "PRIORITY_QUEUE"  # the kind of their states
 
 
@@ -208,7 +210,9 @@ class OperatorEditor(OperatorStateEditor):
 
         That are the entries of all states, timers and windows. `keys` are of the operator's key
         type, as `StateEntry` has them: of a class that only the job reads the bytes that Flink
-        wrote. A key that has no entry is no error; the report says which.
+        wrote. Keys that only the job writes, such as a POJO with a collection in it, are compared
+        as they are read, in all key groups; `key_bytes` of an entry says which bytes one has. A
+        key that has no entry is no error; the report says which.
 
         Raises InvalidTypeError or InvalidValueError for what is no such key, InvalidValueError
         where keys were deleted before `map_keys` has given them another type,
@@ -237,7 +241,11 @@ class OperatorEditor(OperatorStateEditor):
             for state in states.values():
                 self._add(state, self._deletion)
         for key_group, data, key in encoded:
-            self._deletion.keys.setdefault(key_group, set()).add(data)
+            sought = self._deletion.keys.setdefault(key_group, SoughtKeys(set(), {}))
+            if isinstance(data, str):
+                data = sought.values.setdefault(data, f"value {data}".encode(**_ENCODING))
+            else:
+                sought.encoded.add(data)
             self._keys_to_delete.setdefault(data, key)
         self._deleted_from = serializer
 
@@ -254,11 +262,14 @@ class OperatorEditor(OperatorStateEditor):
         end. On Spark the function is pickled. `allow_any_last_access` is that of
         `SavepointWriter.add_operator`, for times that were not there.
 
-        Raises InvalidValueError for a state that is not there, for timers, and for the set of
-        merging windows; UnsupportedKeyTypeError where only the job's classes write the values;
-        InvalidTypeError; SavepointError as `remove_state`. When it is written: what the function
-        raises, and InvalidTypeError or InvalidValueError for what it returns, as
-        `OperatorWriter.write` raises them.
+        A value that only the job's classes read is bytes. One that they alone write may be
+        deleted, or stay as it is.
+
+        Raises InvalidValueError for a state that is not there, for timers, which `map_timers`
+        takes, and for the set of merging windows; InvalidTypeError; SavepointError as
+        `remove_state`. When it is written: what the function raises, and InvalidTypeError or
+        InvalidValueError for what it returns, as `OperatorWriter.write` raises them,
+        UnsupportedKeyTypeError for another value that only the job's classes write.
         """
         state = self._state(name)
         descriptor = state.descriptor
@@ -269,13 +280,51 @@ class OperatorEditor(OperatorStateEditor):
                 f"state must be one whose values the job sets, got {show(descriptor.name)}, which "
                 "Flink's own operator keeps"
             )
-        try:
-            check_writable(descriptor.value_serializer)
-        except UnsupportedKeyTypeError as error:
-            raise UnsupportedKeyTypeError(
-                f"state {descriptor.name!r} cannot be mapped: {error}"
-            ) from None
         self._add(state, MapEntries(function, allow))
+        self._deletion = None
+
+    def map_timers(self, name: str, function: TimerFunction) -> None:
+        """Call a function with each timer of a state of timers, and write what it returns.
+
+        `function` takes a StateEntry, with the key, the namespace and the timestamp of a timer,
+        and returns a new timestamp for it, epoch milliseconds; DELETE; or timers, which are a
+        StateEntry, a list of them or an iterator: `entry._replace(...)` with another timestamp or,
+        of timers without windows, another key. No two timers may be one in the end. A window
+        whose timers are deleted never fires. On Spark the function is pickled.
+
+        Raises InvalidValueError for a state that is not there, or has no timers; InvalidTypeError;
+        SavepointError as `remove_state`. When it is written: what the function raises, and
+        InvalidTypeError or InvalidValueError for what it returns and is no timer,
+        UnsupportedKeyTypeError for another key that only the job writes.
+
+        >>> from tempfile import mkdtemp
+        >>> from keygroups.savepoint import DELETE, SavepointWriter, TimerServiceDescriptor
+        >>> from keygroups.savepoint import read_savepoint
+        >>> from keygroups.types import STRING
+        >>> folder = mkdtemp()
+        >>> timers = "_timer_state/event_user-timers"
+        >>> with SavepointWriter(folder + "/old") as writer:
+        ...     states = [TimerServiceDescriptor()]
+        ...     by_user = writer.add_operator("by-user", STRING, states, 128, 3, sort=True)
+        ...     for user, time in (("ann", 5), ("ann", 6_000), ("bob", 7_000)):
+        ...         by_user.write_timer(user, time)
+        >>> editor = SavepointWriter.from_existing_savepoint(folder + "/old", folder + "/new")
+        >>> with editor as writer:
+        ...     writer.operator("by-user").map_timers(
+        ...         timers, lambda timer: DELETE if timer.timestamp < 99 else timer.timestamp + 1
+        ...     )
+        >>> by_user = read_savepoint(folder + "/new").operator("by-user")
+        >>> sorted((timer.key, timer.timestamp) for timer in by_user.entries([timers]))
+        [('ann', 6001), ('bob', 7001)]
+        """
+        state = self._state(name)
+        check_callable("function", function)
+        if state.descriptor.kind != _TIMERS:
+            raise InvalidValueError(
+                f"state must be one of timers, got {show(state.descriptor.name)}, which "
+                "map_entries takes"
+            )
+        self._add(state, MapTimers(function))
         self._deletion = None
 
     def map_keys(
@@ -316,7 +365,8 @@ class OperatorEditor(OperatorStateEditor):
         old = self._key_serializer()
         check_callable("function", function)
         new = old if key_type is None else key_to_write("key_type", key_type)
-        if new.key_type is None or new.write is None or not is_in_order(new):
+        is_known = new.key_type is not None and new.write is not None
+        if not (is_known or new == old) or not is_in_order(new):
             raise UnsupportedKeyTypeError(
                 f"keys cannot become others of {new}: only the job can write them"
             )
@@ -409,18 +459,13 @@ class OperatorEditor(OperatorStateEditor):
         state.steps.append((state.descriptor, step))
         self._is_changed = True
 
-    def _encoded_key(self, serializer: Serializer, key: Any) -> tuple[int | None, bytes]:
-        """Return the key group of a key, if it is known, and its bytes."""
+    def _encoded_key(self, serializer: Serializer, key: Any) -> tuple[int | None, bytes | str]:
+        """Return the key group of a key, if it is known, and what it is sought by."""
         key_group = None
         hasher = key_hasher(serializer)
         if hasher is not None:
             key_group = finalise(hasher(key)) % self._operator.max_parallelism
-        try:
-            return key_group, checked_write("key", serializer, key, is_key=True)
-        except KeyGroupsError:
-            if type(key) is bytes:  # as entries have what only the job reads
-                return key_group, key
-            raise
+        return key_group, sought_key(serializer, key)
 
     def _key_serializer(self) -> Serializer:
         """Return the serializer of keys, that of any state."""

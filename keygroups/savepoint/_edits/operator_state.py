@@ -9,8 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from keygroups._checks import check_callable, check_str, show
-from keygroups._serializers.base import TRUNCATED, Serializer, check_writable
+from keygroups._checks import check_callable, check_str, exact_repr, show
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import utf
 from keygroups.errors import (
@@ -32,6 +31,7 @@ from keygroups.savepoint._state.operator_state import (
     ElementSpans,
     OperatorStateElement,
     OperatorStateHeader,
+    broadcast_entries,
     check_mode,
     read_element,
     read_operator_state_header,
@@ -143,10 +143,14 @@ class OperatorStateEditor:
         to what was there is kept as it is. Each subtask has its own elements, of a broadcast
         state all of them: the function is called with each.
 
-        Raises what `remove_operator_state` raises, and UnsupportedKeyTypeError where only the
-        job's classes read or write the elements. When it is written: what the function raises,
-        and InvalidTypeError or InvalidValueError for what it returns, as
-        `OperatorWriter.write_operator_state` raises them.
+        An element that only the job's classes read is bytes, as it was written; it may be
+        deleted, or stay as it is.
+
+        Raises what `remove_operator_state` raises, and UnsupportedKeyTypeError for a broadcast
+        state of which only the job's classes read where an entry ends. When it is written: what
+        the function raises, and InvalidTypeError or InvalidValueError for what it returns, as
+        `OperatorWriter.write_operator_state` raises them, UnsupportedKeyTypeError for another
+        value that only the job's classes write.
         """
         state = self._operator_state(name)
         check_callable("function", function)
@@ -270,7 +274,9 @@ class OperatorStateEditor:
                     )
                 state = _new_state(old_name, mode, info)
                 _check_mappable(state)
-                mapping = _Mapping(name, state, subtask, functions[old_name], counts[old_name])
+                mapping = _Mapping(
+                    name, state, info, subtask, functions[old_name], counts[old_name]
+                )
                 is_broadcast = mode == "BROADCAST"
                 mapped = mapping.mapped_broadcast if is_broadcast else mapping.mapped_list
                 new = mapped(elements[old_name])
@@ -312,16 +318,13 @@ def _new_state(name: str, mode: str, info: StateInfo) -> NewOperatorState:
 
 
 def _check_mappable(state: NewOperatorState) -> None:
-    for serializer in (state.key_serializer, state.serializer):
-        if serializer is not None:
+    """Refuse a broadcast state of which only the job's classes can read where an entry ends."""
+    if state.key_serializer is not None:
+        for serializer in (state.key_serializer, state.serializer):
             if serializer.read is None:
                 raise UnsupportedKeyTypeError(
                     f"{state} cannot be mapped: a value of {serializer} cannot be read here"
                 )
-            try:
-                check_writable(serializer)
-            except UnsupportedKeyTypeError as error:
-                raise UnsupportedKeyTypeError(f"{state} cannot be mapped: {error}") from None
 
 
 class _Mapping:
@@ -334,12 +337,14 @@ class _Mapping:
         self,
         name: str,
         state: NewOperatorState,
+        info: StateInfo,
         subtask: int,
         functions: Iterable[tuple[str, MapElement]],
         counts: Counter[str],
     ) -> None:
         self._name = name
         self._state = state
+        self._info = info
         self._subtask = subtask
         self._functions = functions
         self._counts = counts
@@ -353,15 +358,15 @@ class _Mapping:
         return [broadcast_bytes(self._entries(at, data)) for at, data in elements]
 
     def _entries(self, offset: int, data: bytes) -> Iterator[tuple[bytes, bytes]]:
-        assert self._state.key_serializer is not None
-        cursor = Cursor(data, self._name, offset)
-        keys = set()
-        for _ in range(cursor.count()):
-            key, value = (
-                _taken(cursor, serializer)
-                for serializer in (self._state.key_serializer, self._state.serializer)
+        entries = broadcast_entries(self._info, Cursor(data, self._name, offset))
+        if entries is None:
+            raise UnsupportedKeyTypeError(
+                f"{self._state} cannot be mapped: only the job's classes can read where an entry "
+                "of it ends"
             )
-            for entry in self._mapped(offset, key, value):
+        keys = set()
+        for start, middle, end, _, _ in entries:
+            for entry in self._mapped(offset, data[start:middle], data[middle:end]):
                 if entry[0] in keys:
                     raise InvalidValueError(
                         f"{self._state} must have each key once, got "
@@ -369,7 +374,6 @@ class _Mapping:
                     )
                 keys.add(entry[0])
                 yield entry
-        cursor.expect_end("the entries of a broadcast state")
 
     def _mapped(self, offset: int, key: bytes, value: bytes) -> list[tuple[bytes, bytes]]:
         """Return what comes in the place of an element, after all functions."""
@@ -425,7 +429,12 @@ class _Mapping:
             raise InvalidValueError(
                 f"{_named(before)}: key must be None in a list, got {show(new.key)}"
             )
-        encoded = self._bytes(new)
+        try:
+            encoded = self._bytes(new)
+        except KeyGroupsError:  # of what only the job writes, which may stay as it is
+            if exact_repr(new) == exact_repr(before):
+                return old
+            raise
         with suppress(KeyGroupsError):
             # What was there may have other bytes that mean the same, such as a map's.
             if encoded == self._bytes(before):
@@ -447,16 +456,6 @@ class _Mapping:
             None if keys is None else read_element(keys, Cursor(key, self._name, offset)),
             read_element(state.serializer, Cursor(value, self._name, offset)),
         )
-
-
-def _taken(cursor: Cursor, serializer: Serializer) -> bytes:
-    """Return the bytes of a value that comes next."""
-    assert serializer.read is not None
-    try:
-        _, end = serializer.read(cursor.data, cursor.pos)
-    except (*TRUNCATED, ValueError) as error:
-        raise cursor.error(f"no {serializer}: {error}") from None
-    return cursor.take(end - cursor.pos)
 
 
 def _elements_of(result: Any) -> Iterable[Any] | None:

@@ -25,7 +25,7 @@ from keygroups.errors import (
 from keygroups.hashing import hash_code
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint._state.keys import ONE_FORM, key_finder
+from keygroups.savepoint._state.keys import ONE_FORM, SoughtKeys, identity, key_finder
 from keygroups.savepoint._state.layouts import SEPARATOR, ValueLayout, layout_of
 from keygroups.savepoint._state.values import StoredValue, check_time
 from keygroups.state_keys import (
@@ -63,7 +63,7 @@ class FunctionError(KeyGroupsError):
         self.error = error
 
 
-def _noted(error: Exception, note: str) -> FunctionError:
+def noted(error: Exception, note: str) -> FunctionError:
     """Return what carries an error of a function, with a note that Python 3.11 and later show."""
     error.__notes__ = [*getattr(error, "__notes__", ()), note]
     return FunctionError(error)
@@ -128,9 +128,9 @@ def _all_of(entries: Iterable[Framed], apply: Apply) -> Iterator[Framed]:
 
 @dataclass(frozen=True)
 class DeleteKeys(Step):
-    """Deletes keys; `keys` are their bytes by key group, or by None if their hash is not known."""
+    """Deletes keys; `keys` are those of a key group, or of None if their hash is not known."""
 
-    keys: dict[int | None, set[bytes]]
+    keys: dict[int | None, SoughtKeys]
 
     def bind(self, state: StateDescriptor, place: Place) -> Apply:
         """Return what keeps all other keys; it decodes keys in their key groups only."""
@@ -143,6 +143,10 @@ class DeleteKeys(Step):
                 return None
             try:
                 written = read(key, doomed)
+            except UnreadableError as error:
+                raise SavepointError(
+                    f"{place.base}: keys of {state} cannot be deleted: {error}"
+                ) from None
             except (*TRUNCATED, ValueError) as error:
                 raise place.damaged(state, key_group, error) from None
             if written is None:
@@ -187,15 +191,13 @@ class _KeyMapping:
     def __init__(self, step: MapKeys, state: StateDescriptor, place: Place) -> None:
         key, new_key = state.key_serializer, step.new_key
         assert key.read is not None  # as the verb has checked
-        write = new_key.write_key or new_key.write
-        assert write is not None
         self._function = step.function
         self._state = state
         self._place = place
         self._start = layout_of(state).before_key
         self._change = key_changer(state, new_key)
-        self._read, self._write = key.read, write
-        self._key_type = new_key.key_type
+        self._read, self._write = key.read, new_key.write_key or new_key.write
+        self._new_type, self._key_type = new_key, new_key.key_type
         self._has_old_type = key == new_key
         self._key: bytes | None = None  # the last one, and what it became
         self._new: tuple[int, bytes] | _Sentinel | None = None
@@ -231,12 +233,14 @@ class _KeyMapping:
         try:
             result = self._function(key)
         except Exception as error:
-            raise _noted(error, f"map_keys: {named}") from None
+            raise noted(error, f"map_keys: {named}") from None
         if isinstance(result, _Sentinel):
             return result
         try:
             new = self._encoded(result)
         except KeyGroupsError as error:
+            if self._has_old_type and identity(result) == identity(self._read(encoded, 0)[0]):
+                return None
             raise type(error)(f"{named}: {error}") from None
         if self._has_old_type:
             if new[1] == encoded:
@@ -249,6 +253,10 @@ class _KeyMapping:
 
     def _encoded(self, key: Any) -> tuple[int, bytes]:
         """Return the key group of a new key, and its bytes."""
+        if self._key_type is None or self._write is None:
+            raise UnsupportedKeyTypeError(
+                f"keys cannot become others of {self._new_type}: only the job can write them"
+            )
         code = hash_code(key, self._key_type)  # which checks the key too
         return compute_key_group_for_key_hash(code, self._place.max_parallelism), self._write(key)
 
@@ -378,12 +386,12 @@ class _Mapping:
         try:
             result = self._function(entry)
         except Exception as error:
-            raise _noted(error, f"map_entries: {_named(entry)}") from None
+            raise noted(error, f"map_entries: {named_entry(entry)}") from None
         if result is DELETE:
             return ()
         if _is_same(result, entry.value):
             return None
-        entries = _entries_of(result)
+        entries = entries_of(result)
         if entries is not None:
             return self._each(entries, entry, key, value)
         changed = self._value_of(entry._replace(value=result), entry, key, value)
@@ -398,18 +406,19 @@ class _Mapping:
             except StopIteration:
                 return
             except Exception as error:
-                raise _noted(error, f"map_entries: {_named(entry)}") from None
+                raise noted(error, f"map_entries: {named_entry(entry)}") from None
             yield self._framed(new, entry, key, value)
 
     def _framed(self, new: Any, entry: StateEntry, key: bytes, value: bytes) -> Framed:
         """Return an entry that the function returned for another."""
         if not isinstance(new, StateEntry):
             raise InvalidTypeError(
-                f"{_named(entry)}: entries must each be a StateEntry, got {show(new)}"
+                f"{named_entry(entry)}: entries must each be a StateEntry, got {show(new)}"
             )
         if new.state != entry.state:
             raise InvalidValueError(
-                f"{_named(entry)}: an entry must stay in its state, got one of {show(new.state)}"
+                f"{named_entry(entry)}: an entry must stay in its state, got one of "
+                f"{show(new.state)}"
             )
         if all(map(_is_same, _key_parts(new), _key_parts(entry))):
             return entry.key_group, key, self._value_of(new, entry, key, value)
@@ -419,16 +428,16 @@ class _Mapping:
         """Return an entry whose key, user key or namespace may be another."""
         if self._write_key is None or self._key_type is None:
             raise UnsupportedKeyTypeError(
-                f"{_named(entry)}: key, namespace and user key must stay, as only the job knows "
-                f"the keys of {self._state}"
+                f"{named_entry(entry)}: key, namespace and user key must stay, as only the job "
+                f"knows the keys of {self._state}"
             )
         key_group, new_key = self._key_of(new)
         if self._state.namespace_serializer != VOID_NAMESPACE:
             stays = new._replace(user_key=entry.user_key)
             if self._key_of(stays) != self._key_of(entry):
                 raise InvalidValueError(
-                    f"{_named(entry)}: an entry of a window must keep key and namespace, as the "
-                    f"timers that close it do, got {_named(new)}"
+                    f"{named_entry(entry)}: an entry of a window must keep key and namespace, as "
+                    f"the timers that close it do, got {named_entry(new)}"
                 )
         new_value = self._value_of(new, entry, key, value)
         if new_key != key:
@@ -469,6 +478,8 @@ class _Mapping:
                     check_time(last_access)
             encoded = self._write_value(new.value, new.last_access)
         except KeyGroupsError as error:
+            if self._stays(new, old, key, value):
+                return value
             raise _of_entry(new, error) from None
         if encoded == value:
             return value
@@ -480,8 +491,16 @@ class _Mapping:
                     return value
         return encoded
 
+    def _stays(self, new: StateEntry, old: StateEntry, key: bytes, value: bytes) -> bool:
+        """Return whether what nobody here writes is what was there, which is read once more."""
+        before = self._decode(old.key_group, key, value)
+        return (new.last_access, identity(new.value)) == (
+            before.last_access,
+            identity(before.value),
+        )
 
-def _entries_of(result: Any) -> Iterator[Any] | None:
+
+def entries_of(result: Any) -> Iterator[Any] | None:
     """Return the entries that a function returned, None where that is a value."""
     if isinstance(result, StateEntry):
         return iter((result,))
@@ -518,9 +537,9 @@ def _is_unchangeable(value: Any) -> bool:
     )
 
 
-def _named(entry: StateEntry) -> str:
+def named_entry(entry: StateEntry) -> str:
     """Return the name of an entry for errors: its key and its state."""
-    text = f"key {show(entry.key if entry.key_bytes is None else entry.key_bytes)}"
+    text = f"key {show(entry.key_bytes if entry.key is None else entry.key)}"
     for name, value in (("user key", entry.user_key), ("namespace", entry.namespace)):
         if value is not None:
             text += f", {name} {show(value)}"
@@ -529,4 +548,4 @@ def _named(entry: StateEntry) -> str:
 
 def _of_entry(entry: StateEntry, error: KeyGroupsError) -> KeyGroupsError:
     """Return an error with the name of the entry in front."""
-    return type(error)(f"{_named(entry)}: {error}")
+    return type(error)(f"{named_entry(entry)}: {error}")

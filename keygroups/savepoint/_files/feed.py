@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from keygroups._serializers.base import TRUNCATED, Read
+from keygroups._serializers.base import TRUNCATED, Read, UnreadableError
 from keygroups._serializers.data_input import (
     MOST_REPEATED,
     Cursor,
@@ -63,12 +63,18 @@ class Feed:
         self.pos = 0
 
     def read_sized(self, read: Read) -> tuple[Any, int]:
-        """Read a value, getting as many bytes as it takes; return it with how many it took."""
+        """Read a value, getting as many bytes as it takes; return it with how many it took.
+
+        Raises SavepointError where the bytes are no value, UnreadableError where it takes the
+        job's classes.
+        """
         while True:
             try:
                 value, pos = read(self.data, self.pos)
             except TRUNCATED:
                 self.more()
+            except UnreadableError:  # no damage: whoever knows the state says what to do
+                raise
             except ValueError as error:
                 raise self.error(str(error)) from None
             else:

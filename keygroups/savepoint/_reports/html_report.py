@@ -10,7 +10,7 @@ from keygroups._show.svg import bars_svg, steps_svg
 from keygroups._show.tables import Section, html_sections
 from keygroups.errors import short
 from keygroups.key_group_range import ranges_imbalance
-from keygroups.load import heaviest_weights
+from keygroups.load import KeyGroupLoad, heaviest_weights
 from keygroups.rescale import RescalePlan
 from keygroups.savepoint._operator import has_keyed_state, operator_lines, states_section
 from keygroups.savepoint._reports.report import (
@@ -88,25 +88,27 @@ def _operator(report: OperatorReport) -> Iterator[str]:
     """Yield the section of an operator."""
     operator, load = report.operator, report.key_group_bytes
     yield heading(2, f"Operator {short(operator.label, _LABEL)}")
-    yield html_sections([Section(operator_lines(operator)), warnings_section(report)])
+    sections = [Section([*operator_lines(operator), *report.unread]), warnings_section(report)]
+    yield html_sections(sections)
     yield heading(3, "Keyed states")
-    yield wide(html_sections([states_section(operator.states)]))
-    yield heading(3, "Bytes by key group")
-    yield bars_svg(load.weights, "key group")
-    yield wide(html_sections([key_groups_section(report)]))
-    yield heading(3, "Bytes by subtask")
-    yield bars_svg(load.per_subtask(operator.parallelism), "subtask", HOT)
-    skew = load.skew(operator.parallelism)
-    if UNEVEN_KEY_GROUPS in [cause.name for cause in skew.causes]:
-        yield html_sections([Section(skew._texts())])
+    yield wide(html_sections([states_section(report.states)]))
+    if load is not None:
+        yield heading(3, "Bytes by key group")
+        yield bars_svg(load.weights, "key group")
+        yield wide(html_sections([key_groups_section(report)]))
+        yield heading(3, "Bytes by subtask")
+        yield bars_svg(load.per_subtask(operator.parallelism), "subtask", HOT)
+        skew = load.skew(operator.parallelism)
+        if UNEVEN_KEY_GROUPS in [cause.name for cause in skew.causes]:
+            yield html_sections([Section(skew._texts())])
     yield heading(3, "Heaviest keys")
     yield wide(html_sections([keys_section(report)]))
-    yield from _parallelisms(report)
+    if load is not None:
+        yield from _parallelisms(load, operator.parallelism)
 
 
-def _parallelisms(report: OperatorReport) -> Iterator[str]:
+def _parallelisms(load: KeyGroupLoad, now: int) -> Iterator[str]:
     """Yield what each parallelism from half to twice would do."""
-    load, now = report.key_group_bytes, report.operator.parallelism
     groups = load.max_parallelism
     low = max((now + 1) // 2, now - _FARTHEST)
     high = min(2 * now, now + _FARTHEST, groups)

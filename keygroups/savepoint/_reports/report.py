@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from heapq import nlargest
+from typing import TypeVar
 
 from keygroups._checks import check_class, check_int, check_str, exact_repr, iterate
 from keygroups._show.tables import Section, html_sections
-from keygroups.errors import KeyGroupsError, printable, short
+from keygroups.errors import KeyGroupsError, SavepointError, printable, short
 from keygroups.hashing import finalise
 from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.load import KeyGroupLoad
@@ -25,8 +26,11 @@ from keygroups.savepoint._operator import (
     states_section,
 )
 from keygroups.savepoint._savepoint import Savepoint
-from keygroups.savepoint._state.formats.key_group_streams import NotFramedError
+from keygroups.savepoint._state.formats.format import NotFramedError
+from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.key_hashes import key_hasher
+
+T = TypeVar("T")
 
 _LONGEST_KEY = 100  # characters in a table
 
@@ -36,57 +40,69 @@ class OperatorReport:
     """The keyed state of an operator, its heaviest key groups and keys; `str()` says it.
 
     `key_group_bytes` is the load of the key groups in bytes, `heaviest_key_groups` and
-    `heaviest_keys` are the heaviest first, `rescale` is the rescale of that load. Where the keys
-    cannot be told from the bytes, or the entries from one another, there are none of them, and
-    `unknown_keys` says why. `warnings` are of what is seen in passing: windows without any timer,
-    and heavy keys that are in a key group that is not theirs. `Savepoint.verify` looks for all.
+    `heaviest_keys` are the heaviest first, `rescale` is the rescale of that load, `states` are the
+    operator's. Where the keys cannot be told from the bytes, or the entries from one another,
+    there are none of them, and `unknown_keys` says why. `unread` says what else cannot be read,
+    as of a file that is damaged or elsewhere: then there are no states, or no load and no rescale,
+    which are None. `warnings` are of what is seen in passing: windows without any timer, and heavy
+    keys that are in a key group that is not theirs. `Savepoint.verify` looks for all.
     """
 
     operator: Operator
-    key_group_bytes: KeyGroupLoad
+    key_group_bytes: KeyGroupLoad | None
     heaviest_key_groups: tuple[int, ...]
     heaviest_keys: tuple[KeySize, ...]
-    rescale: RescaleReport
+    rescale: RescaleReport | None
     unknown_keys: str | None = None
+    states: tuple[StateDescriptor, ...] = ()
+    unread: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
     def _repr_html_(self) -> str:
-        sections = [Section(operator_lines(self.operator)), warnings_section(self)]
-        sections.append(states_section(self.operator.states))
+        lines = [*operator_lines(self.operator), *self.unread]
+        sections = [Section(lines), warnings_section(self), states_section(self.states)]
         head = html_sections([*sections, key_groups_section(self), keys_section(self)])
-        return f"{head}{self.rescale._repr_html_()}"
+        return head if self.rescale is None else f"{head}{self.rescale._repr_html_()}"
 
     def _lines(self) -> Iterator[str]:
-        operator = self.operator
-        yield f"== {printable(operator.label)}: {len(operator.states)} states"
-        for state in operator.states:
+        operator, load = self.operator, self.key_group_bytes
+        are_known = self.states or not self.unread
+        count = f"{len(self.states)} states" if are_known else "its states are not known"
+        yield f"== {printable(operator.label)}: {count}"
+        for said in self.unread:
+            yield f"  {printable(said)}"
+        for state in self.states:
             yield f"  {state}"
         for warning in self.warnings:
             yield f"warning: {printable(warning)}"
-        yield f"key groups with the most bytes, of {sum(self.key_group_bytes.weights):,} in all:"
+        if load is not None:
+            yield f"key groups with the most bytes, of {sum(load.weights):,} in all:"
         for size, key_group, subtask in _heavy_key_groups(self):
             yield f"  {size:>12,}  key group {key_group}, subtask {subtask}"
-        yield "keys with the most bytes:"
-        if self.unknown_keys is not None:
+        if self.unknown_keys not in self.unread:
+            yield "keys with the most bytes:"
+        if self.unknown_keys not in (None, *self.unread):
             yield f"  {self.unknown_keys}"
         for key in self.heaviest_keys:
             yield (
                 f"  {key.bytes:>12,}  {exact_repr(key.key):.60}, {key.entries} entries, "
                 f"key group {key.key_group}, subtask {key.subtask}"
             )
-        yield f"rescale to {self.rescale.plan.new_parallelism}, weight in bytes:"
-        yield str(self.rescale)
+        if self.rescale is not None:
+            yield f"rescale to {self.rescale.plan.new_parallelism}, weight in bytes:"
+            yield str(self.rescale)
 
 
 def _heavy_key_groups(report: OperatorReport) -> Iterator[tuple[float, int, int]]:
     """Yield the bytes, the key group and the subtask of each of the heaviest key groups."""
     groups, parallelism = report.operator.max_parallelism, report.operator.parallelism
-    for key_group in report.heaviest_key_groups:
+    load = report.key_group_bytes
+    for key_group in () if load is None else report.heaviest_key_groups:
         subtask = compute_operator_index_for_key_group(groups, parallelism, key_group)
-        yield report.key_group_bytes.weights[key_group], key_group, subtask
+        yield load.weights[key_group], key_group, subtask
 
 
 def warnings_section(report: OperatorReport) -> Section:
@@ -96,7 +112,7 @@ def warnings_section(report: OperatorReport) -> Section:
 
 def key_groups_section(report: OperatorReport) -> Section:
     """Return the table of the heaviest key groups."""
-    total = report.key_group_bytes.total or 1
+    total = (report.key_group_bytes and report.key_group_bytes.total) or 1
     rows = [
         (str(key_group), str(subtask), f"{size:,}", f"{size / total:.1%}")
         for size, key_group, subtask in _heavy_key_groups(report)
@@ -133,8 +149,9 @@ def operator_reports(
 
     `operators` are uids, names or ids, None all with keyed state. `parallelism` is the one to
     rescale to, 1..max_parallelism, None one more than the operator's; `top` is how many key
-    groups and keys are named, at least 1. Raises InvalidValueError or InvalidTypeError for an
-    argument, ParallelismError, and SavepointError where state is damaged or not read here.
+    groups and keys are named, at least 1. State that is damaged, elsewhere or not read here is no
+    error: its report says so, and those of others follow. Raises InvalidValueError or
+    InvalidTypeError for an argument, and ParallelismError.
     """
     check_class("savepoint", savepoint, Savepoint, "a Savepoint")
     top = check_int("top", top, 1, 2**31 - 1)
@@ -150,26 +167,55 @@ def _report(operator: Operator, parallelism: int | None, top: int) -> OperatorRe
     groups, old = operator.max_parallelism, operator.parallelism
     new = min(old + 1, groups) if parallelism is None else parallelism
     plan = RescalePlan(groups, old, new)  # checks the parallelism before anything is read
-    load = operator.key_group_bytes()
-    heaviest = nlargest(top, range(groups), key=load.weights.__getitem__)
-    rescale = RescaleReport(plan, load)
-    missing = missing_timers(operator)
-    warnings = () if missing is None else (missing,)
+    unread: list[str] = []
+    states = _read(lambda: operator.states, unread) or ()
+    load = _read(operator.key_group_bytes, unread)
+    heaviest: list[int] = []
+    if load is not None:
+        heaviest = nlargest(top, range(groups), key=load.weights.__getitem__)
+    keys: tuple[KeySize, ...] = ()
+    unknown_keys = None
     try:
         keys = tuple(operator.key_sizes(top))
-    except (UnknownKeysError, NotFramedError) as error:
-        return OperatorReport(operator, load, tuple(heaviest), (), rescale, str(error), warnings)
-    warnings += tuple(_foreign_keys(operator, keys))
-    return OperatorReport(operator, load, tuple(heaviest), keys, rescale, None, warnings)
+    except SavepointError as error:
+        unknown_keys = str(error)
+        if (
+            not isinstance(error, (UnknownKeysError, NotFramedError))
+            and unknown_keys not in unread
+        ):
+            unread.append(unknown_keys)
+    missing = _read(lambda: missing_timers(operator), unread)
+    warnings = [] if missing is None else [missing]
+    return OperatorReport(
+        operator,
+        load,
+        tuple(heaviest),
+        keys,
+        None if load is None else RescaleReport(plan, load),
+        unknown_keys,
+        states,
+        tuple(unread),
+        (*warnings, *_foreign_keys(operator, keys)),
+    )
+
+
+def _read(read: Callable[[], T], unread: list[str]) -> T | None:
+    """Return what is read, None where it cannot be, which is then said in a list, once."""
+    try:
+        return read()
+    except SavepointError as error:
+        if str(error) not in unread:
+            unread.append(str(error))
+        return None
 
 
 def _foreign_keys(operator: Operator, keys: Iterable[KeySize]) -> Iterator[str]:
     """Yield a warning for each of some keys that is in the key group of another."""
-    hasher = key_hasher(operator.states[0].key_serializer) if operator.states else None
-    for key in keys if hasher is not None else ():
+    for key in keys:
+        hasher = key_hasher(operator.states[0].key_serializer)
         with suppress(KeyGroupsError):  # of a null, which `verify` tells of
-            own = finalise(hasher(key.key)) % operator.max_parallelism
-            if own != key.key_group:
+            own = hasher and finalise(hasher(key.key)) % operator.max_parallelism
+            if own not in (None, key.key_group):
                 yield (
                     f"key {short(exact_repr(key.key), _LONGEST_KEY)} is in key group "
                     f"{key.key_group}, and its own is {own}: Flink loses what is there on a "

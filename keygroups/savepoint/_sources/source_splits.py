@@ -12,6 +12,7 @@ from keygroups._serializers.data_output import i32
 from keygroups._serializers.scalars import BYTES
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.savepoint._sources import file_splits, kafka
+from keygroups.savepoint._sources.consumers import CONSUMERS, KinesisSplit
 from keygroups.savepoint._sources.file_splits import FileSplit
 from keygroups.savepoint._sources.kafka import KafkaOffsets, KafkaSplit, Partition
 from keygroups.savepoint._state.writing.new_states import ListStateDescriptor
@@ -23,10 +24,13 @@ _COORDINATOR_VERSION = 1  # Flink 1.14 to 2.3: SourceCoordinatorSerdeUtils.VERSI
 
 
 class UnknownSplit(NamedTuple):
-    """A split of any other source: the bytes of its own serializer, and their version."""
+    """A split of any other source: the bytes of its own serializer, and their version.
+
+    The version is None of an element of an older consumer that only the job's classes read.
+    """
 
     subtask: int
-    version: int
+    version: int | None
     data: bytes
 
 
@@ -41,7 +45,7 @@ class SourceSplits:
     that a file source has seen, if it goes on to look for new ones.
     """
 
-    splits: tuple[KafkaSplit | FileSplit | UnknownSplit, ...]
+    splits: tuple[KafkaSplit | KinesisSplit | FileSplit | UnknownSplit, ...]
     enumerator: bytes | None
     enumerator_version: int | None
     initial_discovery_finished: bool | None = None
@@ -87,7 +91,26 @@ def read_source_splits(
             break
     else:
         source = _of_another(splits, enumerator)
-    return source if ends is None else _with_lag(source, _checked_ends(ends))
+    return source_with_lag(source, ends)
+
+
+def read_consumer_splits(
+    state: str, elements: Iterable[tuple[int, object]], name: str
+) -> SourceSplits:
+    """Return the splits in the state of an older consumer, one of CONSUMERS.
+
+    The arguments and what is raised are those of `read_source_splits`; it has no coordinator.
+    """
+    splits: list[KafkaSplit | KinesisSplit | UnknownSplit] = []
+    for subtask, element in elements:
+        if isinstance(element, bytes):
+            splits.append(UnknownSplit(subtask, None, element))
+            continue
+        try:
+            splits.append(CONSUMERS[state](element, subtask))
+        except SavepointError as error:
+            raise SavepointError(f"{name}: {error}") from None
+    return SourceSplits(tuple(splits), None, None)
 
 
 def _framed(data: object, subtask: int, name: str) -> UnknownSplit:
@@ -163,8 +186,14 @@ def _checked_ends(ends: object) -> dict[Partition, int]:
     return checked
 
 
-def _with_lag(source: SourceSplits, ends: Mapping[Partition, int]) -> SourceSplits:
-    splits = []
+def source_with_lag(source: SourceSplits, ends: Mapping[Partition, int] | None) -> SourceSplits:
+    """Return a source whose splits have their lag behind some ends, as it is without these.
+
+    Raises InvalidValueError or InvalidTypeError for `ends`.
+    """
+    if ends is None:
+        return source
+    ends, splits = _checked_ends(ends), []
     for split in source.splits:
         if not isinstance(split, KafkaSplit):
             raise InvalidValueError(

@@ -30,7 +30,8 @@ class StateEntry(NamedTuple):
     What only the job's own classes can read, a key too, is the bytes that Flink wrote. Where these
     do not say what is of the key and what of the namespace or the user key behind it, such as one
     of Kryo before a string, the parts that are not known are None, and `key_bytes` is the bytes of
-    all three; else `key_bytes` is None.
+    all three. Where a key is read that only the job writes, such as a POJO with a collection in
+    it, it is the bytes of the key; else it is None.
     """
 
     state: str

@@ -29,7 +29,7 @@ from keygroups.errors import SavepointError
 from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._state.entries import LAST_OF_STATE, StateEntry, not_an_entry
 from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint._state.layouts import layout_of
+from keygroups.savepoint._state.layouts import has_key_bytes, layout_of
 from keygroups.savepoint._state.scans import Scan, framed_size, native_scan
 
 ROWS, BYTES = 1 << 14, 1 << 22
@@ -100,10 +100,13 @@ class ColumnDecoder:
         self.state = state
         self.reader = layout.decoding(subtask)
         self._key, self._value = _reads(fields.key), _reads(fields.value)
+        has_bytes = has_key_bytes(state)  # which only the reader of single entries gives
+        if has_bytes:
+            self._key = None
         self._has_mark = fields.has_null_mark
         self._read_value = fields.read_value
         self.framed_size = framed_size(fields)
-        self._native = _reads(fields.native)
+        self._native = None if has_bytes else _reads(fields.native)
         self.most_bytes = _most_bytes(state)
         scan = None if self._native is None else native_scan(fields.native)
         self.scan_native = None if scan is None else _as_array(scan)

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from typing import Any, NamedTuple
 
-from keygroups._serializers.base import Serializer, UnreadableError
+from keygroups._checks import exact_repr
+from keygroups._serializers.base import (
+    Serializer,
+    UnreadableError,
+    check_writable,
+    checked_write,
+)
 from keygroups._serializers.compounds import TupleSerializer
 from keygroups._serializers.sql.rows import RowDataSerializer
-from keygroups.errors import KeyGroupsError
+from keygroups._values.java_values import Pojo
+from keygroups.errors import KeyGroupsError, UnsupportedKeyTypeError
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.layouts import layout_of
 from keygroups.state_keys import composite_key_reader, timer_key_reader
@@ -25,17 +34,73 @@ def has_one_form(serializer: Serializer) -> bool:
     return serializer.name in ONE_FORM or isinstance(serializer, RowDataSerializer)
 
 
-FindKey = Callable[[bytes, Container[bytes]], "bytes | None"]
+def is_written(serializer: Serializer) -> bool:
+    """Return whether the keys of a serializer are written here, with all that is in them."""
+    try:
+        check_writable(serializer)
+    except UnsupportedKeyTypeError:
+        return False
+    return True
+
+
+def sought_key(serializer: Serializer, key: Any) -> bytes | str:
+    """Return the bytes of a key; the text of `identity` where nobody here writes it.
+
+    Of what only the job reads they are the key itself, as entries have it. Raises what
+    `checked_write` raises.
+    """
+    try:
+        return checked_write("key", serializer, key, is_key=True)
+    except KeyGroupsError:
+        if type(key) is bytes:
+            return key
+        if serializer.read is not None and not is_written(serializer):
+            return identity(key)
+        raise
+
+
+class SoughtKeys(NamedTuple):
+    """Keys to find: by their bytes, and by what they are read as where nobody here writes them.
+
+    `values` are the texts of `identity`, with the bytes that stand for the key.
+    """
+
+    encoded: AbstractSet[bytes]
+    values: Mapping[str, bytes]
+
+
+FindKey = Callable[[bytes, SoughtKeys], "bytes | None"]
+
+
+def identity(value: Any) -> str:
+    """Return a text that two values have in common only if they are equal, and of equal types.
+
+    Maps and sets are in Java's order, which is no difference.
+    """
+    if isinstance(value, Pojo):
+        return f"{value.java_class}{identity(value._asdict())}"
+    if isinstance(value, dict):
+        items = (f"{identity(key)}: {identity(held)}" for key, held in value.items())
+        return f"{{{', '.join(sorted(items))}}}"
+    if isinstance(value, (set, frozenset)):
+        return f"{{{', '.join(sorted(map(identity, value)))}}}"
+    if type(value) in (list, tuple):
+        return f"{type(value).__name__}({', '.join(map(identity, value))})"
+    return exact_repr(value)
 
 
 def key_finder(state: StateDescriptor) -> FindKey:
-    """Return what finds the key of an entry among some, by its bytes as they are written here."""
+    """Return what finds the key of an entry among some: the bytes that stand for it.
+
+    It raises UnreadableError where only the job can tell where the key ends.
+    """
     start = layout_of(state).before_key
     read = state.key_serializer.read
     write = state.key_serializer.write_key or state.key_serializer.write
     whole = _unreadable_key_reader(state, start)
 
-    def find(key: bytes, keys: Container[bytes]) -> bytes | None:
+    def find(key: bytes, sought: SoughtKeys) -> bytes | None:
+        keys = sought.encoded
         if read is None:
             encoded = whole(key)
             return encoded if encoded in keys else None
@@ -47,6 +112,10 @@ def key_finder(state: StateDescriptor) -> FindKey:
         encoded = key[start:end]
         if encoded in keys:
             return encoded
+        if sought.values:
+            by_value = sought.values.get(identity(value))
+            if by_value is not None:
+                return by_value
         if write is not None:
             # Java may have written an equal key in other bytes, as it does with BigInteger.ZERO.
             with suppress(KeyGroupsError):
@@ -67,7 +136,7 @@ def _unreadable_key_reader(state: StateDescriptor, start: int) -> Callable[[byte
     def read_whole(data: bytes) -> bytes:
         encoded, _, _, left, _ = read(data, start, len(data))
         if left is not None or not isinstance(encoded, bytes):
-            raise ValueError("the bytes do not say where the key ends")
+            raise UnreadableError("the bytes do not say where the key ends")
         return encoded
 
     return read_whole

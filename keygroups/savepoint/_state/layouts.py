@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -67,9 +68,15 @@ class Layout(ABC):
     def __init__(self, state: StateDescriptor) -> None:
         self.state = state
 
-    @abstractmethod
     def decoding(self, subtask: int) -> EntryReader[StateEntry]:
         """Return a reader of the entries that a subtask wrote."""
+        if has_key_bytes(self.state):
+            return _with_key_bytes(self, subtask)
+        return self._decoding(subtask)
+
+    @abstractmethod
+    def _decoding(self, subtask: int) -> EntryReader[StateEntry]:
+        """Return a reader of the entries, of which those with known keys have no `key_bytes`."""
 
     @abstractmethod
     def fields(self) -> Fields:
@@ -126,8 +133,8 @@ class ValueLayout(Layout):
         super().__init__(state)
         self._stored = StoredValue(state)
 
-    def decoding(self, subtask: int) -> EntryReader[StateEntry]:
-        """Return a reader of the entries that a subtask wrote."""
+    def _decoding(self, subtask: int) -> EntryReader[StateEntry]:
+        """Return a reader of the entries, of which those with known keys have no `key_bytes`."""
         state = self.state
         name, kind, make = state.name, state.kind, StateEntry._make  # a third quicker than a call
         read_key = composite_key_reader(
@@ -488,8 +495,8 @@ class TimerLayout(Layout):
 
     before_key = 8  # the time
 
-    def decoding(self, subtask: int) -> EntryReader[StateEntry]:
-        """Return a reader of the timers that a subtask wrote."""
+    def _decoding(self, subtask: int) -> EntryReader[StateEntry]:
+        """Return a reader of the timers, of which those with known keys have no `key_bytes`."""
         name, kind = self.state.name, self.state.kind
         key, namespace = self.state.key_serializer, self.state.namespace_serializer
         read_key = timer_key_reader(key, namespace)
@@ -584,6 +591,60 @@ LAYOUTS: dict[str, type[Layout]] = {
 def layout_of(state: StateDescriptor) -> Layout:
     """Return the layout of a state's entries."""
     return LAYOUTS[state.kind](state)
+
+
+class _KeyWithBytes(Serializer):
+    """A key of the hashmap backend's own format, and its bytes."""
+
+    name = "KEY"
+
+    def __init__(self, key: Serializer) -> None:
+        self.size, read_key = key.size, key.read
+        if read_key is not None:
+
+            def read(data: bytes, pos: int) -> tuple[tuple[Any, bytes], int]:
+                value, end = read_key(data, pos)
+                return (value, data[pos:end]), end
+
+            self.read = read
+        super().__init__(key)
+
+
+def has_key_bytes(state: StateDescriptor) -> bool:
+    """Return whether a key is there with its bytes, as nobody here writes it."""
+    key = state.key_serializer
+    return key.read is not None and key.write is None
+
+
+def _with_key_bytes(layout: Layout, subtask: int) -> EntryReader[StateEntry]:
+    """Return a reader of entries of which each key that is read has its bytes too."""
+    state = layout.state
+    framed, start, read_key = (
+        layout._decoding(subtask).framed,
+        layout.before_key,
+        (state.key_serializer.read),
+    )
+    assert read_key is not None
+    kept = replace(state, key_serializer=_KeyWithBytes(state.key_serializer))
+    native = type(layout)(kept)._decoding(subtask).native
+
+    def decode(key_group: int, encoded_key: bytes, encoded_value: bytes) -> StateEntry:
+        entry = framed(key_group, encoded_key, encoded_value)
+        try:
+            _, end = read_key(encoded_key, start)
+        except UnreadableError:
+            return entry  # whose key is its bytes already
+        if entry.key_bytes is not None:
+            return entry  # of which not all parts can be told apart
+        return entry._replace(key_bytes=encoded_key[start:end])
+
+    def entries(feed: Feed, key_group: int, count: int) -> Iterator[StateEntry]:
+        assert native is not None
+        for entry in native(feed, key_group, count):
+            key, key_bytes = entry.key
+            yield entry._replace(key=key, key_bytes=key_bytes)
+
+    return EntryReader(decode, None if native is None else entries)
 
 
 def _reads(*serializers: Serializer) -> list[Read] | None:

@@ -8,9 +8,8 @@ from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 from keygroups._checks import record_repr, show
-from keygroups._serializers.base import TRUNCATED, Serializer
-from keygroups._serializers.collections import ListSerializer, as_dict
-from keygroups._serializers.compounds import TupleSerializer
+from keygroups._serializers.base import TRUNCATED, Serializer, UnreadableError
+from keygroups._serializers.collections import as_dict
 from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.feed import STREAM_START, decompressed, header_cursor
@@ -25,8 +24,10 @@ class OperatorStateEntry(NamedTuple):
     """What one subtask holds of an operator state.
 
     `mode` is SPLIT_DISTRIBUTE, UNION or BROADCAST. `elements` are those of the list in order; of
-    a broadcast state its entries, a dict. An element of a type that only the job's own classes
-    can read is bytes; of raw state all are.
+    a broadcast state its entries, a dict. An element that only the job's own classes can read is
+    bytes, as it was written; of raw state all are. So is the value that a broadcast state ends
+    with; where another key or value of it is such, `elements` are the bytes of all of it, as
+    nothing says where an entry ends.
     """
 
     state: str
@@ -61,27 +62,39 @@ def read_operator_state(
     subtask: int,
     is_raw: bool,
     context: ReadingContext,
+    wanted: frozenset[str] | None = None,
 ) -> Iterator[OperatorStateEntry]:
-    """Yield each state of a handle.
+    """Yield each state of a handle, or those whose names are wanted.
 
     Flink: OperatorStateRestoreOperation; written by DefaultOperatorStateBackendSnapshotStrategy.
     """
     with files.open(handle.stream) as stream:
         spans, header = _opened(stream, handle, is_raw, context)
         for name, mode, starts in handle.states:
+            if wanted is not None and name not in wanted:
+                continue
             info = header.infos.get(name)
             check_mode(stream, info, name, mode, starts)
-            serializer = None if info is None else element_serializer(info)
-            values = [
-                read_element(serializer, Cursor(data, stream.name, start))
+            serializer = None if info is None else info.serializers[VALUE]
+            cursors = (
+                Cursor(data, stream.name, start)
                 for start, data in spans.elements(starts, header.is_compressed)
-            ]
-            elements: Any = values
+            )
+            elements: Any
             if mode == "BROADCAST":
-                elements = values[0] if values else {}
-                if isinstance(elements, list):
-                    elements = as_dict(elements)
+                cursor = next(cursors, None)
+                elements = {} if cursor is None else _broadcast(info, cursor)
+            else:
+                elements = [read_element(serializer, cursor) for cursor in cursors]
             yield OperatorStateEntry(name, mode, subtask, elements)
+
+
+def _broadcast(info: StateInfo | None, cursor: Cursor) -> Any:
+    """Return the entries of a broadcast state, or its bytes where nothing says where one ends."""
+    entries = None if info is None else broadcast_entries(info, cursor)
+    if entries is None:
+        return cursor.data
+    return as_dict([(entry.key, entry.value) for entry in entries])
 
 
 class EncodedOperatorState(NamedTuple):
@@ -117,20 +130,53 @@ def _encoded(
         if info is None or info.backend_type != "BROADCAST":
             yield data, b""
             continue
-        read_key, read_value = info.serializers[KEY].read, info.serializers[VALUE].read
-        if read_key is None or read_value is None:
-            yield b"", data  # all of it, as where an entry ends is only known to the job
+        entries = broadcast_entries(info, Cursor(data, name, start))
+        if entries is None:
+            yield b"", data
             continue
-        cursor = Cursor(data, name, start)
-        for _ in range(cursor.count()):
+        for entry in entries:
+            yield data[entry.start : entry.middle], data[entry.middle : entry.end]
+
+
+class BroadcastEntry(NamedTuple):
+    """An entry of a broadcast state, and where its key starts, its value starts, and it ends."""
+
+    start: int
+    middle: int
+    end: int
+    key: Any
+    value: Any
+
+
+def broadcast_entries(info: StateInfo, cursor: Cursor) -> list[BroadcastEntry] | None:
+    """Return the entries of a broadcast state, None where only the job knows where one ends.
+
+    Flink: HeapBroadcastState.write.
+    """
+    data, entries = cursor.data, []
+    read_key, read_value = (info.serializers[role].read or _refuse for role in (KEY, VALUE))
+    for left in reversed(range(cursor.count())):
+        start = cursor.pos
+        try:
+            key, middle = read_key(data, start)
             try:
-                _, middle = read_key(data, cursor.pos)
-                _, end = read_value(data, middle)
-            except (*TRUNCATED, ValueError) as error:
-                raise cursor.error(f"no entry of {show(info.name)}: {error}") from None
-            yield data[cursor.pos : middle], data[middle:end]
-            cursor.pos = end
-        cursor.expect_end(f"broadcast state {show(info.name)}")
+                value, end = read_value(data, middle)
+            except UnreadableError:
+                if left:
+                    raise
+                value, end = data[middle:], len(data)
+        except UnreadableError:
+            return None
+        except (*TRUNCATED, ValueError) as error:
+            raise cursor.error(f"no entry of {show(info.name)}: {error}") from None
+        entries.append(BroadcastEntry(start, middle, end, key, value))
+        cursor.pos = end
+    cursor.expect_end(f"broadcast state {show(info.name)}")
+    return entries
+
+
+def _refuse(data: bytes, pos: int) -> tuple[Any, int]:
+    raise UnreadableError("a value that takes the job's own classes to read")
 
 
 def _opened(
@@ -194,21 +240,14 @@ def check_mode(
         )
 
 
-def element_serializer(info: StateInfo) -> Serializer:
-    """Return the serializer of an element; of a broadcast state it is that of all entries."""
-    value = info.serializers[VALUE]
-    if info.backend_type != "BROADCAST":
-        return value
-    # Unlike a Map, without marks of null.
-    return ListSerializer(TupleSerializer([info.serializers[KEY], value]))
-
-
 def read_element(serializer: Serializer | None, cursor: Cursor) -> Any:
     """Read an element, which is all that a cursor has; bytes where only the job reads it."""
     if serializer is None or serializer.read is None:
         return cursor.data
     try:
         value, end = serializer.read(cursor.data, 0)
+    except UnreadableError:
+        return cursor.data
     except (*TRUNCATED, ValueError) as error:
         raise cursor.error(f"no {serializer}: {error}") from None
     if end != len(cursor.data):

@@ -31,7 +31,8 @@ class ReadTask:
     `context` is what headers are read with, `handles` are those of its keyed state. `key_groups`
     are the ones that are wanted, in order; `states` the names of the states, all if None. `keys`
     are the ones that are wanted, as bytes with their key groups, all if None: what need not be
-    read for them is left out, and entries of other keys may come too.
+    read for them is left out, and entries of other keys may come too. `operator` is the label of
+    the operator, for errors.
     """
 
     files: Files
@@ -42,6 +43,7 @@ class ReadTask:
     key_groups: KeyGroupRanges
     states: frozenset[str] | None
     keys: frozenset[bytes] | None = None
+    operator: str = ""
 
     def entries(self) -> Iterator[StateEntry]:
         """Return the entries, one key group after the other."""
@@ -158,7 +160,9 @@ class ReadTask:
     def _selection(self, handle: KeyedHandle) -> Selection:
         key_groups = self.key_groups.intersection(handle.key_groups)
         prefix_bytes = key_group_prefix_bytes(self.max_parallelism)
-        return Selection(self.subtask, prefix_bytes, key_groups, self.states, self.keys)
+        return Selection(
+            self.subtask, prefix_bytes, key_groups, self.states, self.keys, self.operator
+        )
 
 
 def ahead(

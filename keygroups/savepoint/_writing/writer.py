@@ -16,6 +16,7 @@ from keygroups._checks import (
     show,
 )
 from keygroups._serializers.base import Serializer
+from keygroups._serializers.jvm.kryo_classes import KryoClass
 from keygroups._show.progress import checked_progress
 from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.progress import ProgressCallback, measured
@@ -134,7 +135,7 @@ class SavepointWriter(FolderWriter):
         moved: Mapping[str, str] | None = None,
         uids: Iterable[str] | None = None,
         allow: Collection[str | os.PathLike[str]] = (),
-        serializers: Mapping[str, type[Serializer]] | None = None,
+        serializers: Mapping[str, type[Serializer] | KryoClass] | None = None,
         progress: ProgressCallback | bool | None = None,
     ) -> SavepointEditor:
         """Return what writes a savepoint from another, with the changes that it is told.

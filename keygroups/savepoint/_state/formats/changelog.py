@@ -32,7 +32,7 @@ from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._files.files import Files, OpenStream, Planned
 from keygroups.savepoint._metadata.handles import ChangelogHandle, ChangesHandle, StreamHandle
 from keygroups.savepoint._state.entries import Entry, EntryReader, FramedEntry
-from keygroups.savepoint._state.formats.format import Format, Selection
+from keygroups.savepoint._state.formats.format import Format, NotFramedError, Selection
 from keygroups.savepoint._state.header import (
     KeyedHeader,
     StateDescriptor,
@@ -127,7 +127,7 @@ class Changelog(Format):
         try:
             replays = {name: _REPLAYS[state.kind](state) for name, state in states.items()}
         except UnreadableError as error:
-            raise self._error(f"cannot be replayed: {error}") from None
+            raise self._not_framed(selection, error) from None
         reads = {name: reader_of(layout_of(state)).framed for name, state in states.items()}
         check_key = self._key_check(states) if self._context.key_bytes else None
         materialized = merge(
@@ -143,6 +143,8 @@ class Changelog(Format):
                 if name in replays:
                     try:
                         replays[name].apply(change)
+                    except UnreadableError as error:
+                        raise self._not_framed(selection, error) from None
                     except (*TRUNCATED, ValueError) as error:
                         raise self._error(
                             f"of {states[name]} in key group {key_group}: {error}"
@@ -261,6 +263,11 @@ class Changelog(Format):
                     past = min(following + 1, opened.size)
                     feed = Feed(opened, offset + 1, past, is_compressed=False)
                     end = yield from _change_set(feed)
+
+    def _not_framed(self, selection: Selection, error: UnreadableError) -> NotFramedError:
+        """Return the error for a change in which nothing says where a key or a value ends."""
+        operator = f"of operator {show(selection.operator)} " if selection.operator else ""
+        return NotFramedError(str(self._error(f"{operator}cannot be replayed: {error}")))
 
     def _error(self, message: str) -> SavepointError:
         return SavepointError(

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from keygroups.errors import SavepointError
 from keygroups.savepoint._files.files import Planned
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._state.entries import Entry, EntryReader, FramedEntry, StateEntry
@@ -17,11 +18,16 @@ if TYPE_CHECKING:
     from keygroups.savepoint._state.entry_columns import EntryColumns
 
 
+class NotFramedError(SavepointError):
+    """Values that only the job can read, in a format that does not say where they end."""
+
+
 class Selection(NamedTuple):
     """Which entries are wanted: those of some key groups and states, of all states if None.
 
     `subtask` wrote them, each behind the `prefix_bytes` of its key group. `keys` are the ones that
-    are wanted, as they start in RocksDB; entries of others may come too.
+    are wanted, as they start in RocksDB; entries of others may come too. `operator` is its label,
+    for errors.
     """
 
     subtask: int
@@ -29,6 +35,7 @@ class Selection(NamedTuple):
     key_groups: KeyGroupRanges
     states: frozenset[str] | None
     keys: frozenset[bytes] | None = None
+    operator: str = ""
 
     def has(self, state: str) -> bool:
         """Tell whether the entries of a state are wanted."""

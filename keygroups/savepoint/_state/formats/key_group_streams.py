@@ -13,7 +13,8 @@ from itertools import compress, islice
 from operator import sub
 from typing import TYPE_CHECKING, ClassVar
 
-from keygroups._serializers.base import TRUNCATED
+from keygroups._checks import show
+from keygroups._serializers.base import TRUNCATED, UnreadableError
 from keygroups._serializers.data_input import ReadingContext
 from keygroups._serializers.scalars import read_int
 from keygroups.errors import SavepointError
@@ -27,8 +28,14 @@ from keygroups.savepoint._state.entries import (
     Entry,
     EntryReader,
     NativeEntries,
+    StateEntry,
 )
-from keygroups.savepoint._state.formats.format import Format, Selection, SizeRun
+from keygroups.savepoint._state.formats.format import (
+    Format,
+    NotFramedError,
+    Selection,
+    SizeRun,
+)
 from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor, read_keyed_header
 from keygroups.savepoint._state.layouts import Layout, layout_of
 from keygroups.savepoint._state.scans import KeyScan, framed_skip, key_scan
@@ -76,8 +83,28 @@ def header_size(handle: KeyGroupsHandle) -> int:
     return min(starts, default=handle.stream.size)
 
 
-class NotFramedError(SavepointError):
-    """Values that only the job can read, in a format that does not say where they end."""
+class _Passed:
+    """The states of a key group in the hashmap backend's own format, as far as it is read.
+
+    They have the same order in all key groups of a subtask, which is not that of the header.
+    """
+
+    def __init__(self, states: Sequence[StateDescriptor], operator: str) -> None:
+        self.states = states
+        self._operator = operator
+        self.numbers: list[int] = []  # the last one is being read
+
+    def refused(self, feed: Feed, error: UnreadableError) -> NotFramedError:
+        """Return the error for a value behind which nothing can be found."""
+        *passed, number = self.numbers
+        names = ", ".join(show(self.states[before].name) for before in dict.fromkeys(passed))
+        said = (
+            f"operator {show(self._operator)}: {self.states[number]} takes the job's own classes "
+            f"to read ({error}), and this format does not say where such a value ends: take a "
+            "savepoint in canonical format, or pass serializers that say what Kryo writes of the "
+            f"class; what comes before can be read: {names or 'no state'}"
+        )
+        return NotFramedError(str(feed.error(said)))
 
 
 class OffsetFormat(Format):
@@ -222,7 +249,8 @@ class KeyGroupStreams(OffsetFormat):
             sought = _sought(selection)
             for key_group, feed in feeds:
                 if is_native:
-                    yield from _native_entries(feed, key_group, states, readers, wanted, sought)
+                    passed = _Passed(states, selection.operator)
+                    yield from _native_entries(feed, key_group, passed, readers, wanted, sought)
                 else:
                     prefix = selection.prefix_bytes
                     yield from _canonical_entries(
@@ -257,10 +285,15 @@ class KeyGroupStreams(OffsetFormat):
             subtask, prefix = selection.subtask, selection.prefix_bytes
             held = [HeldEntries(state, subtask, prefix, is_native) for state in states]
             wanted = selection.numbers(states)
-            read = _native_columns if is_native else _canonical_columns
             try:
                 for key_group, feed in feeds:
-                    yield from read(feed, key_group, prefix, states, held, wanted)
+                    if is_native:
+                        passed = _Passed(states, selection.operator)
+                        yield from _native_columns(feed, key_group, passed, held, wanted)
+                    else:
+                        yield from _canonical_columns(
+                            feed, key_group, prefix, states, held, wanted
+                        )
             except SavepointError:
                 for rows in held:  # what comes before may be damaged too
                     yield from rows.rest()
@@ -408,7 +441,7 @@ def _framed_entries(
 def _native_entries(
     feed: Feed,
     key_group: int,
-    states: Sequence[StateDescriptor],
+    passed: _Passed,
     readers: Sequence[EntryReader[Entry]],
     wanted: Collection[int],
     sought: tuple[bytes, ...],
@@ -419,19 +452,22 @@ def _native_entries(
 
     Flink: HeapRestoreOperation.readKeyGroupStateData; written by HeapSnapshotStrategy.
     """
-    for number, count in _native_states(feed, states, wanted):
-        state = states[number]
-        read = _native_reader(feed, state, readers[number])
-        scan = None if sought == _ALL else key_scan(layout_of(state).fields().native, sought)
-        if scan is None:
-            entries = read(feed, key_group, count)
-        else:
-            entries = _native_sought(feed, key_group, count, read, scan)
-        if number in wanted:
-            yield from entries
-        else:
-            for _ in entries:
-                pass
+    try:
+        for number, count in _native_states(feed, passed, wanted):
+            state = passed.states[number]
+            read = _native_reader(state, readers[number])
+            scan = None if sought == _ALL else key_scan(layout_of(state).fields().native, sought)
+            if scan is None:
+                entries = read(feed, key_group, count)
+            else:
+                entries = _native_sought(feed, key_group, count, read, scan)
+            if number in wanted:
+                yield from entries
+            else:
+                for _ in entries:
+                    pass
+    except UnreadableError as error:
+        raise passed.refused(feed, error) from None
 
 
 def _native_sought(
@@ -453,38 +489,52 @@ def _native_sought(
 def _native_columns(
     feed: Feed,
     key_group: int,
-    prefix_bytes: int,
-    states: Sequence[StateDescriptor],
+    passed: _Passed,
     held: Sequence[HeldEntries],
     wanted: Collection[int],
 ) -> Iterator[EntryColumns]:
     """Yield what is held when it is enough, as `_native_entries` yields entries."""
-    for number, count in _native_states(feed, states, wanted):
-        rows = held[number]
-        read = _native_reader(feed, states[number], rows.decoder.reader)
-        scan = rows.decoder.scan_native if number in wanted else None
-        if scan is None:
+    try:
+        for number, count in _native_states(feed, passed, wanted):
+            rows = held[number]
+            read = _native_reader(passed.states[number], rows.decoder.reader)
+            scan = rows.decoder.scan_native if number in wanted else None
+            if scan is not None:
+                yield from _scanned_columns(feed, key_group, count, rows, read, scan)
+                continue
             feed.shared = 0
             for entry in read(feed, key_group, count):
                 if number in wanted:
                     yield from rows.add_entry(entry, feed)
-            continue
-        while count:
-            places = scan(feed.data, feed.pos, count)
-            if len(places) > 1:
-                count -= len(places) - 1
-                yield from rows.add(feed, key_group, places)
-            else:  # the next one is not whole there, or raises
-                before = feed.offset
-                next(read(feed, key_group, 1))
-                feed.pos -= feed.offset - before
+    except UnreadableError as error:
+        raise passed.refused(feed, error) from None
+
+
+def _scanned_columns(
+    feed: Feed,
+    key_group: int,
+    count: int,
+    rows: HeldEntries,
+    read: NativeEntries[StateEntry],
+    scan: Callable[[bytes, int, int], Sequence[int]],
+) -> Iterator[EntryColumns]:
+    """Yield what is held when it is enough, of a state whose entries a scan finds."""
+    while count:
+        places = scan(feed.data, feed.pos, count)
+        if len(places) > 1:
+            count -= len(places) - 1
+            yield from rows.add(feed, key_group, places)
+        else:  # the next one is not whole there, or raises
+            before = feed.offset
+            next(read(feed, key_group, 1))
+            feed.pos -= feed.offset - before
 
 
 def _native_states(
-    feed: Feed, states: Sequence[StateDescriptor], wanted: Collection[int]
+    feed: Feed, passed: _Passed, wanted: Collection[int]
 ) -> Iterator[tuple[int, int]]:
     """Yield the number of each state that has entries in a key group, and how many."""
-    left = set(wanted)
+    left, states = set(wanted), passed.states
     while left:  # what follows the last that is wanted may be unreadable
         number = feed.read(_read_u16)
         if number >= len(states):
@@ -492,21 +542,18 @@ def _native_states(
         count = feed.read(read_int)
         if count < 0:
             raise feed.error(f"a count of {count}")
+        passed.numbers.append(number)
         if count:
             yield number, count
         left.discard(number)
 
 
-def _native_reader(
-    feed: Feed, state: StateDescriptor, reader: EntryReader[Entry]
-) -> NativeEntries[Entry]:
-    if reader.native is None:
-        error = feed.error(
-            f"{state} takes the job's own classes to read, and this format does not say where "
-            "such a value ends: take a savepoint in canonical format"
-        )
-        raise NotFramedError(str(error))
-    return reader.native
+def _native_reader(state: StateDescriptor, reader: EntryReader[Entry]) -> NativeEntries[Entry]:
+    if reader.native is not None:
+        return reader.native
+    parts = (state.key_serializer, state.namespace_serializer, state.user_key_serializer)
+    unread = [str(part) for part in (*parts, state.value_serializer) if part and not part.read]
+    raise UnreadableError(f"nothing here reads {', '.join(unread)}")
 
 
 def _read_u16(data: bytes, pos: int) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from keygroups._serializers.base import (
     TRUNCATED,
     Serializer,
     UnknownSerializer,
+    UnreadableError,
     read_versioned_snapshot,
 )
 from keygroups._serializers.compounds import TupleSerializer
@@ -21,11 +22,12 @@ from keygroups._serializers.data_output import i64
 from keygroups._serializers.scalars import LONG, read_long
 from keygroups.savepoint._files.files import OpenStream, Planned
 from keygroups.savepoint._state.entries import Entry, EntryReader
-from keygroups.savepoint._state.formats.format import Selection
+from keygroups.savepoint._state.formats.format import NotFramedError, Selection
 from keygroups.savepoint._state.formats.key_group_streams import OffsetFormat, key_group_spans
 from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor, write_state
 from keygroups.savepoint._state.layouts import Layout, layout_of
 
+_WAY_OUT = "take a savepoint in canonical format, which frames keys"
 _MARK = 0xF1CD859F  # of PostVersionedIOReadableWritable
 _VERSION = 2  # of InternalTimerServiceSerializationProxy
 _KIND = "PRIORITY_QUEUE"
@@ -132,10 +134,13 @@ def _services(
             state = StateDescriptor(f"_timer_state/{time}_{name}", _KIND, key, namespace, None)
             timers = []
             for _ in range(cursor.count(8)):
-                if read is None:
-                    raise cursor.error(f"{state} takes the job's own classes to read")
                 try:
+                    if read is None:
+                        raise UnreadableError(f"nothing here reads {key} or {namespace}")
                     _, pos = read(cursor.data, cursor.pos)
+                except UnreadableError as error:
+                    said = f"{state} takes the job's own classes to read: {error}"
+                    raise NotFramedError(str(cursor.error(f"{said}: {_WAY_OUT}"))) from None
                 except (*TRUNCATED, ValueError) as error:
                     raise cursor.error(f"no timer of {state}: {error}") from None
                 timers.append(cursor.data[cursor.pos : pos])

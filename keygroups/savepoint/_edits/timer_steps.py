@@ -1,0 +1,126 @@
+"""What `map_timers` does to the timers of a state; it may be pickled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from keygroups._checks import LONG_MAX, LONG_MIN, check_int, show
+from keygroups._serializers.base import TRUNCATED, checked_write
+from keygroups._serializers.data_output import i64
+from keygroups.assignment import compute_key_group_for_key_hash
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    UnsupportedKeyTypeError,
+)
+from keygroups.hashing import hash_code
+from keygroups.savepoint._edits.steps import (
+    DELETE,
+    Apply,
+    Framed,
+    Place,
+    Step,
+    entries_of,
+    named_entry,
+    noted,
+)
+from keygroups.savepoint._state.entries import StateEntry
+from keygroups.savepoint._state.header import StateDescriptor
+from keygroups.savepoint._state.keys import identity
+from keygroups.savepoint._state.layouts import layout_of
+
+TimerFunction = Callable[[StateEntry], Any]
+
+_TIME_BYTES = 8
+_KEPT = ("state", "namespace", "user_key", "value", "last_access")  # of a timer that is moved
+
+
+@dataclass(frozen=True)
+class MapTimers(Step):
+    """Calls a function with each timer, which says what comes in its place."""
+
+    function: TimerFunction
+
+    def bind(self, state: StateDescriptor, place: Place) -> Apply:
+        """Return what calls the function."""
+        return _Mapping(self.function, state, place)
+
+
+class _Mapping:
+    """Calls a function with each timer of a state."""
+
+    def __init__(self, function: TimerFunction, state: StateDescriptor, place: Place) -> None:
+        self._function = function
+        self._state = state
+        self._place = place
+        self._decode = layout_of(state).decoding(place.subtask).framed
+        self._key = state.key_serializer
+
+    def __call__(self, key_group: int, key: bytes, value: bytes) -> Iterable[Framed] | None:
+        try:
+            entry = self._decode(key_group, key, value)
+        except (*TRUNCATED, ValueError) as error:
+            raise self._place.damaged(self._state, key_group, error) from None
+        try:
+            result = self._function(entry)
+        except Exception as error:
+            raise noted(error, f"map_timers: {named_entry(entry)}") from None
+        if result is DELETE:
+            return ()
+        if isinstance(result, int):
+            result = entry._replace(timestamp=result)
+        timers = entries_of(result)
+        if timers is None:
+            raise InvalidTypeError(
+                f"{named_entry(entry)}: a timer becomes a timestamp, DELETE or timers, got "
+                f"{show(result)}"
+            )
+        return self._each(timers, entry, key)
+
+    def _each(self, timers: Iterator[Any], entry: StateEntry, key: bytes) -> Iterator[Framed]:
+        while True:
+            try:
+                new = next(timers)
+            except StopIteration:
+                return
+            except Exception as error:
+                raise noted(error, f"map_timers: {named_entry(entry)}") from None
+            try:
+                yield self._framed(new, entry, key)
+            except KeyGroupsError as error:
+                raise type(error)(f"{named_entry(entry)}: {error}") from None
+
+    def _framed(self, new: Any, entry: StateEntry, key: bytes) -> Framed:
+        """Return a timer that the function returned for another."""
+        if not isinstance(new, StateEntry):
+            raise InvalidTypeError(f"timers must each be a StateEntry, got {show(new)}")
+        for name in _KEPT:
+            if getattr(new, name) != getattr(entry, name):
+                raise InvalidValueError(
+                    f"{name} of a timer must stay {show(getattr(entry, name))}, got "
+                    f"{show(getattr(new, name))}"
+                )
+        time = check_int("timestamp", new.timestamp, LONG_MIN, LONG_MAX)
+        key_group, behind = entry.key_group, key[_TIME_BYTES:]
+        if new.key is not entry.key and identity(new.key) != identity(entry.key):
+            key_group, behind = self._moved(new.key, entry, behind)
+        return key_group, i64(time ^ LONG_MIN) + behind, b""
+
+    def _moved(self, new_key: Any, entry: StateEntry, behind: bytes) -> tuple[int, bytes]:
+        """Return the key group of another key, and its bytes with the namespace behind them."""
+        serializer = self._key
+        if serializer.key_type is None or entry.namespace is not None:
+            raise UnsupportedKeyTypeError(
+                f"the key must stay, as only the job knows the keys of {self._state}"
+                if serializer.key_type is None
+                else "the key of a window's timer must stay, as that of the window does"
+            )
+        code = hash_code(new_key, serializer.key_type)
+        key_group = compute_key_group_for_key_hash(code, self._place.max_parallelism)
+        old = checked_write("key", serializer, entry.key, is_key=True)
+        return key_group, checked_write("key", serializer, new_key, is_key=True) + behind[
+            len(old) :
+        ]

@@ -1,0 +1,87 @@
+"""Where the older sources go on: FlinkKafkaConsumer, FlinkKinesisConsumer.
+
+Both have a union list with a pair for each partition or shard: what it is, and how far it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from keygroups._checks import show
+from keygroups._values.java_values import Pojo
+from keygroups.errors import SavepointError
+from keygroups.savepoint._sources.kafka import KafkaSplit, SpecialOffset
+
+# Kafka's consumer: KafkaTopicPartitionStateSentinel.
+_NOT_SET = -915_623_761_776
+_SPECIAL = {
+    -915_623_761_775: SpecialOffset.EARLIEST,
+    -915_623_761_774: SpecialOffset.LATEST,
+    -915_623_761_773: SpecialOffset.COMMITTED,
+}
+
+
+class KinesisSplit(NamedTuple):
+    """A shard of a stream that FlinkKinesisConsumer reads, and how far.
+
+    `sequence_number` is that of the last record that was read, or a word such as
+    "LATEST_SEQUENCE_NUM" for a place that Kinesis finds; `sub_sequence_number` that of the last
+    one in an aggregated record, -1 where that was whole. `subtask` has it.
+    """
+
+    stream: str
+    shard: str
+    sequence_number: str
+    sub_sequence_number: int
+    subtask: int
+
+
+def read_partition(element: Any, subtask: int) -> KafkaSplit:
+    """Return the partition that an element of FlinkKafkaConsumer's state is of.
+
+    The element has the offset of the last record that was read, the partition that of the next.
+    Raises SavepointError for what is none.
+
+    Kafka's consumer: FlinkKafkaConsumerBase.initializeState; KafkaConsumerThread, which seeks
+    what is behind the offset.
+    """
+    partition, offset = _pair(element)
+    topic, number = partition.get("topic"), partition.get("partition")
+    is_partition = isinstance(topic, str) and isinstance(number, int) and number >= 0
+    is_offset = isinstance(offset, int) and (offset >= -1 or offset in (_NOT_SET, *_SPECIAL))
+    if not is_partition or not is_offset:
+        raise SavepointError(f"an element of subtask {subtask} is no partition: {show(element)}")
+    following = offset + 1 if offset >= -1 else _SPECIAL.get(offset)
+    return KafkaSplit(topic, number, following, None, subtask, is_assigned=True)
+
+
+def read_shard(element: Any, subtask: int) -> KinesisSplit:
+    """Return the shard that an element of FlinkKinesisConsumer's state is of.
+
+    Raises SavepointError for an element that is none.
+
+    Kinesis' consumer: FlinkKinesisConsumer.initializeState, StreamShardMetadata, SequenceNumber.
+    """
+    shard, number = _pair(element)
+    fields = number._asdict() if isinstance(number, Pojo) else {}
+    texts = (shard.get("streamName"), shard.get("shardId"), fields.get("sequenceNumber"))
+    sub_number = fields.get("subSequenceNumber")
+    if not all(isinstance(text, str) for text in texts) or not isinstance(sub_number, int):
+        raise SavepointError(f"an element of subtask {subtask} is no shard: {show(element)}")
+    return KinesisSplit(*texts, sub_number, subtask)
+
+
+def _pair(element: Any) -> tuple[dict[str, Any], Any]:
+    """Return the fields of the first of two, none if it has none, and the second."""
+    match element:
+        case (Pojo() as first, second):
+            return first._asdict(), second
+    return {}, None
+
+
+CONSUMERS: dict[str, Callable[[Any, int], KafkaSplit | KinesisSplit]] = {
+    "topic-partition-offset-states": read_partition,
+    "Kinesis-Stream-Shard-State": read_shard,
+}
+"""By the name of a consumer's state: what its elements are."""

@@ -1,0 +1,343 @@
+"""Classes of a job that Kryo wrote, read as a user describes them.
+
+The values are those of real Flink, of both versions of Kryo; classes of the same names are in the
+job that wrote them.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from collections.abc import Mapping
+from datetime import date, datetime, time, timezone
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+import savepoint_bytes as sb
+from flink_values import value_of
+from serializer_cases import cases
+
+from keygroups import assign_to_key_group, types
+from keygroups._serializers.base import Serializer
+from keygroups._serializers.jvm.kryo import KryoSerializer
+from keygroups._serializers.jvm.kryo_bodies import BODIES
+from keygroups._serializers.jvm.kryo_classes import FINAL, KEY_TYPES, SUPERTYPES
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    SavepointError,
+    UnsupportedKeyTypeError,
+)
+from keygroups.savepoint import KryoEnum, KryoFields, Pojo, read_savepoint
+
+COLOR = KryoEnum("RED", "GREEN", "BLUE", "VIOLET_é")
+PLAIN = KryoFields(x=types.INT, y=types.STRING, zs=types.LIST(types.LONG))
+SIMPLE = KryoFields(
+    {"big": "java.lang.Long", "flag": "java.lang.Boolean"},
+    id="int",
+    name="java.lang.String",
+    ratio=types.DOUBLE,
+)
+DESCRIBED = {
+    "P$Color": COLOR,
+    "P$Plain": PLAIN,
+    "P$Simple": SIMPLE,
+    "java.math.RoundingMode": KryoEnum(
+        *("UP", "DOWN", "CEILING", "FLOOR", "HALF_UP", "HALF_DOWN", "HALF_EVEN", "UNNECESSARY")
+    ),
+}
+OF_THE_JOB = (
+    *("EnumMap", "EnumSet", "Plain", "Simple", "enum", "enum.jdk", "in.list", "in.map"),
+    "registered",
+)
+
+
+def in_python(value: Any) -> Any:
+    """Return a value of a case, of which a class that Kryo wrote is around the value."""
+    if isinstance(value, dict) and "kryo" in value:
+        return in_python(value["value"])
+    if isinstance(value, dict) and "pojo" in value:
+        fields = {name: in_python(field) for name, field in value["fields"].items()}
+        return Pojo(value["pojo"], fields)
+    if isinstance(value, dict) and "enum" in value:
+        return value["enum"]
+    if isinstance(value, dict) and "set" in value:
+        return {*map(in_python, value["set"])}
+    if isinstance(value, dict) and "map" in value:
+        return {in_python(key): in_python(item) for key, item in value["map"]}
+    if isinstance(value, dict) and "list" in value:
+        return [*map(in_python, value["list"])]
+    return value_of(value)
+
+
+@pytest.mark.parametrize("name", OF_THE_JOB)
+def test_values_of_real_flink(name: str) -> None:
+    versions = set()
+    for case in cases():
+        if case.name != f"kryo.{name}":
+            continue
+        serializer = Serializer.from_snapshot(
+            sb.i32(2) + case.snapshot, serializers=DESCRIBED, kryo_version=case.kryo_version
+        )
+        for value in case.values:
+            assert serializer.decode(value.data) == in_python(value.json), (case, value)
+        versions.add(case.kryo_version)
+    assert versions == {2, 5}
+
+
+def kryo(java_class: str, version: int = 5, **described: Any) -> KryoSerializer:
+    by_name = {name.replace("_", "."): made for name, made in described.items()}
+    return KryoSerializer(java_class, version, described=[*by_name.items()])
+
+
+# The class by its number, or by its name: the mark of one, the number of the name, the name.
+def by_name(java_class: str, number: int = 0) -> bytes:
+    name = java_class[:-1].encode() + bytes([ord(java_class[-1]) | 0x80])
+    return bytes([1, number]) + name
+
+
+NEW = b"\1"  # the mark of an object that is no reference
+LIST, MAP = by_name("java.util.ArrayList", 1), by_name("java.util.HashMap", 1)
+STRINGS = "java.util.List<java.lang.String>"
+LISTS = f"java.util.Map<java.lang.String, {STRINGS}>"
+TEXT = b"a\xe2"  # "ab"
+
+# Kryo 5: CollectionSerializer, MapSerializer, DefaultGenerics; Kryo 2: their setGenerics.
+# type, version, the bytes of the field, its value
+FIELDS = [
+    ("int", 5, b"\x05", -3),
+    ("long", 2, b"\x05", -3),
+    ("short", 5, b"\2\1", 0x102),
+    ("short", 2, b"\1\2", 0x102),
+    ("byte", 5, b"\xff", -1),
+    ("char", 2, b"\0a", "a"),
+    ("boolean", 5, b"\1", True),
+    ("float", 5, struct.pack("<f", 1.5), 1.5),
+    ("java.lang.Short", 5, b"\0", None),
+    ("java.lang.Integer", 5, b"\1\5", -3),
+    ("java.lang.String", 5, b"\0", None),
+    ("java.lang.String", 2, NEW + TEXT, "ab"),
+    ("java.lang.Object", 5, b"\0", None),
+    ("java.lang.Object", 5, b"\2\5", -3),  # an Integer by its number
+    ("java.util.UUID", 5, NEW + bytes(15) + b"\1", UUID(int=1 << 56)),
+    # Lists: in Kryo 5 whether they have nulls or are of one class, and their number and one.
+    (STRINGS, 5, LIST + NEW + b"\3" + NEW + TEXT + b"\4", ["ab", "ab"]),  # the second refers
+    (STRINGS, 5, LIST + NEW + b"\x82\0", [None]),
+    (STRINGS, 5, LIST + NEW + b"\1", []),
+    (STRINGS, 2, LIST + NEW + b"\2" + NEW + TEXT + b"\0", ["ab", None]),
+    ("java.util.List", 5, LIST + NEW + b"\x82\3\0" + NEW + TEXT, ["ab"]),
+    ("java.util.List", 2, LIST + NEW + b"\1\3" + NEW + TEXT, ["ab"]),
+    (
+        "java.util.List<java.lang.Integer>",
+        5,
+        by_name("java.util.ImmutableCollections$ListN", 1) + NEW + b"\3\2\5",
+        [1, -3],
+    ),
+    (
+        "java.util.Map<java.lang.String, java.lang.Integer>",
+        5,
+        by_name("java.util.ImmutableCollections$MapN", 1) + NEW + b"\2" + NEW + TEXT + b"\2",
+        {"ab": 1},
+    ),
+    ("java.util.Map<java.lang.String, int>", 5, MAP + NEW + b"\1", {}),
+    (
+        "java.util.Map<java.lang.String, java.lang.Integer>",
+        2,
+        MAP + NEW + b"\1" + NEW + TEXT + b"\1\2",
+        {"ab": 1},
+    ),
+    # Of lists in others the arguments count too, in Kryo 2 they do not.
+    (
+        f"java.util.List<{STRINGS}>",
+        5,
+        LIST + NEW + b"\x82" + b"\1\1\0" + NEW + b"\2" + NEW + TEXT,
+        [["ab"]],
+    ),
+    (
+        f"java.util.List<{STRINGS}>",
+        5,
+        LIST + NEW + b"\3" + b"\1\1" + NEW + b"\2" + NEW + TEXT + b"\2\5",
+        [["ab"], -3],
+    ),
+    (
+        f"java.util.List<{STRINGS}>",
+        2,
+        LIST + NEW + b"\1" + b"\1\1" + NEW + b"\1\3" + NEW + TEXT,
+        [["ab"]],
+    ),
+    (
+        LISTS,
+        5,
+        MAP + NEW + b"\2" + NEW + TEXT + by_name("java.util.ArrayList", 2) + NEW + b"\2\4",
+        {"ab": ["ab"]},
+    ),
+]
+
+
+@pytest.mark.parametrize(("declared", "version", "data", "value"), FIELDS)
+def test_fields(declared: str, version: int, data: bytes, value: Any) -> None:
+    serializer = kryo("a.B", version, a_B=KryoFields(f=declared))
+    read = serializer.decode(by_name("a.B") + NEW + data)
+    assert read == Pojo("a.B", {"f": value})
+    assert type(read.f) is type(value)
+
+
+def test_fields_of_described_classes() -> None:
+    """A class that may have others below it is written, one that is final is not."""
+    end = NEW + TEXT
+    for is_final, before in ((False, by_name("a.C", 1)), (True, b"")):
+        inner = KryoFields(f="java.lang.String", is_final=is_final)
+        serializer = kryo("a.B", a_B=KryoFields(c="a.C", n=types.INT), a_C=inner)
+        read = serializer.decode(by_name("a.B") + NEW + before + NEW + end + b"\2")
+        assert read == Pojo("a.B", {"c": Pojo("a.C", {"f": "ab"}), "n": 1})
+    for version, mark in ((2, NEW), (5, NEW)):
+        serializer = kryo("a.B", version, a_B=KryoFields(e="a.E"), a_E=KryoEnum("X", "Y"))
+        for data, value in ((mark + b"\2", "Y"), (b"\0", None), (mark + b"\0", None)):
+            assert serializer.decode(by_name("a.B") + NEW + data) == Pojo("a.B", {"e": value})
+        for data in (b"\3", b"\xff\xff\xff\xff\x0f"):
+            with pytest.raises(InvalidValueError, match=r"constant .* of the 2 of a\.E"):
+                serializer.decode(by_name("a.B") + NEW + mark + data)
+
+
+def test_what_is_not_read_by_fields() -> None:
+    fields = KryoFields(f=STRINGS, g=STRINGS)
+    shared = by_name("a.B") + NEW + LIST + NEW + b"\0" + by_name("java.util.ArrayList", 1)[:2]
+    with pytest.raises(UnsupportedKeyTypeError, match="a type that an object before has too"):
+        kryo("a.B", 2, a_B=fields).decode(shared + b"\3")
+    of_5 = by_name("a.B") + NEW + LIST + NEW + b"\1" + b"\1\1\3"
+    assert kryo("a.B", 5, a_B=fields).decode(of_5) == Pojo("a.B", {"f": [], "g": []})
+    nested = KryoFields(f="a.B", is_final=True)
+    with pytest.raises(UnsupportedKeyTypeError, match="nest more than 50 deep"):
+        kryo("a.B", a_B=nested).decode(by_name("a.B") + NEW * 100)
+    for data in (b"", NEW, NEW + b"\1"):
+        with pytest.raises(InvalidValueError):
+            kryo("a.B", a_B=nested).decode(by_name("a.B") + data)
+
+
+def test_descriptions() -> None:
+    for made, text in (
+        (
+            PLAIN,
+            "KryoFields({'x': 'int', 'y': 'java.lang.String', "
+            "'zs': 'java.util.List<java.lang.Long>'})",
+        ),
+        (KryoFields(is_final=True), "KryoFields({}, is_final=True)"),
+        (
+            KryoFields({"is_final": types.MAP(types.STRING, types.SET(types.INT))}),
+            "KryoFields({'is_final': "
+            "'java.util.Map<java.lang.String, java.util.Set<java.lang.Integer>>'})",
+        ),
+        (COLOR, "KryoEnum('RED', 'GREEN', 'BLUE', 'VIOLET_é')"),
+    ):
+        assert repr(made) == text
+        assert pickle.loads(pickle.dumps(made)) == made
+        assert hash(made) == hash(pickle.loads(pickle.dumps(made)))
+    five = kryo("a.B", a_B=PLAIN)
+    assert pickle.loads(pickle.dumps(five)) == five != kryo("a.B")
+
+
+BAD_FIELDS: list[tuple[Any, type[KeyGroupsError], str]] = [
+    ({"fields": 5}, InvalidTypeError, "fields must be a mapping, got 5"),
+    (
+        {"fields": {"x": "int"}, "x": "int"},
+        InvalidValueError,
+        r"fields must be there once, got \['x'\]",
+    ),
+    ({"fields": {5: "int"}}, InvalidTypeError, "name of a field must be a str, got 5"),
+    ({"x": 5}, InvalidTypeError, "type of field 'x' must be a str, got 5"),
+    ({"x": ""}, InvalidValueError, "type of field 'x' must be such as .*, got ''"),
+    *(
+        ({"x": text}, InvalidValueError, f"type of field 'x' must be such as .*, got '{text}'")
+        for text in ("a<", "a<b", "a<b>>", "a<b,>", "<", "a<>", "a b", "a<b>c", "a," * 3)
+    ),
+    ({"x": "a<" * 20 + "b" + ">" * 20}, InvalidValueError, "type of field 'x' must be such as"),
+    ({"x": types.TUPLE(types.INT)}, InvalidValueError, "must be a class of Java, or a key type"),
+    ({"x": types.LIST(types.NULL)}, InvalidValueError, "must be a class of Java, or a key type"),
+    ({"is_final": 1}, InvalidTypeError, "is_final must be a bool, got 1"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "error", "message"), BAD_FIELDS)
+def test_bad_fields(arguments: Any, error: type[KeyGroupsError], message: str) -> None:
+    with pytest.raises(error, match=message):
+        KryoFields(arguments.pop("fields", None), **arguments)
+
+
+def test_bad_constants() -> None:
+    with pytest.raises(InvalidValueError, match="constants must be there once, got"):
+        KryoEnum("A", "A")
+    with pytest.raises(InvalidTypeError, match="constant must be a str, got 5"):
+        KryoEnum(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("described", "named"),
+    [
+        ({"a.B": KryoFields(f="a.C")}, "'a.C'"),
+        ({"a.B": KryoFields(f="java.util.List<a.C>"), "a.D": COLOR}, "'a.C'"),
+        ({"a.B": KryoFields(f="java.util.OptionalInt")}, "'java.util.OptionalInt'"),
+    ],
+)
+def test_a_class_of_a_field_is_known(
+    described: Mapping[str, Any], named: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InvalidValueError, match=f"field 'f' of 'a.B' must be of .* got {named}"):
+        read_savepoint(tmp_path, serializers=described)
+    for known in ({"a.B": KryoFields(f="a.B")}, {"a.B": KryoFields(f="java.util.List<int>")}):
+        with pytest.raises(SavepointError, match="_metadata"):  # of a folder that has none
+            read_savepoint(tmp_path, serializers=known)
+
+
+def test_a_name_that_is_no_snapshot(tmp_path: Path) -> None:
+    """A snapshot of a class that is described, as no snapshot of Flink is."""
+    with pytest.raises(SavepointError, match=r"snapshot 'a.B' is not known"):
+        Serializer.from_snapshot(sb.i32(2) + sb.utf("a.B") + sb.i32(1), serializers={"a.B": PLAIN})
+
+
+def test_tables_of_classes() -> None:
+    """Those of which a field says the class are read; those above are none of them."""
+    assert BODIES.keys() >= FINAL
+    assert KEY_TYPES.keys() <= FINAL
+    assert not SUPERTYPES & BODIES.keys()
+    for name in (
+        "a.B",
+        "java.util.OptionalInt",
+        "org.apache.flink.util.Either",
+        "sun.Any",
+        "[La.B;",
+    ):
+        assert KryoSerializer(name).read is None
+    for name in (*BODIES, *SUPERTYPES):
+        assert KryoSerializer(name).read is not None
+
+
+# --- keys -----------------------------------------------------------------------------------
+
+MOMENT = datetime(2024, 2, 29, 23, 59, 59, 999_999)
+KEYS = [
+    ("java.util.UUID", UUID(int=5 << 80)),
+    ("java.time.LocalDate", date(2020, 11, 1)),
+    ("java.time.LocalTime", time(23, 0, 5)),
+    ("java.time.LocalDateTime", MOMENT),
+    ("java.time.Instant", MOMENT.replace(tzinfo=timezone.utc)),
+    ("java.lang.Integer", -5),
+    ("java.lang.String", "é"),
+]
+
+
+@pytest.mark.parametrize("version", [2, 5])
+@pytest.mark.parametrize(("java_class", "key"), KEYS)
+def test_keys_of_final_classes(java_class: str, key: Any, version: int) -> None:
+    serializer = KryoSerializer(java_class, version)
+    assert serializer.key_type == KEY_TYPES[java_class]
+    assert serializer.decode(serializer.encode(key)) == key
+    assert serializer.encode(None) == b"\0"
+    assert serializer.decode(b"\0") is None
+    assign_to_key_group(key, 128, serializer.key_type)
+    other = KryoSerializer("java.math.BigDecimal", version)
+    assert other.key_type is None
+    with pytest.raises(InvalidValueError, match=f"'java.lang.Boolean', where {java_class} has"):
+        serializer.decode(b"\5\1")  # another class, which is no subclass
