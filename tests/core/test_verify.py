@@ -369,7 +369,8 @@ def test_operator_state_that_only_the_job_reads(tmp_path: Path) -> None:
     of_job = sb.kryo_of("java.lang.Object")
     info = sb.meta_info("rules", 2, {}, {"KEY_SERIALIZER": TEXT, "VALUE_SERIALIZER": of_job})
     header = sb.operator_header([], [info])
-    stream = sb.inline(header + sb.i32(1) + b"\2a" + b"\1\0a.\xc3\1")
+    entries = b"\2a" + b"\1\0a.\xc3\1" + b"\2b" + b"\1\0a.\xc3\1"
+    stream = sb.inline(header + sb.i32(2) + entries)
     state = sb.operator_state([("rules", 2, [len(header)])], stream)
     path = sb.write(tmp_path / "s", [sb.operator([sb.subtask(managed_operator=state)], uid="op")])
     report = read_savepoint(path).verify()

@@ -22,7 +22,7 @@ from keygroups.hashing import finalise
 from keygroups.progress import Meter
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._state.entries import FramedEntry, StateEntry, not_an_entry
-from keygroups.savepoint._state.formats.key_group_streams import NotFramedError
+from keygroups.savepoint._state.formats.format import NotFramedError
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.key_hashes import key_hasher
 from keygroups.savepoint._state.layouts import layout_of
