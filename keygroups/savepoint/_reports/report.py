@@ -154,7 +154,7 @@ def _report(operator: Operator, parallelism: int | None, top: int) -> OperatorRe
     heaviest = nlargest(top, range(groups), key=load.weights.__getitem__)
     rescale = RescaleReport(plan, load)
     missing = missing_timers(operator)
-    warnings = () if missing is None else (missing,)
+    warnings: tuple[str, ...] = () if missing is None else (missing,)
     try:
         keys = tuple(operator.key_sizes(top))
     except (UnknownKeysError, NotFramedError) as error:
@@ -166,7 +166,9 @@ def _report(operator: Operator, parallelism: int | None, top: int) -> OperatorRe
 def _foreign_keys(operator: Operator, keys: Iterable[KeySize]) -> Iterator[str]:
     """Yield a warning for each of some keys that is in the key group of another."""
     hasher = key_hasher(operator.states[0].key_serializer) if operator.states else None
-    for key in keys if hasher is not None else ():
+    if hasher is None:
+        return
+    for key in keys:
         with suppress(KeyGroupsError):  # of a null, which `verify` tells of
             own = finalise(hasher(key.key)) % operator.max_parallelism
             if own != key.key_group:
