@@ -140,7 +140,7 @@ class Serializer:
     size: int | None = None
     parts: tuple[Serializer, ...] = ()
     key_type: KeyType | None = None
-    key_hash: ClassVar[Callable[[Any], int] | None] = None
+    key_hash: Callable[[Any], int] | None = None
     fields: tuple[LogicalType, ...] = ()
     names: tuple[str, ...] = ()
     java_class: str = ""

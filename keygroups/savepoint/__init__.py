@@ -159,7 +159,6 @@ from keygroups.savepoint.editing import (
     SavepointEditor as SavepointEditor,
 )
 from keygroups.savepoint.entries import (
-    ChannelState as ChannelState,
     KeySize as KeySize,
     OperatorStateElement as OperatorStateElement,
     OperatorStateEntry as OperatorStateEntry,
@@ -177,6 +176,7 @@ from keygroups.savepoint.reports import (
     UnsearchedPlace as UnsearchedPlace,
 )
 from keygroups.savepoint.sources import (
+    ChannelState as ChannelState,
     FileSplit as FileSplit,
     KafkaOffsets as KafkaOffsets,
     KafkaSplit as KafkaSplit,
@@ -186,6 +186,7 @@ from keygroups.savepoint.sources import (
     UnknownSplit as UnknownSplit,
 )
 from keygroups.savepoint.sql import (
+    OperatorId as OperatorId,
     SqlOperatorDescription as SqlOperatorDescription,
     SqlStateDescription as SqlStateDescription,
     describe_sql_state as describe_sql_state,
@@ -216,7 +217,6 @@ from keygroups.savepoint.windows import (
     TumblingProcessingTimeWindows as TumblingProcessingTimeWindows,
 )
 from keygroups.savepoint.writing import (
-    OperatorId as OperatorId,
     OperatorWriter as OperatorWriter,
     SavepointWriter as SavepointWriter,
     WindowOperatorWriter as WindowOperatorWriter,

@@ -3,7 +3,8 @@
 `SavepointWriter.from_existing_savepoint` returns a `SavepointEditor`, a SavepointWriter whose
 `add_operator` is as in a new savepoint:
 
-- `remove_operator`, `change_operator_identifier` and `add_operator_from` another savepoint;
+- `remove_operator`, `change_operator_identifier` and `add_operator_from` another savepoint, with
+  an `OperatorId` of `keygroups.savepoint.sql` for operators without a uid;
 - `operator` returns the `OperatorEditor` of one: `remove_state`, `rename_state`, `set_ttl`,
   `delete_keys`, `map_entries`, `map_timers`, `map_keys`, and of operator state
   `remove_operator_state`, `rename_operator_state`, `map_operator_state`;

@@ -2,19 +2,16 @@
 
 `Operator.entries` yields a `StateEntry` for each entry of keyed state, `Operator.operator_state`
 an `OperatorStateEntry` for each operator state of each subtask. `Operator.key_sizes` returns a
-`KeySize` for each of the heaviest keys, and `Operator.subtasks` is a tuple of `Subtask`,
-`Operator.in_flight_data` one of a `ChannelState` for each channel of an unaligned checkpoint. One
+`KeySize` for each of the heaviest keys, and `Operator.subtasks` is a tuple of `Subtask`. One
 element of operator state is an `OperatorStateElement` where it is edited or compared. Which
 classes keys and values are, is in `keygroups.savepoint.values`.
 """
 
-from keygroups.savepoint._metadata.handles import ChannelState
 from keygroups.savepoint._operator import KeySize, Subtask
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.operator_state import OperatorStateElement, OperatorStateEntry
 
 __all__ = [
-    "ChannelState",
     "KeySize",
     "OperatorStateElement",
     "OperatorStateEntry",

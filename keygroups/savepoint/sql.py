@@ -6,11 +6,12 @@ come from the text of EXPLAIN. Rows are read, as tuples with a row kind, without
 `keygroups.savepoint.values.Row`.
 """
 
+from keygroups.savepoint._metadata.handles import OperatorId
 from keygroups.savepoint._sql.sql_state import (
     SqlOperatorDescription,
     SqlStateDescription,
     describe_sql_state,
 )
 
-__all__ = ["SqlOperatorDescription", "SqlStateDescription", "describe_sql_state"]
+__all__ = ["OperatorId", "SqlOperatorDescription", "SqlStateDescription", "describe_sql_state"]
 __dir__ = __all__.copy

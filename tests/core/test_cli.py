@@ -381,7 +381,8 @@ def test_savepoint(run: Any) -> None:
     reports = list(operator_reports(savepoint, None, 2, 3))
     for report in reports:
         assert {f"  {state}" for state in report.operator.states} <= {*str(report).splitlines()}
-    assert said == "\n\n".join([str(savepoint), *map(str, reports)]) + "\n"
+    verify = "keygroups verify looks for damage, misplaced keys and windows without timers"
+    assert said == "\n\n".join([str(savepoint), *map(str, reports), verify]) + "\n"
 
 
 def test_savepoint_as_json(run: Any) -> None:

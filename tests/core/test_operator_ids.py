@@ -39,14 +39,14 @@ NEW: dict[str, Door] = {
 }
 
 
-def renamed(writer: SavepointWriter, uid: str) -> object:
+def renamed(writer: SavepointWriter, uid: str) -> None:
     assert isinstance(writer, SavepointEditor)
-    return writer.change_operator_identifier("kept", uid)
+    writer.change_operator_identifier("kept", uid)
 
 
-def added(writer: SavepointWriter, uid: str) -> object:
+def added(writer: SavepointWriter, uid: str) -> None:
     assert isinstance(writer, SavepointEditor)
-    return writer.add_operator_from(writer._copied.savepoint, "kept", uid)
+    writer.add_operator_from(writer._copied.savepoint, "kept", uid)
 
 
 DOORS: dict[str, Door] = NEW | {"change_operator_identifier": renamed, "add_operator_from": added}

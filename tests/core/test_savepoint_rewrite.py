@@ -21,6 +21,7 @@ import savepoint_bytes as sb
 from damaged_files import digests
 from expected_savepoints import BY_STRING, COUNT, STRINGS, expected_files, keys_by_group, longs_by
 from job_points import JOB_POINTS, job_point
+from older_metadata import NO_TIMERS, as_version_2
 from real_savepoints import FORMATS, POINTS, Point, point
 
 from keygroups import assign_to_key_group, compute_operator_index_for_key_group
@@ -37,7 +38,6 @@ from keygroups.savepoint import (
 )
 from keygroups.savepoint._metadata.handles import (
     KeyGroupsHandle,
-    Metadata,
     StreamHandle,
     operator_id_of,
 )
@@ -522,7 +522,7 @@ def test_raw_state_without_timers(tmp_path: Path) -> None:
     keyed = sb.canonical(
         group, [len(data)], sb.inline(data + sb.canonical_key_group([(0, [entry])]))
     )
-    raw = sb.native(group, [0], sb.inline(sb.i32(0xF1CD859F - (1 << 32), 2, 0), "raw"))
+    raw = sb.native(group, [0], sb.inline(NO_TIMERS, "raw"))
     subtasks = [sb.subtask(managed_keyed=keyed, raw_keyed=raw)]
     alone = [sb.subtask(raw_keyed=raw)]
     operators = [
@@ -543,33 +543,6 @@ def test_raw_state_without_timers(tmp_path: Path) -> None:
 
 
 # Version 2 of `_metadata`, of Flink before 1.11
-
-
-def as_version_2(metadata: Metadata) -> bytes:
-    """Return the bytes of `_metadata` of version 3 as version 2 has the same."""
-    empty = {"managed_operator": sb.i32(0), "raw_operator": sb.i32(0)}
-    names = ("managed_operator", "raw_operator", "managed_keyed", "raw_keyed")
-    operators = []
-    for operator in metadata.operators:
-        subtasks = []
-        for subtask in operator.subtasks:
-            fields = [
-                bytes(subtask.as_read[name].data)
-                if name in subtask.as_read
-                else empty.get(name, b"\0")
-                for name in names
-            ]
-            subtasks.append(sb.i32(subtask.index) + sb.i64(17) + sb.i32(0) + b"".join(fields))
-        operators.append(
-            sb.operator(
-                subtasks,
-                parallelism=operator.parallelism,
-                max_parallelism=operator.max_parallelism,
-                operator_id=bytes.fromhex(operator.operator_id),
-                version=2,
-            )
-        )
-    return sb.metadata(operators, version=2, checkpoint_id=metadata.checkpoint_id)
 
 
 def told(savepoint: Savepoint) -> list[object]:

@@ -591,10 +591,10 @@ def test_the_kryo_of_a_savepoint(tmp_path: Path) -> None:
 # Keys of the job's own class
 
 
-class Coded(Serializer):
-    """A key of so many bytes, as Beam's coders write it; Flink keys by its ByteBuffer."""
+class _OfBytes(Serializer):
+    """A key of so many bytes, as Beam's coders write it."""
 
-    name, versions, key_type = "CODED", (1,), BYTE_BUFFER
+    versions = (1,)
 
     @classmethod
     def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
@@ -612,10 +612,16 @@ class Coded(Serializer):
         return bytes([len(value)]) + value
 
 
-class Numbered(Coded):
-    """The same bytes are an object of the job, whose hashCode is the sum of them, turned over."""
+class Coded(_OfBytes):
+    """Flink keys by its ByteBuffer."""
 
-    name, key_type = "NUMBERED", None
+    name, key_type = "CODED", BYTE_BUFFER
+
+
+class Numbered(_OfBytes):
+    """The bytes are an object of the job, whose hashCode is the sum of them, turned over."""
+
+    name = "NUMBERED"
 
     @staticmethod
     def key_hash(key: bytes) -> int:

@@ -8,12 +8,14 @@ that was; in a table for each Flink, too.
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from flink_restores import BACKENDS, FlinkRestores, State, Task
+from older_metadata import as_version_2
 from restore_table import RestoreTable
 from written_savepoints import (
     DAY,
@@ -30,7 +32,12 @@ from written_savepoints import (
 )
 
 from keygroups import assign_to_key_group, compute_operator_index_for_key_group
-from keygroups.savepoint import SavepointWriter, ValueStateDescriptor
+from keygroups.savepoint import (
+    SavepointWriter,
+    ValueStateDescriptor,
+    convert_to_canonical,
+    read_savepoint,
+)
 from keygroups.types import (
     BOOLEAN,
     BYTE,
@@ -202,6 +209,32 @@ def test_flink_finds_what_was_written(
         saved = own.operator(operator.uid)
         assert (saved.parallelism, saved.max_parallelism) == (parallelism, case.max_parallelism)
     table.add(restores.version, backend, parallelism, *case.counts, expected.total())
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_flink_finds_what_was_older(
+    restores: FlinkRestores,
+    written: Callable[[str], tuple[Case, Path]],
+    tmp_path: Path,
+    backend: str,
+    table: RestoreTable,
+) -> None:
+    """Of version 2 of `_metadata`, and with raw state that has no timers, written anew."""
+    case, path = written("strings-129")
+    shutil.copytree(path, tmp_path / "old")
+    metadata = as_version_2(read_savepoint(path).metadata, has_raw_state=True)
+    (tmp_path / "old" / "_metadata").write_bytes(metadata)
+    old = read_savepoint(tmp_path / "old")
+    assert old.version == 2
+    convert_to_canonical(old, tmp_path / "new")
+    operators = [operator.java() for operator in case.operators]
+    task = Task(tmp_path / "new", operators, backend, 2, case.max_parallelism)
+    restored = restores.restore(task)
+    assert restored.refused is None
+    expected = case.found(2)
+    for way in ("backend", "keyed"):
+        assert found_rows(restored.found(way)) == expected
+    table.add(restores.version, backend, 2, *case.counts, expected.total())
 
 
 @pytest.fixture(scope="module")

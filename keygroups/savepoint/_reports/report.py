@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from heapq import nlargest
@@ -209,13 +209,15 @@ def _read(read: Callable[[], T], unread: list[str]) -> T | None:
         return None
 
 
-def _foreign_keys(operator: Operator, keys: Iterable[KeySize]) -> Iterator[str]:
+def _foreign_keys(operator: Operator, keys: Sequence[KeySize]) -> Iterator[str]:
     """Yield a warning for each of some keys that is in the key group of another."""
+    hasher = key_hasher(operator.states[0].key_serializer) if keys else None
+    if hasher is None:
+        return
     for key in keys:
-        hasher = key_hasher(operator.states[0].key_serializer)
         with suppress(KeyGroupsError):  # of a null, which `verify` tells of
-            own = hasher and finalise(hasher(key.key)) % operator.max_parallelism
-            if own not in (None, key.key_group):
+            own = finalise(hasher(key.key)) % operator.max_parallelism
+            if own != key.key_group:
                 yield (
                     f"key {short(exact_repr(key.key), _LONGEST_KEY)} is in key group "
                     f"{key.key_group}, and its own is {own}: Flink loses what is there on a "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from keygroups._checks import record_repr, show
@@ -65,7 +66,8 @@ class StateFault(NamedTuple):
         return ": ".join(filter(None, (", ".join(said), printable(self.message))))
 
 
-class FaultCount(NamedTuple):
+@dataclass(frozen=True)
+class FaultCount:
     """How many faults of a kind there are, and the first few of them.
 
     `kind` is "file" for one that is not there, or not of its size; "unreadable" for a key group,

@@ -426,13 +426,14 @@ class SavepointWriter(FolderWriter):
         problem = "which has the form of an id" if is_id(text) else ""
         likely = text
         source = self._source()
-        for operator in () if source is None else source.operators:
+        path, operators = ("", ()) if source is None else (source.path, source.operators)
+        for operator in operators:
             names = (operator.operator_id, operator.uid, operator.name)
             if text in names and operator.operator_id not in (
                 operator_id,
                 None if renamed is None else renamed.operator_id,
             ):
-                problem = f"which operator {operator.operator_id} is called in {source.path}"
+                problem = f"which operator {operator.operator_id} is called in {path}"
                 likely = operator.operator_id
         if problem:
             raise InvalidValueError(
