@@ -132,6 +132,15 @@ class DeleteKeys(Step):
 
     keys: dict[int | None, SoughtKeys]
 
+    def add(self, key_group: int | None, key: bytes | str) -> bytes:
+        """Add a key as `sought_key` has it; return the bytes that stand for it."""
+        sought = self.keys.setdefault(key_group, SoughtKeys(set(), {}))
+        if isinstance(key, bytes):
+            sought.encoded.add(key)
+            return key
+        token = b"value " + key.encode("utf-8", "surrogatepass")
+        return sought.values.setdefault(key, token)
+
     def bind(self, state: StateDescriptor, place: Place) -> Apply:
         """Return what keeps all other keys; it decodes keys in their key groups only."""
         read, deleted = key_finder(state), place.deleted
@@ -417,7 +426,8 @@ class _Mapping:
             )
         if new.state != entry.state:
             raise InvalidValueError(
-                f"{named_entry(entry)}: an entry must stay in its state, got one of {show(new.state)}"
+                f"{named_entry(entry)}: an entry must stay in its state, got one of "
+                f"{show(new.state)}"
             )
         if all(map(_is_same, _key_parts(new), _key_parts(entry))):
             return entry.key_group, key, self._value_of(new, entry, key, value)
@@ -427,16 +437,16 @@ class _Mapping:
         """Return an entry whose key, user key or namespace may be another."""
         if self._write_key is None or self._key_type is None:
             raise UnsupportedKeyTypeError(
-                f"{named_entry(entry)}: key, namespace and user key must stay, as only the job knows "
-                f"the keys of {self._state}"
+                f"{named_entry(entry)}: key, namespace and user key must stay, as only the job "
+                f"knows the keys of {self._state}"
             )
         key_group, new_key = self._key_of(new)
         if self._state.namespace_serializer != VOID_NAMESPACE:
             stays = new._replace(user_key=entry.user_key)
             if self._key_of(stays) != self._key_of(entry):
                 raise InvalidValueError(
-                    f"{named_entry(entry)}: an entry of a window must keep key and namespace, as the "
-                    f"timers that close it do, got {named_entry(new)}"
+                    f"{named_entry(entry)}: an entry of a window must keep key and namespace, as "
+                    f"the timers that close it do, got {named_entry(new)}"
                 )
         new_value = self._value_of(new, entry, key, value)
         if new_key != key:
