@@ -19,6 +19,7 @@ from keygroups.savepoint import (
     entries,
     sources,
     sql,
+    values,
     windows,
     writing,
 )
