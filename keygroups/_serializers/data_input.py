@@ -39,13 +39,13 @@ def check_repeated(repeated: int, there: int) -> None:
 class ReadingContext:
     """What snapshots do not say themselves, and how they are read depends on; it may be pickled.
 
-    `serializers` are those of the job's own, by the class of their snapshots. `kryo_version` is
-    that of the Kryo that wrote the values: 2 in Flink 1, 5 in Flink 2. `key_bytes` is a snapshot
-    of the serializer of an operator's keys, as the caller told it, b"" as a rule; then
-    `max_parallelism` is the operator's.
+    `serializers` are those of the job's own, by the class of their snapshots, and the classes
+    that Kryo writes, as a user describes them. `kryo_version` is that of the Kryo that wrote the
+    values: 2 in Flink 1, 5 in Flink 2. `key_bytes` is a snapshot of the serializer of an
+    operator's keys, as the caller told it, b"" as a rule; then `max_parallelism` is the operator's.
     """
 
-    serializers: Mapping[str, type[Any]] = field(default_factory=dict, hash=False)
+    serializers: Mapping[str, Any] = field(default_factory=dict, hash=False)
     kryo_version: int = 5
     key_bytes: bytes = b""
     max_parallelism: int = 0

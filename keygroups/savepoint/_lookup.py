@@ -60,7 +60,7 @@ class Lookup:
         self._is_by_value = isinstance(sought, str)
         self._encoded = b"" if isinstance(sought, str) else sought
         if isinstance(sought, str):
-            self._sought = SoughtKeys(frozenset(), {sought: b""})
+            self._sought = SoughtKeys(set(), {sought: b""})
         else:
             self._sought = SoughtKeys({sought}, {})
         self._key_bytes: bytes | None = None  # those that were read as the key

@@ -41,7 +41,7 @@ SIMPLE = KryoFields(
     name="java.lang.String",
     ratio=types.DOUBLE,
 )
-DESCRIBED = {
+DESCRIBED: dict[str, KryoFields | KryoEnum] = {
     "P$Color": COLOR,
     "P$Plain": PLAIN,
     "P$Simple": SIMPLE,

@@ -50,7 +50,7 @@ def written(folder: Path) -> Path:
 
 def mapped(
     folder: Path,
-    function: Callable[[StateEntry], Any],
+    function: Callable[[Any], Any],
     old: Path | None = None,
     name: str = TIMERS,
 ) -> tuple[Savepoint, EditedState]:

@@ -289,6 +289,7 @@ def test_report_of_an_operator() -> None:
     assert ["key group", "subtask", "bytes", "share"] in page.rows
     assert ["key", "key group", "subtask", "entries", "bytes"] in page.rows
     heaviest = [row for row in page.rows if len(row) == 4 and row[0].isdigit()][:2]
+    assert report.key_group_bytes is not None
     assert [[int(row[0]), row[2]] for row in heaviest] == [
         [group, f"{report.key_group_bytes.weights[group]:,}"]
         for group in report.heaviest_key_groups

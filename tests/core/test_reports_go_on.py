@@ -78,7 +78,7 @@ def test_reports(folder: Path) -> None:
     assert own.key_group_bytes is not None
     assert own.rescale is not None
     elsewhere = reports["elsewhere"]
-    assert elsewhere.states == elsewhere.heaviest_keys == ()
+    assert (elsewhere.states, elsewhere.heaviest_keys) == ((), ())
     [said] = elsewhere.unread
     assert KEPT in said
     # Of a canonical savepoint `_metadata` tells how large each key group is.

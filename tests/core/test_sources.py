@@ -647,7 +647,8 @@ def test_kafka_consumer(tmp_path: Path) -> None:
     numbers = (4711, -1, *special)
     elements = [kafka_element("clicks", place, number) for place, number in enumerate(numbers)]
     operator = consumer(tmp_path / "a", KAFKA, OF_KAFKA, elements)
-    read = {split.partition: split for split in operator.source_splits().splits}
+    splits: Any = operator.source_splits().splits
+    read = {split.partition: split for split in splits}
     assert read == {
         place: KafkaSplit("clicks", place, offset, None, place % 2, is_assigned=True)
         for place, offset in enumerate(
@@ -686,7 +687,7 @@ def test_no_partition_of_kafka_consumer(element: bytes, tmp_path: Path) -> None:
 
 def test_what_only_the_job_reads_of_a_consumer(tmp_path: Path) -> None:
     """Where the job has its own serializer of the class, an element is bytes, the others too."""
-    own = {PARTITION: sb.utf(PARTITION) + sb.i32(7)}
+    own: dict[str, bytes | None] = {PARTITION: sb.utf(PARTITION) + sb.i32(7)}
     empty = sb.optional_map({})
     snapshot = sb.snapshot(
         f"{sb.JAVA}kryo.KryoSerializerSnapshot",

@@ -266,7 +266,7 @@ def mapped_timers(n: int) -> None:
         for key in range(n):
             timers.write_timer(key, 5)
     with SavepointWriter.from_existing_savepoint(old, NewPath()) as editor:
-        editor.operator("by-int").map_timers(USER_TIMERS, lambda timer: timer.timestamp + 1)
+        editor.operator("by-int").map_timers(USER_TIMERS, lambda timer: (timer.timestamp or 0) + 1)
 
 
 def deleted_one_by_one(n: int) -> None:

@@ -19,6 +19,7 @@ from keygroups.savepoint import (
     entries,
     sources,
     sql,
+    values,
     verifying,
     windows,
     writing,
@@ -84,7 +85,9 @@ def what_a_savepoint_has(path: str) -> None:
         if isinstance(difference.here, savepoint.StateEntry):
             assert_type((difference.kind, difference.here.key_group), tuple[str, int])
     report: savepoint.OperatorReport = next(savepoint.operator_reports(found))
-    assert_type(report.rescale.moved_weight_share, float)
+    assert_type((report.states, report.unread)[1], tuple[str, ...])
+    if report.rescale is not None and report.key_group_bytes is not None:
+        assert_type(report.rescale.moved_weight_share, float)
     assert_type(savepoint.html_report(found, ["by-user"], top=3), str)
     sql: savepoint.SqlOperatorDescription = savepoint.describe_sql_state(operator, "a plan")
     about: savepoint.SqlStateDescription = sql.states[0]
@@ -160,9 +163,16 @@ def where_the_stream_goes_on(path: str) -> None:
             assert_type(split.lag, int | None)
         elif isinstance(split, savepoint.FileSplit):
             assert_type(split.path, str)
+        elif isinstance(split, savepoint.KinesisSplit):
+            assert_type(split.sequence_number, str)
         else:
             unknown: savepoint.UnknownSplit = split
             assert_type(unknown.data, bytes)
+    classes = {
+        "shop.Line": savepoint.KryoFields(qty=types.INT, sku="java.lang.String"),
+        "shop.Channel": savepoint.KryoEnum("WEB", "APP"),
+    }
+    assert_type(savepoint.read_savepoint(path, serializers=classes), savepoint.Savepoint)
 
 
 def one_more(element: savepoint.OperatorStateElement) -> object:
@@ -189,6 +199,7 @@ def an_edited_savepoint(path: str) -> None:
         operator.set_ttl("count", last_access=1_700_000_000_000)
         operator.delete_keys(["ann", "bob"])
         operator.map_entries("count", grown)
+        operator.map_timers("_timer_state/event_user-timers", lambda timer: timer.timestamp)
         operator.map_keys(len, types.LONG)
     report: savepoint.EditReport = writer.report()
     edited: savepoint.EditedOperator = report.operators[0]
@@ -225,7 +236,15 @@ def a_savepoint_by_subject(found: savepoint.Savepoint, operator: savepoint.Opera
         assert_type((read[0].name, element.state), tuple[str, str])
     splits: sources.SourceSplits = operator.source_splits()
     for split in splits.splits:
-        assert_type(split, sources.KafkaSplit | sources.FileSplit | sources.UnknownSplit)
+        shard: sources.KinesisSplit | None = None
+        if isinstance(split, sources.KinesisSplit):
+            shard = split
+        else:
+            assert_type(split, sources.KafkaSplit | sources.FileSplit | sources.UnknownSplit)
+        assert_type(shard, sources.KinesisSplit | None)
+    described = values.KryoFields({"channel": "shop.Channel"}, is_final=True)
+    assert_type(described.is_final, bool)
+    assert_type(values.KryoEnum("WEB").constants, tuple[str, ...])
     of_sql: sql.SqlOperatorDescription = sql.describe_sql_state(operator)
     assert_type(of_sql.states, tuple[sql.SqlStateDescription, ...])
     checked: verifying.SavepointVerification = found.verify()

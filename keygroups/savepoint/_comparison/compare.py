@@ -37,6 +37,7 @@ from keygroups.savepoint._comparison.states import (
 )
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import OperatorStateHandle
+from keygroups.savepoint._sources.consumers import KinesisSplit
 from keygroups.savepoint._sources.file_splits import FileSplit
 from keygroups.savepoint._sources.kafka import KafkaSplit
 from keygroups.savepoint._sources.source_splits import READER_STATE, SourceSplits, UnknownSplit
@@ -229,7 +230,8 @@ class OperatorPair:
             sides.append({_split_id(split): split for split in splits})
         for split_id in {**sides[0], **sides[1]}:
             first, second = (side.get(split_id) for side in sides)
-            if isinstance(first, UnknownSplit) or isinstance(second, UnknownSplit):
+            others = (UnknownSplit, KinesisSplit)
+            if isinstance(first, others) or isinstance(second, others):
                 continue  # its bytes are an element of the readers' state
             if first is None or second is None:
                 yield SplitDifference(ONLY[first is None], first, second)
@@ -431,6 +433,6 @@ def _compared(pairs: Sequence[StatePair], here: _Placed, there: _Placed) -> Iter
             yield _Found(pairs[entry.state >> 1], "only_there", None, entry)
 
 
-def _split_id(split: KafkaSplit | FileSplit | UnknownSplit) -> object:
+def _split_id(split: KafkaSplit | KinesisSplit | FileSplit | UnknownSplit) -> object:
     """Return what tells a split from the others of its source."""
     return split[:2] if isinstance(split, KafkaSplit) else split[0]

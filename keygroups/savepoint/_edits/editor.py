@@ -45,14 +45,13 @@ from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._rewriting.operator_rewriter import MergedHeader, merged_header
 from keygroups.savepoint._state.header import StateDescriptor, stored_serializer, write_state
 from keygroups.savepoint._state.key_hashes import key_hasher
-from keygroups.savepoint._state.keys import SoughtKeys, sought_key
+from keygroups.savepoint._state.keys import sought_key
 from keygroups.savepoint._state.values import check_time
 from keygroups.savepoint._state.writing.new_states import check_state_name, key_to_write
 from keygroups.savepoint._tasks.edit import StatePlan
 from keygroups.types import KeyType
 
 _CONTENTS, _MERGING = "window-contents", "merging-window-set"  # Flink: WindowOperator
-_ENCODING = {"encoding": "utf-8", "errors": "surrogatepass"}
 _TIMERS = "PRIORITY_QUEUE"  # the kind of their states
 
 
@@ -241,12 +240,8 @@ class OperatorEditor(OperatorStateEditor):
             for state in states.values():
                 self._add(state, self._deletion)
         for key_group, data, key in encoded:
-            sought = self._deletion.keys.setdefault(key_group, SoughtKeys(set(), {}))
-            if isinstance(data, str):
-                data = sought.values.setdefault(data, f"value {data}".encode(**_ENCODING))
-            else:
-                sought.encoded.add(data)
-            self._keys_to_delete.setdefault(data, key)
+            token = self._deletion.add(key_group, data)
+            self._keys_to_delete.setdefault(token, key)
         self._deleted_from = serializer
 
     def map_entries(

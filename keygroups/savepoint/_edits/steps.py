@@ -132,6 +132,15 @@ class DeleteKeys(Step):
 
     keys: dict[int | None, SoughtKeys]
 
+    def add(self, key_group: int | None, key: bytes | str) -> bytes:
+        """Add a key as `sought_key` has it; return the bytes that stand for it."""
+        sought = self.keys.setdefault(key_group, SoughtKeys(set(), {}))
+        if isinstance(key, bytes):
+            sought.encoded.add(key)
+            return key
+        token = b"value " + key.encode("utf-8", "surrogatepass")
+        return sought.values.setdefault(key, token)
+
     def bind(self, state: StateDescriptor, place: Place) -> Apply:
         """Return what keeps all other keys; it decodes keys in their key groups only."""
         read, deleted = key_finder(state), place.deleted

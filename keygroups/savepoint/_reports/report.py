@@ -100,7 +100,9 @@ def _heavy_key_groups(report: OperatorReport) -> Iterator[tuple[float, int, int]
     """Yield the bytes, the key group and the subtask of each of the heaviest key groups."""
     groups, parallelism = report.operator.max_parallelism, report.operator.parallelism
     load = report.key_group_bytes
-    for key_group in () if load is None else report.heaviest_key_groups:
+    if load is None:
+        return
+    for key_group in report.heaviest_key_groups:
         subtask = compute_operator_index_for_key_group(groups, parallelism, key_group)
         yield load.weights[key_group], key_group, subtask
 

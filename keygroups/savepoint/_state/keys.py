@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -65,8 +64,8 @@ class SoughtKeys(NamedTuple):
     `values` are the texts of `identity`, with the bytes that stand for the key.
     """
 
-    encoded: AbstractSet[bytes]
-    values: Mapping[str, bytes]
+    encoded: set[bytes]
+    values: dict[str, bytes]
 
 
 FindKey = Callable[[bytes, SoughtKeys], "bytes | None"]

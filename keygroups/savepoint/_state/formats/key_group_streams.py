@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import compress, islice
 from operator import sub
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from keygroups._checks import show
 from keygroups._serializers.base import TRUNCATED, UnreadableError
@@ -516,7 +516,7 @@ def _scanned_columns(
     count: int,
     rows: HeldEntries,
     read: NativeEntries[StateEntry],
-    scan: Callable[[bytes, int, int], Sequence[int]],
+    scan: Callable[[bytes, int, int], Any],  # an array of NumPy, which is not imported here
 ) -> Iterator[EntryColumns]:
     """Yield what is held when it is enough, of a state whose entries a scan finds."""
     while count:
@@ -551,8 +551,11 @@ def _native_states(
 def _native_reader(state: StateDescriptor, reader: EntryReader[Entry]) -> NativeEntries[Entry]:
     if reader.native is not None:
         return reader.native
-    parts = (state.key_serializer, state.namespace_serializer, state.user_key_serializer)
-    unread = [str(part) for part in (*parts, state.value_serializer) if part and not part.read]
+    parts = (
+        *(state.key_serializer, state.namespace_serializer),
+        *(state.user_key_serializer, state.value_serializer),
+    )
+    unread = [str(part) for part in parts if part is not None and part.read is None]
     raise UnreadableError(f"nothing here reads {', '.join(unread)}")
 
 
