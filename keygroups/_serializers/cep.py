@@ -229,7 +229,10 @@ class SharedBufferNodeSerializer(Composite):
 
 
 class SharedBufferNodeV1Serializer(Composite):
-    """A node before Flink 1.13, of which there is no evidence how it was written."""
+    """A node before Flink 1.13: a list of edges without counts, which are 0 as Flink reads them.
+
+    Flink itself writes no such nodes any more.
+    """
 
     name = "SHARED_BUFFER_NODE_V1"
     snapshot = (
@@ -240,6 +243,22 @@ class SharedBufferNodeV1Serializer(Composite):
     def __init__(self, edges: Serializer) -> None:
         self.parts = (edges,)
         super().__init__(edges)
+
+    @classmethod
+    def made_of(cls, cursor: Cursor, nested: list[Serializer], outer: None) -> Serializer:
+        [edges] = nested
+        if edges.name != "LIST":
+            raise cursor.error(f"{cls.name} is made of a LIST, got {edges}")
+        return cls(edges)
+
+    def bind(self, reads: Sequence[Read]) -> None:
+        [read_edges] = reads
+
+        def read_node(data: bytes, pos: int) -> tuple[SharedBufferNode, int]:
+            edges, pos = read_edges(data, pos)
+            return SharedBufferNode([Lockable(0, edge) for edge in edges]), pos
+
+        self.read = read_node
 
 
 class NFAStateSerializer(Composite):

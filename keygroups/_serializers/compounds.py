@@ -104,10 +104,14 @@ class Tuple0Serializer(Simple):
 
 
 class RowSerializer(Composite):
-    """A Row: a bit for each null, then the other fields."""
+    """A Row: a bit for each null, then the other fields.
+
+    `has_row_kind` is whether two bits before them tell its kind: before outer version 3 none has
+    them, of 3 all have, and then it is said.
+    """
 
     name, snapshot = "ROW", f"{JAVA}RowSerializer$RowSerializerSnapshot"
-    outer_versions, arity = (3, 4), None
+    outer_versions, arity = (1, 2, 3, 4), None
 
     def __init__(self, parts: Sequence[Serializer], has_row_kind: bool = True) -> None:
         self.parts = tuple(parts)
@@ -170,7 +174,7 @@ class RowSerializer(Composite):
 
     @classmethod
     def read_outer(cls, cursor: Cursor, outer_version: int) -> bool:
-        return outer_version == 3 or cursor.bool()
+        return outer_version == 3 or (outer_version > 3 and cursor.bool())
 
     @classmethod
     def made_of(cls, cursor: Cursor, nested: list[Serializer], outer: bool) -> Serializer:

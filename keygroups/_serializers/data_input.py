@@ -42,7 +42,8 @@ class ReadingContext:
     `serializers` are those of the job's own, by the class of their snapshots, and the classes
     that Kryo writes, as a user describes them. `kryo_version` is that of the Kryo that wrote the
     values: 2 in Flink 1, 5 in Flink 2. `key_bytes` is a snapshot of the serializer of an
-    operator's keys, as the caller told it, b"" as a rule; then `max_parallelism` is the operator's.
+    operator's keys, as the caller told it, b"" as a rule; then `max_parallelism` is of the
+    operator.
     """
 
     serializers: Mapping[str, Any] = field(default_factory=dict, hash=False)

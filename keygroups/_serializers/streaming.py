@@ -343,11 +343,11 @@ class TwoPhaseCommitSerializer(Composite):
     """State of a sink of two-phase commits: the pending transaction, those to commit, context.
 
     `can_be_pending_null` is whether a mark tells that there is no pending transaction, which is
-    there else.
+    there else: before outer version 3 none does, of 3 all do, and then it is said.
     """
 
     name, snapshot = "TWO_PHASE_COMMIT", f"{STREAMING}{_SINK}{_TWO_PHASE}"
-    outer_versions, arity = (4,), 2
+    outer_versions, arity = (1, 2, 3, 4), 2
 
     def __init__(
         self, transaction: Serializer, context: Serializer, can_be_pending_null: bool = True
@@ -411,7 +411,7 @@ class TwoPhaseCommitSerializer(Composite):
 
     @classmethod
     def read_outer(cls, cursor: Cursor, outer_version: int) -> bool:
-        return cursor.bool()
+        return outer_version == 3 or (outer_version > 3 and cursor.bool())
 
     @classmethod
     def made_of(cls, cursor: Cursor, nested: list[Serializer], outer: bool) -> Serializer:

@@ -15,7 +15,6 @@ from keygroups._serializers.cep import (
     NodeIdSerializer,
     SharedBufferEdgeSerializer,
     SharedBufferNodeSerializer,
-    SharedBufferNodeV1Serializer,
 )
 from keygroups._serializers.scalars import LONG
 from keygroups._values.cep import (
@@ -28,7 +27,7 @@ from keygroups._values.cep import (
     SharedBufferEdge,
     SharedBufferNode,
 )
-from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
+from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.savepoint import Serializer
 
 EVENT_ID = EventIdSerializer()
@@ -167,11 +166,3 @@ def test_a_state_name_and_a_page_may_be_null() -> None:
 def test_a_count_makes_no_more_than_there_are_bytes(serializer: Serializer, data: str) -> None:
     with pytest.raises(InvalidValueError, match="data must be a"):
         serializer.decode(bytes.fromhex(data))
-
-
-def test_a_node_before_flink_1_13_is_told_and_not_read() -> None:
-    node = SharedBufferNodeV1Serializer(LONG)
-    with pytest.raises(UnsupportedKeyTypeError, match="cannot be read here"):
-        node.decode(b"")
-    with pytest.raises(UnsupportedKeyTypeError, match="cannot be written here"):
-        node.encode([])

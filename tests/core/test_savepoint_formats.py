@@ -6,6 +6,7 @@ classes read in it; compressed blocks are made here by the libraries that compre
 
 from __future__ import annotations
 
+import struct
 import zlib
 from collections import Counter
 from collections.abc import Callable
@@ -201,6 +202,46 @@ def test_sizes_that_no_block_has(kind: int) -> None:
     with pytest.raises(SavepointError, match=r"^f, offset 7: ") as other:
         decompress_block(kind, varint(most) + compressed, "f", 7)
     assert "cannot hold" not in str(other.value)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("kind", NAMES)
+def test_blocks_of_old_format_versions(kind: int, version: int) -> None:
+    """LZ4 has its size in eight bytes there, and zlib none; Snappy and ZSTD are as ever."""
+    key = internal_key(b"\3a", 5, VALUE)
+    data = block([(key, ROW)])
+    content = sst_of_blocks(
+        [(key, in_old_format(kind, data))], "s", compression=kind, version=version
+    )
+    table = SstFile(OpenStream(StreamHandle(len(content), content), None, "a.sst"))
+    (records,) = table.records([(b"", b"\xff")])
+    assert [(key, value) for key, _, value in records] == [(b"\3a", ROW)]
+    for data in (b"", b"x", bytes(70_000)):
+        assert decompress_block(kind, in_old_format(kind, data), "f", 0, False) == data
+
+
+def in_old_format(kind: int, data: bytes) -> bytes:
+    if kind == 1:
+        return bytes(cramjam.snappy.compress_raw(data))
+    sizes = {4: struct.pack("<Q", len(data)), 5: struct.pack("<Q", len(data)), 2: b""}
+    return sizes.get(kind, varint(len(data))) + COMPRESS[kind](data)
+
+
+@pytest.mark.parametrize(
+    ("kind", "damaged"),
+    [
+        *(
+            (2, damaged)
+            for damaged in (b"", b"\xff" * 9, deflated(ROW)[:-1], deflated(ROW) + b"x")
+        ),
+        *((4, damaged) for damaged in (b"", bytes(7), b"\xff" * 8, bytes(8) + lz4(ROW))),
+        (4, struct.pack("<Q", len(ROW) + (1 << 32)) + lz4(ROW)),
+        (4, struct.pack("<Q", len(ROW) + 1) + lz4(ROW)),
+    ],
+)
+def test_damaged_blocks_of_old_format_versions(kind: int, damaged: bytes) -> None:
+    with pytest.raises(SavepointError, match=r"^f, offset 7: "):
+        decompress_block(kind, damaged, "f", 7, False)
 
 
 def test_small_blocks_of_much_the_same() -> None:

@@ -422,8 +422,8 @@ BAD_STATES: list[tuple[Callable[[], object], str]] = [
         "timers 't' have no serializer of timers",
     ),
     (
-        lambda: states_of(sb.state("v", "VALUE", INT, backend_type=4)),
-        "backend type 4 is not known",
+        lambda: states_of(sb.state("v", "VALUE", INT, backend_type=5)),
+        "backend type 5 is not known",
     ),
 ]
 

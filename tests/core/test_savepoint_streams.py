@@ -606,7 +606,7 @@ BAD_TABLES = [
     (bytes(53), "this is no SST file of a known version"),
     (changed(GOOD, -8, bytes(8)), "this is no SST file of a known version"),
     (sst(RECORDS, "count", version=6), "this is no SST file of a known version"),
-    (sst(RECORDS, "count", version=1), "this is no SST file of a known version"),
+    (changed(GOOD, -12, bytes(4)), "this is no SST file of a known version"),
     (sst(RECORDS, "count", compression=3), "blocks compressed with bzip2 are not read here"),
     (sst(RECORDS, "count", compression=99), "blocks compressed with 99 are not read here"),
     (sst(RECORDS, "count", hashed=True), "blocks with a hash index are not read here"),

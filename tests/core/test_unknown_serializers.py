@@ -298,7 +298,7 @@ def test_names_of_all_lengths(tmp_path: Path, length: int) -> None:
 def test_damage_behind_what_is_not_known(tmp_path: Path) -> None:
     longer = sb.state("a", "VALUE", MONEY_SNAPSHOT) + b"\0"
     header = sb.keyed_header(INT_SNAPSHOT, [longer, STATES[7]])
-    with pytest.raises(SavepointError, match="VOID_NAMESPACE ends 1 bytes earlier"):
+    with pytest.raises(SavepointError, match="state 'a' ends 1 bytes earlier"):
         print(operator_of(tmp_path, canonical(header)).states)
     header = sb.keyed_header(INT_SNAPSHOT, [STATES[1], STATES[7] + b"\0"])
     with pytest.raises(SavepointError, match="state 'after' ends 1 bytes earlier"):

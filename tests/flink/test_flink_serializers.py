@@ -16,6 +16,7 @@ from flink_arrays import compile_program
 from flink_oracle import flink_jar, flink_version
 from flink_sql import OPENED_PACKAGES, jdk_folder
 from java_classes import implementations
+from older_snapshots import OLDER_SNAPSHOTS
 from serializer_cases import Case, cases
 from varied_values import varied
 
@@ -109,3 +110,23 @@ def test_flink_writes_the_same_again(
     record_property("values", dict(counts))
     print(dict(counts))
     assert counts["equal"] > 250 * count
+
+
+@pytest.mark.flink
+def test_flink_reads_older_snapshots(tmp_path: Path) -> None:
+    """And writes the same value again; which class is there depends on the version of Flink."""
+    jar, jdk = flink_jar(), jdk_folder()
+    if jar is None or jdk is None:
+        pytest.skip("needs Flink's jars and a JDK")
+    class_path = compile_program(jdk, jar, tmp_path, "RewrittenValues")
+    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED_PACKAGES]
+    command = [str(jdk / "java"), *opened, "-cp", class_path, "RewrittenValues"]
+    lines = (f"{older.data.hex()}\t{older.value_bytes.hex()}" for older in OLDER_SNAPSHOTS)
+    said = subprocess.run(
+        command, input="\n".join(lines), capture_output=True, text=True, check=True
+    )
+    answers = said.stdout.splitlines()
+    there = [not answer.startswith("no serializer: ") for answer in answers]
+    assert sum(there) > len(OLDER_SNAPSHOTS) // 2
+    for older, answer, is_there in zip(OLDER_SNAPSHOTS, answers, there, strict=True):
+        assert not is_there or answer == older.value_bytes.hex(), older

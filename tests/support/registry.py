@@ -694,6 +694,9 @@ REGISTRY: dict[str, Registered] = {
         more={
             "of states": lambda n: str(gs.operator_of(gs.states, n // 10).states),
             "of unknown states": lambda n: str(gs.operator_of(gs.unknown_states, n // 10).states),
+            "of asynchronous states": lambda n: str(
+                gs.operator_of(gs.async_states, n // 10).states
+            ),
         },
     ),
     "savepoint.describe_sql_state": Registered(
@@ -903,7 +906,12 @@ REGISTRY: dict[str, Registered] = {
     "Operator.operator_state": Registered(
         lambda n: list(operator_of(n, "source").operator_state()),
         more={
-            "of partitions": lambda n: list(gs.operator_of(gs.partitions, n // 2).operator_state())
+            "of partitions": lambda n: list(
+                gs.operator_of(gs.partitions, n // 2).operator_state()
+            ),
+            "of elements at one place": lambda n: list(
+                gs.operator_of(gs.elements_at_one_place, n).operator_state()
+            ),
         },
     ),
     "Operator.tasks": Registered(

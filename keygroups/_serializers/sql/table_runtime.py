@@ -35,9 +35,12 @@ Writes = Callable[[Any], bytes]
 
 
 class LinkedListSerializer(Composite):
-    """A list: a count, a bit for each null if it has a mask, then the other elements."""
+    """A list: a count, a bit for each null if it has a mask, then the other elements.
 
-    name, snapshot, outer_versions = "LINKED_LIST", class_of(TABLE, "LinkedList"), (3,)
+    Of outer version 1 none has a mask, of 2 all have one, and then it is said.
+    """
+
+    name, snapshot, outer_versions = "LINKED_LIST", class_of(TABLE, "LinkedList"), (1, 2, 3)
 
     def __init__(self, element: Serializer, has_null_mask: bool = True) -> None:
         self.parts = (element,)
@@ -78,7 +81,7 @@ class LinkedListSerializer(Composite):
 
     @classmethod
     def read_outer(cls, cursor: Cursor, outer_version: int) -> bool:
-        return cursor.bool()
+        return outer_version == 2 or (outer_version > 2 and cursor.bool())
 
     @classmethod
     def made_of(cls, cursor: Cursor, nested: list[Serializer], outer: bool) -> Serializer:

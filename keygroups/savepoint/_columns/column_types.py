@@ -182,6 +182,11 @@ def _matches_of(serializer: Serializer) -> ArrowColumn:
     return struct_of(NFAState._fields, [matches, matches], NFAState)
 
 
+def _node_of(edge: Serializer) -> ArrowColumn:
+    edges = array_of(_lockable_of(_part(edge)))
+    return struct_of(SharedBufferNode._fields, [edges], SharedBufferNode)
+
+
 def _lockable_of(element: ArrowColumn) -> ArrowColumn:
     return struct_of(Lockable._fields, [INT, element], Lockable)
 
@@ -370,12 +375,8 @@ COLUMNS: dict[
         SharedBufferEdge._fields, [*map(_part, made.parts)], SharedBufferEdge
     ),
     cep.LockableTypeSerializer: lambda made: _lockable_of(*map(_part, made.parts)),
-    cep.SharedBufferNodeSerializer: lambda made: struct_of(
-        SharedBufferNode._fields,
-        [array_of(_lockable_of(*map(_part, made.parts)))],
-        SharedBufferNode,
-    ),
-    cep.SharedBufferNodeV1Serializer: BINARY,
+    cep.SharedBufferNodeSerializer: lambda made: _node_of(*made.parts),
+    cep.SharedBufferNodeV1Serializer: lambda made: _node_of(*made.parts[0].parts),
     cep.NFAStateSerializer: _matches_of,
     # sql_rows, table_runtime, python_rows, python_sql
     sql_rows.RowDataSerializer: lambda made: _sql_row_of(made.fields, is_key=False),

@@ -21,7 +21,6 @@ from keygroups.errors import (
 )
 from keygroups.savepoint._edits.rewriter import EditedState
 from keygroups.savepoint._edits.steps import DELETE
-from keygroups.savepoint._files.feed import header_cursor
 from keygroups.savepoint._files.files import OpenStream
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorMetadata, OperatorStateHandle
@@ -33,8 +32,8 @@ from keygroups.savepoint._state.operator_state import (
     OperatorStateHeader,
     broadcast_entries,
     check_mode,
+    opened,
     read_element,
-    read_operator_state_header,
 )
 from keygroups.savepoint._state.state_infos import KEY, VALUE, StateInfo
 from keygroups.savepoint._state.writing.new_states import check_state_name
@@ -233,9 +232,7 @@ class OperatorStateEditor:
     ) -> Iterator[tuple[OpenStream, ElementSpans, OperatorStateHeader]]:
         operator = self._operator
         with operator._files.open(handle.stream) as stream:
-            spans = ElementSpans(stream, handle, is_raw=False)
-            cursor = header_cursor(stream, spans.header_size, operator._context)
-            header = read_operator_state_header(cursor)
+            spans, header = opened(stream, handle, False, operator._context)
             for name, mode, starts in handle.states:
                 check_mode(stream, header.infos.get(name), name, mode, starts)
             yield stream, spans, header
@@ -252,7 +249,7 @@ class OperatorStateEditor:
         with self._opened(handle) as (stream, spans, header):
             name = stream.name
             elements = {
-                state: [*spans.elements(starts, header.is_compressed)]
+                state: [*spans.elements(state, starts, header)]
                 for state, _, starts in handle.states
                 if new_names[state] is not None
             }

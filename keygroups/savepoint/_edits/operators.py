@@ -30,6 +30,10 @@ from keygroups.savepoint._metadata.writer import (
     written_version,
 )
 from keygroups.savepoint._operator import Operator, find_operator
+from keygroups.savepoint._rewriting.operator_state import (
+    check_operator_state,
+    mended_operator_state,
+)
 from keygroups.savepoint._rewriting.rewriter import with_keyed_state
 from keygroups.savepoint._savepoint import FLINK_2, Savepoint
 from keygroups.savepoint._tasks.read import ReadTask, ahead
@@ -187,6 +191,7 @@ class CopiedOperators:
     def rewriters(self, folder: OutputFolder) -> list[EditingRewriter]:
         """Return what writes the keyed state that is edited, after all checks."""
         for copied in self.kept:
+            check_operator_state(copied.operator)
             if copied.editor is not None and copied.editor.is_changed:
                 copied.rewriter = copied.editor.rewriter(folder, copied.metadata)
                 others = [other.operator for other in self.kept if other is not copied]
@@ -225,6 +230,9 @@ class CopiedOperators:
                 copied.operator_state = copied.editor.edited_operator_state(folder)
                 metadata = copied.operator_state.of(metadata)
                 self.names += copied.operator_state.file_names
+            mended = mended_operator_state(copied.operator, metadata, folder)
+            self.names += mended.file_names
+            metadata = mended.metadata
             yield write_operator(metadata, version, copied_by[key])
         self.names += copies.names
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from keygroups.errors import KeyGroupsError, SavepointError
 
-_NONE, _CRC32C, _XXH32, _XXH64, _XXH3 = range(5)
+_NONE, CRC32C, _XXH32, _XXH64, _XXH3 = range(5)
 _CRC32C_DELTA = 0xA282EAD8
 _XXH3_FACTOR = 0x6B9083D9
 _U32 = 0xFFFFFFFF
@@ -23,7 +23,7 @@ def block_checksum(kind: int, name: str) -> Callable[[bytes], int]:
     if kind > _XXH3:
         raise SavepointError(f"{name}: checksums of kind {kind} are not known")
     try:
-        if kind == _CRC32C:
+        if kind == CRC32C:
             from google_crc32c import value as crc32c
         else:
             from xxhash import xxh3_64_intdigest, xxh32_intdigest, xxh64_intdigest
@@ -41,7 +41,7 @@ def block_checksum(kind: int, name: str) -> Callable[[bytes], int]:
         return (xxh3_64_intdigest(block[:-1]) ^ block[-1] * _XXH3_FACTOR) & _U32
 
     return {
-        _CRC32C: masked_crc32c,
+        CRC32C: masked_crc32c,
         _XXH32: lambda block: xxh32_intdigest(block),
         _XXH64: lambda block: xxh64_intdigest(block) & _U32,
         _XXH3: xxh3,

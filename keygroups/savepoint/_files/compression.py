@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import zlib
 from types import ModuleType
 
@@ -14,6 +15,8 @@ _NAMES = {1: "Snappy", 2: "zlib", 3: "bzip2", 4: "LZ4", 5: "LZ4HC", 7: "ZSTD"}
 _MAX_RATIO = {"Snappy": 64, "zlib": 1032, "LZ4": 255, "LZ4HC": 255, "ZSTD": 1032}
 """How many bytes one may stand for; in ZSTD up to 32768, which small blocks may make use of."""
 _MAX_SMALL = 16 << 20
+_ALWAYS_VARINTS = ("Snappy", "ZSTD")
+_u64 = struct.Struct("<Q").unpack_from
 
 
 def decompress_chunk(chunk: bytes, name: str, offset: int) -> bytes:
@@ -25,8 +28,13 @@ def decompress_chunk(chunk: bytes, name: str, offset: int) -> bytes:
         raise SavepointError(f"{name}, offset {offset}: {error}") from None
 
 
-def decompress_block(compression: int, block: bytes, name: str, offset: int) -> bytes:
+def decompress_block(
+    compression: int, block: bytes, name: str, offset: int, has_varints: bool = True
+) -> bytes:
     """Return the content of a block without frame, as in an SST file: its size stands first.
+
+    `has_varints` is false for the format versions 0 and 1, where the size is eight bytes before
+    an LZ4 block, little endian, and is not told of zlib's.
 
     RocksDB: UncompressBlockData and what it calls in util/compression.h; Snappy's own size is
     written alike, see its format_description.txt.
@@ -36,8 +44,13 @@ def decompress_block(compression: int, block: bytes, name: str, offset: int) -> 
     ratio = _MAX_RATIO.get(algorithm)
     if ratio is None:
         raise SavepointError(f"{where}: blocks compressed with {algorithm} are not read here")
+    if algorithm == "zlib" and not has_varints:
+        return _inflated(block, None, where)
     try:
-        size, start = read_varint(block, 0)
+        if has_varints or algorithm in _ALWAYS_VARINTS:
+            size, start = read_varint(block, 0)
+        else:
+            (size,), start = _u64(block), 8
     except (*TRUNCATED, ValueError) as error:
         raise SavepointError(f"{where}: the size of a block is damaged: {error}") from None
     most = ratio * len(block)
@@ -61,15 +74,17 @@ def decompress_block(compression: int, block: bytes, name: str, offset: int) -> 
     return bytes(content)
 
 
-def _inflated(data: bytes, size: int, where: str) -> bytes:
-    """Return the content of a raw stream of deflate, which is `size` bytes."""
+def _inflated(data: bytes, size: int | None, where: str) -> bytes:
+    """Return the content of a raw stream of deflate, which is `size` bytes, if that is told."""
     inflate = zlib.decompressobj(-zlib.MAX_WBITS)
     try:
-        content = inflate.decompress(data, size + 1)
+        content = inflate.decompress(data, 0 if size is None else size + 1)
     except zlib.error as error:
         raise SavepointError(f"{where}: {error}") from None
-    if len(content) != size or not inflate.eof or inflate.unused_data:
-        raise SavepointError(f"{where}: a block of zlib that is not the {size} bytes it says")
+    is_size = size is None or len(content) == size
+    if not is_size or not inflate.eof or inflate.unused_data:
+        said = "whole" if size is None else f"the {size} bytes it says"
+        raise SavepointError(f"{where}: a block of zlib that is not {said}")
     return content
 
 

@@ -1,10 +1,11 @@
 """One SST file of RocksDB: its properties, its records in order, its range deletions.
 
-The format is RocksDB's block-based table, format version 2 to 5. Numbers are little endian;
-varints have 7 bits a byte, the lowest first. Each block that is read has its checksum verified.
-The footer has none: its zeros have to be zeros, and its places those where RocksDB puts the
-blocks. A file that was written without checksums (kNoChecksum, which takes options of the job's
-own) is read as RocksDB reads it; a flipped bit in its blocks may give another entry.
+The format is RocksDB's block-based table, format version 0 to 5; where memory is managed, Flink
+1.10 to 1.13 write 0. Numbers are little endian; varints have 7 bits a byte, the lowest first. Each
+block that is read has its checksum verified. The footer has none: its zeros have to be zeros, and
+its places those where RocksDB puts the blocks. A file that was written without checksums
+(kNoChecksum, which takes options of the job's own) is read as RocksDB reads it; a flipped bit in
+its blocks may give another entry.
 `FORMAT.md` in `keygroups/savepoint` describes the format. Where a method names a class of RocksDB
 alone, this is in table/block_based/block.cc.
 """
@@ -22,15 +23,18 @@ from typing import NamedTuple
 from keygroups._serializers.base import TRUNCATED
 from keygroups._serializers.scalars import read_varint
 from keygroups.errors import SavepointError
-from keygroups.savepoint._files.checksums import block_checksum
+from keygroups.savepoint._files.checksums import CRC32C, block_checksum
 from keygroups.savepoint._files.compression import decompress_block
 from keygroups.savepoint._files.files import CHUNK, OpenStream
 
-_MAGIC = 0x88E241B785F4CFF7
+_MAGIC, _LEGACY_MAGIC = 0x88E241B785F4CFF7, 0xDB4775248B80FB57
 _FOOTER = 53  # the kind of checksums, two places with zeros behind them, the version, the magic
-_PLACES = slice(1, 41)
+_LEGACY_FOOTER = 48  # the places and zeros alone, the magic
+_PLACES = 40
 _TRAILER = 5  # of a block: its compression, its checksum
-_FORMAT_VERSIONS = range(2, 6)
+_FORMAT_VERSIONS = range(1, 6)
+_SIZES_AS_VARINTS = 2
+"""The first format version that has them; RocksDB: GetCompressFormatForVersion."""
 _PROPERTIES, _RANGE_DELETIONS = b"rocksdb.properties", b"rocksdb.range_del"
 _DICTIONARY = b"rocksdb.compression_dict"
 _DATA_SIZE = b"rocksdb.data.size"
@@ -96,13 +100,18 @@ class SstFile:
             raise self._error(0, "this is no SST file")
         footer = stream.read(end, stream.size)
         version, magic = _version_and_magic(footer, 41)
-        if magic != _MAGIC or version not in _FORMAT_VERSIONS:
+        kind, places = footer[0], footer[1:41]
+        if magic == _LEGACY_MAGIC:
+            end = stream.size - _LEGACY_FOOTER
+            version, kind, places = 0, CRC32C, footer[-_LEGACY_FOOTER:][:_PLACES]
+        elif magic != _MAGIC or version not in _FORMAT_VERSIONS:
             raise self._error(end, "this is no SST file of a known version")
-        self._checksum = block_checksum(footer[0], stream.name)
-        meta, pos = self._place(footer[_PLACES], 0)
-        self._index, pos = self._place(footer[_PLACES], pos)
+        self._has_varints = version >= _SIZES_AS_VARINTS
+        self._checksum = block_checksum(kind, stream.name)
+        meta, pos = self._place(places, 0)
+        self._index, pos = self._place(places, pos)
         if (
-            any(footer[_PLACES][pos:])
+            any(places[pos:])
             or sum(meta) + _TRAILER != end
             or sum(self._index) + _TRAILER > meta[0]
         ):
@@ -356,7 +365,9 @@ class SstFile:
             raise self._error(offset, "the checksum of the block does not match")
         compression = block[size]
         if compression:
-            block = decompress_block(compression, block[:size], self._stream.name, offset)
+            block = decompress_block(
+                compression, block[:size], self._stream.name, offset, self._has_varints
+            )
             size = len(block)
         if size < 4:
             raise self._error(offset, f"a block of {size} bytes")

@@ -27,6 +27,10 @@ from keygroups.savepoint._metadata.writer import (
 )
 from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._rewriting.operator_rewriter import OperatorRewriter, refused
+from keygroups.savepoint._rewriting.operator_state import (
+    check_operator_state,
+    mended_operator_state,
+)
 from keygroups.savepoint._savepoint import Savepoint
 from keygroups.savepoint._tasks.write import WrittenFile
 
@@ -184,6 +188,7 @@ class SavepointRewriter(FolderWriter):
         self._plans: list[_Plan] = []
         for operator, old, new in zip(savepoint.operators, metadata.operators, news):
             _check_movable(operator, old, new)
+            check_operator_state(operator)
             keyed = None
             if _has_keyed_state(old):
                 keyed = OperatorRewriter(self._folder, operator, new)
@@ -231,15 +236,13 @@ class SavepointRewriter(FolderWriter):
         version = written_version(metadata.version)
         copies = CopiedFiles(self._folder)
         copied = copied_to(copies.of(self._savepoint.files.metered(self._meter)))
-        written = [
-            write_operator(
-                with_keyed_state(new, {} if keyed is None else keyed.written),
-                version,
-                copied,
-            )
-            for _, new, keyed in self._plans
-        ]
         names = [name for operator in self.operators for name in operator.file_names]
+        written = []
+        for operator, new, keyed in self._plans:
+            rewritten = with_keyed_state(new, {} if keyed is None else keyed.written)
+            mended = mended_operator_state(operator, rewritten, self._folder)
+            names += mended.file_names
+            written.append(write_operator(mended.metadata, version, copied))
         # Flink takes null for the properties of a savepoint in the canonical format.
         properties = metadata.properties if metadata.kind == _CANONICAL else b""
         metadata = replace(metadata, version=version, properties=properties)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from keygroups._checks import show
 from keygroups._serializers.base import (
+    SNAPSHOT_START,
     Serializer,
     UnknownSerializer,
     UnknownSnapshotError,
@@ -19,7 +20,12 @@ from keygroups._serializers.collections import ListSerializer, MapSerializer
 from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups._serializers.data_output import i32, u16, utf
 from keygroups._serializers.scalars import VOID_NAMESPACE
-from keygroups._serializers.streaming import TimerSerializer, TtlSerializer, unwrapped
+from keygroups._serializers.streaming import (
+    AsyncTtlSerializer,
+    TimerSerializer,
+    TtlSerializer,
+    unwrapped,
+)
 from keygroups.errors import printable
 from keygroups.savepoint._files.feed import header_cursor
 from keygroups.savepoint._files.files import OpenStream
@@ -27,6 +33,7 @@ from keygroups.savepoint._state.state_infos import (
     BACKEND_TYPES,
     KEYED,
     NAMESPACE,
+    USER_KEY,
     VALUE,
     StateInfo,
     read_state_infos,
@@ -36,6 +43,10 @@ from keygroups.types import KeyType
 
 _VERSIONS = (6,)  # Flink 1.7 to 2.3
 _KINDS = ("VALUE", "LIST", "MAP", "REDUCING", "AGGREGATING")
+_ASYNC = "KEY_VALUE_V2"
+_TTL, _ASYNC_TTL = (
+    SNAPSHOT_START + utf("class", ttl.snapshot) for ttl in (TtlSerializer, AsyncTtlSerializer)
+)
 _KNOWN = 8  # headers that are kept: all subtasks of an operator have the same
 
 
@@ -90,7 +101,8 @@ def stored_serializer(state: StateDescriptor) -> Serializer:
 class KeyedHeader:
     """A header: whether the streams are compressed, and the states by their numbers.
 
-    `key_bytes` and `state_bytes` are the bytes that say so, of the key and of each state.
+    `key_bytes` and `state_bytes` are the bytes that say so, of the key and of each state; of
+    asynchronous state they are those of the same state of a backend that is not asynchronous.
     """
 
     is_compressed: bool
@@ -150,7 +162,7 @@ def _read_header(cursor: Cursor) -> KeyedHeader:
             raise cursor.error(f"the state {show(info.name)} is there twice")
         names.add(info.name)
         states.append(_descriptor(cursor, info, key))
-        state_bytes.append(info.data)
+        state_bytes.append(_as_key_value(info) if info.backend_type == _ASYNC else info.data)
     return KeyedHeader(is_compressed, key, tuple(states), key_bytes, tuple(state_bytes))
 
 
@@ -185,24 +197,57 @@ def write_state(state: StateDescriptor) -> bytes:
         value = MapSerializer(state.user_key_serializer, value)
     elif state.kind == "LIST":
         value = ListSerializer(value)
+    namespace = state.namespace_serializer.snapshot_bytes()
+    return _key_value(state.name, state.kind, value.snapshot_bytes(), namespace)
+
+
+def _key_value(name: str, kind: str, value: bytes, namespace: bytes) -> bytes:
+    """Return the bytes of a state from the snapshots of its serializers."""
     return b"".join(
         (
-            utf("state", state.name),
+            utf("state", name),
             i32(BACKEND_TYPES.index("KEY_VALUE")),
             i32(1),
             utf("option", "KEYED_STATE_TYPE"),
-            utf("kind", state.kind),
+            utf("kind", kind),
             i32(2),
             utf("role", VALUE),
-            value.snapshot_bytes(),
+            value,
             utf("role", NAMESPACE),
-            state.namespace_serializer.snapshot_bytes(),
+            namespace,
         )
     )
 
 
+def _as_key_value(info: StateInfo) -> bytes:
+    """Return the bytes of asynchronous state as those of other state, which any backend restores.
+
+    The serializers of the value and of a MAP's keys stand by themselves in it. State of a
+    serializer that is not known is left as it is, which Flink itself turns into the other since
+    2.1, on RocksDB.
+
+    Flink: RegisteredStateMetaInfoUtils.createMetaInfoV1FromV2Snapshot.
+    """
+    if not info.snapshots:
+        return info.data
+    kind, snapshot = info.options["KEYED_STATE_TYPE"], info.snapshots[VALUE]
+    if snapshot.startswith(_ASYNC_TTL):
+        snapshot = _TTL + snapshot[len(_ASYNC_TTL) :]
+    value = _as_it_stands(snapshot)
+    if kind == "MAP":
+        value = MapSerializer(_as_it_stands(info.snapshots[USER_KEY]), value)
+    elif kind == "LIST":
+        value = ListSerializer(value)
+    return _key_value(info.name, kind, value.snapshot_bytes(), info.snapshots[NAMESPACE])
+
+
+def _as_it_stands(snapshot: bytes) -> Serializer:
+    """Return what writes a snapshot as it stands in a header."""
+    return UnknownSerializer("", snapshot[len(SNAPSHOT_START) :])
+
+
 def _descriptor(cursor: Cursor, info: StateInfo, key: Serializer) -> StateDescriptor:
-    name, backend_type, options, serializers, _ = info
+    name, backend_type, options, serializers, _, _ = info
     value = serializers.get(VALUE)
     unknown = value if isinstance(value, UnknownSerializer) else None
     if backend_type == "PRIORITY_QUEUE":
@@ -213,12 +258,16 @@ def _descriptor(cursor: Cursor, info: StateInfo, key: Serializer) -> StateDescri
         return StateDescriptor(name, backend_type, value.parts[0], value.parts[1], None)
     kind = options.get("KEYED_STATE_TYPE", "")
     namespace = serializers.get(NAMESPACE)
-    if backend_type != "KEY_VALUE" or kind not in _KINDS or value is None or namespace is None:
+    if backend_type not in KEYED or kind not in _KINDS or value is None or namespace is None:
         said = f"{backend_type} {kind[:100]}".rstrip()
         raise cursor.error(f"state {show(name)} is of no known kind: {said}")
     user_key: Serializer | None = None
     value = unwrapped(value)
-    if unknown is not None:
+    if backend_type == _ASYNC:
+        user_key = serializers.get(USER_KEY)
+        if (user_key is None) == (kind == "MAP"):
+            raise cursor.error(f"{kind} state {show(name)} has serializers of other roles")
+    elif unknown is not None:
         user_key = UnknownSerializer("") if kind == "MAP" else None
     elif kind in ("LIST", "MAP"):
         if value.name != kind:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any, NamedTuple
 
 from keygroups._checks import record_repr, show
@@ -69,22 +70,22 @@ def read_operator_state(
     Flink: OperatorStateRestoreOperation; written by DefaultOperatorStateBackendSnapshotStrategy.
     """
     with files.open(handle.stream) as stream:
-        spans, header = _opened(stream, handle, is_raw, context)
+        spans, header = opened(stream, handle, is_raw, context)
         for name, mode, starts in handle.states:
             if wanted is not None and name not in wanted:
                 continue
             info = header.infos.get(name)
             check_mode(stream, info, name, mode, starts)
-            serializer = None if info is None else info.serializers[VALUE]
             cursors = (
                 Cursor(data, stream.name, start)
-                for start, data in spans.elements(starts, header.is_compressed)
+                for start, data in spans.elements(name, starts, header)
             )
             elements: Any
             if mode == "BROADCAST":
                 cursor = next(cursors, None)
                 elements = {} if cursor is None else _broadcast(info, cursor)
             else:
+                serializer = None if info is None else element_serializer(info)
                 elements = [read_element(serializer, cursor) for cursor in cursors]
             yield OperatorStateEntry(name, mode, subtask, elements)
 
@@ -115,11 +116,11 @@ def read_encoded_operator_state(
 ) -> Iterator[EncodedOperatorState]:
     """Yield each state of a handle, whose elements are to be read before the next."""
     with files.open(handle.stream) as stream:
-        spans, header = _opened(stream, handle, is_raw, context)
+        spans, header = opened(stream, handle, is_raw, context)
         for name, mode, starts in handle.states:
             info = header.infos.get(name)
             check_mode(stream, info, name, mode, starts)
-            elements = _encoded(info, stream.name, spans.elements(starts, header.is_compressed))
+            elements = _encoded(info, stream.name, spans.elements(name, starts, header))
             yield EncodedOperatorState(name, mode, info, elements)
 
 
@@ -179,7 +180,7 @@ def _refuse(data: bytes, pos: int) -> tuple[Any, int]:
     raise UnreadableError("a value that takes the job's own classes to read")
 
 
-def _opened(
+def opened(
     stream: OpenStream, handle: OperatorStateHandle, is_raw: bool, context: ReadingContext
 ) -> tuple[ElementSpans, OperatorStateHeader]:
     """Return where the elements of a stream are, and its header; raw state has none."""
@@ -190,32 +191,78 @@ def _opened(
     return spans, header
 
 
+def has_lost_offsets(handle: OperatorStateHandle) -> bool:
+    """Tell whether two elements of a list start at one place, and so cannot be restored.
+
+    Flink 1.18.0 and 1.18.1 write compressed state so: what it says of an element is where the
+    last chunk before it ended, see FLINK-33863.
+    """
+    return any(len({*starts}) < len(starts) for _, _, starts in handle.states)
+
+
 class ElementSpans:
     """Where each element of a stream of operator state starts and ends."""
 
     def __init__(self, stream: OpenStream, handle: OperatorStateHandle, is_raw: bool) -> None:
         self._stream = stream
+        self._is_raw = is_raw
         offsets = sorted(offset for _, _, starts in handle.states for offset in starts)
-        for offset, following in pairwise(offsets):
-            if offset == following and not is_raw:
-                raise SavepointError(
-                    f"{stream.name}, offset {offset}: two elements of operator state start here"
-                )
+        self._offsets = offsets
         self._ends = dict(zip(offsets, [*offsets[1:], stream.size]))
         # A partition of raw state may have no bytes: then the next one starts where it does.
         self._starting = Counter(offsets)
         self.header_size = min(offsets, default=stream.size)
 
-    def elements(self, starts: Iterable[int], is_compressed: bool) -> Iterator[tuple[int, bytes]]:
-        """Yield the bytes of elements, each of which starts at one of some offsets, with that."""
+    def elements(
+        self, state: str, starts: Sequence[int], header: OperatorStateHeader
+    ) -> Iterator[tuple[int, bytes]]:
+        """Yield the bytes of a state's elements, each with the offset where it starts."""
         stream = self._stream
+        repeated = [start for start in starts if self._starting[start] > 1]
+        if repeated and not self._is_raw:
+            yield from self._in_sequence(state, starts, header, repeated[0])
+            return
         for start in starts:
             self._starting[start] -= 1
             end = start if self._starting[start] else self._ends[start]
-            if is_compressed:  # with a chunk of its own for each
+            if header.is_compressed:  # with a chunk of its own for each
                 yield start, b"".join(decompressed(stream, start, end))
             else:
                 yield start, stream.read(start, end)
+
+    def _in_sequence(
+        self, state: str, starts: Sequence[int], header: OperatorStateHeader, repeated: int
+    ) -> Iterator[tuple[int, bytes]]:
+        """Yield the elements of a list whose offsets are lost, each of which ends as it is read.
+
+        Raises SavepointError where they are not, or only the job's classes can tell.
+        """
+        where = f"{self._stream.name}, offset {repeated}"
+        first, last = min(starts), max(starts)
+        there = bisect_right(self._offsets, last) - bisect_left(self._offsets, first)
+        if not header.is_compressed or there != len(starts):
+            raise SavepointError(f"{where}: two elements of operator state start here")
+        info = header.infos.get(state)
+        read = None if info is None else element_serializer(info).read
+        if read is None:
+            raise SavepointError(
+                f"{where}: Flink 1.18.0 and 1.18.1 do not say where each element of a compressed "
+                f"operator state starts (FLINK-33863), and of {show(state)} only the job's "
+                "classes can tell: take the savepoint without compression"
+            )
+        data = b"".join(decompressed(self._stream, first, self._ends[last]))
+        pos = 0
+        for _ in starts:
+            start = pos
+            try:
+                _, pos = read(data, start)
+            except (*TRUNCATED, ValueError) as error:
+                raise SavepointError(f"{where}: no element of {show(state)}: {error}") from None
+            yield first, data[start:pos]
+        if pos != len(data):
+            raise SavepointError(
+                f"{where}: the elements of {show(state)} end after {pos} bytes of {len(data)}"
+            )
 
 
 class OperatorStateHeader(NamedTuple):
@@ -238,6 +285,15 @@ def check_mode(
         raise SavepointError(
             f"{stream.name}: the mode of operator state {show(name)} is {mode} in _metadata alone"
         )
+
+
+def element_serializer(info: StateInfo) -> Serializer:
+    """Return the serializer of an element; of a broadcast state it is that of all entries."""
+    value = info.serializers[VALUE]
+    if info.backend_type != "BROADCAST":
+        return value
+    # Unlike a Map, without marks of null.
+    return ListSerializer(TupleSerializer([info.serializers[KEY], value]))
 
 
 def read_element(serializer: Serializer | None, cursor: Cursor) -> Any:

@@ -22,10 +22,20 @@ from keygroups._serializers.base import (
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import i32, utf
 
-BACKEND_TYPES = ("KEY_VALUE", "OPERATOR", "BROADCAST", "PRIORITY_QUEUE")
-KEYED = ("KEY_VALUE", "PRIORITY_QUEUE")
+BACKEND_TYPES = ("KEY_VALUE", "OPERATOR", "BROADCAST", "PRIORITY_QUEUE", "KEY_VALUE_V2")
+"""By their ordinals; Flink: StateMetaInfoSnapshot.BackendStateType, the last one since 2.0."""
+KEYED = ("KEY_VALUE", "PRIORITY_QUEUE", "KEY_VALUE_V2")
 VALUE, NAMESPACE, KEY = "VALUE_SERIALIZER", "NAMESPACE_SERIALIZER", "KEY_SERIALIZER"
+USER_KEY = "USER_KEY_SERIALIZER"
 
+_CODES = range(len(BACKEND_TYPES))
+_ROLES = {
+    "KEY_VALUE": (VALUE, NAMESPACE),
+    "OPERATOR": (VALUE,),
+    "BROADCAST": (VALUE, KEY),
+    "PRIORITY_QUEUE": (VALUE,),
+    "KEY_VALUE_V2": (VALUE, NAMESPACE, USER_KEY),
+}
 _SNAPSHOT = i32(2)  # before each snapshot
 
 
@@ -48,10 +58,12 @@ def _start(backend_type: str, option: str, *roles: str) -> bytes:
 
 
 # Flink: the computeSnapshot of RegisteredKeyValueStateBackendMetaInfo and its like.
-_MODE = "OPERATOR_STATE_DISTRIBUTION_MODE"
+_KIND, _MODE = "KEYED_STATE_TYPE", "OPERATOR_STATE_DISTRIBUTION_MODE"
 _PATTERN = b"(?=%s)" % b"|".join(  # as they may overlap
     (
-        _start("KEY_VALUE", "KEYED_STATE_TYPE", VALUE, NAMESPACE),
+        _start("KEY_VALUE", _KIND, VALUE, NAMESPACE),
+        _start("KEY_VALUE_V2", _KIND, VALUE, NAMESPACE),
+        _start("KEY_VALUE_V2", _KIND, VALUE, NAMESPACE, USER_KEY),
         _start("PRIORITY_QUEUE", "", VALUE),
         _start("OPERATOR", _MODE, VALUE),
         _start("BROADCAST", _MODE, VALUE, KEY),
@@ -61,13 +73,17 @@ _STARTS = re.compile(_PATTERN, re.DOTALL)
 
 
 class StateInfo(NamedTuple):
-    """What a header says of a state; `data` is the bytes that say it."""
+    """What a header says of a state; `data` is the bytes that say it.
+
+    `snapshots` are those of its serializers, by their roles; none where one is not known.
+    """
 
     name: str
     backend_type: str
     options: dict[str, str]
     serializers: dict[str, Serializer]
     data: bytes
+    snapshots: dict[str, bytes]
 
 
 def read_state_infos(
@@ -142,13 +158,20 @@ def read_state_info(cursor: Cursor) -> StateInfo:
     """Read a state whose serializers are all known; UnknownSnapshotError where one is not."""
     start = cursor.pos
     name, backend_type, options = _read_name(cursor)
-    serializers = {cursor.utf(): read_serializer(cursor) for _ in range(cursor.count(8))}
-    return StateInfo(name, backend_type, options, serializers, cursor.data[start : cursor.pos])
+    serializers: dict[str, Serializer] = {}
+    snapshots: dict[str, bytes] = {}
+    for _ in range(cursor.count(8)):
+        role = cursor.utf()
+        first = cursor.pos
+        serializers[role] = read_serializer(cursor)
+        snapshots[role] = cursor.data[first : cursor.pos]
+    data = cursor.data[start : cursor.pos]
+    return StateInfo(name, backend_type, options, serializers, data, snapshots)
 
 
 def _read_name(cursor: Cursor) -> tuple[str, str, dict[str, str]]:
     name = cursor.utf()
-    backend_type = BACKEND_TYPES[cursor.expect("backend type", cursor.i32(), 0, 1, 2, 3)]
+    backend_type = BACKEND_TYPES[cursor.expect("backend type", cursor.i32(), *_CODES)]
     options = {cursor.utf(): cursor.utf() for _ in range(cursor.count(4))}
     return name, backend_type, options
 
@@ -158,34 +181,32 @@ def _read_to_its_end(cursor: Cursor) -> StateInfo:
     start = cursor.pos
     name, backend_type, options = _read_name(cursor)
     serializers: dict[str, Serializer] = {}
-    for _ in range(cursor.count(8)):
+    left, is_at_end = cursor.count(8), True
+    while left:
         role = cursor.utf()
+        left -= 1
         try:
             serializers[role] = read_serializer(cursor)
         except UnknownSnapshotError as error:
             serializers[role] = UnknownSerializer(error.snapshot)
-            other = VALUE if role != VALUE else KEY if backend_type == "BROADCAST" else NAMESPACE
-            if other not in serializers:
-                serializers[other] = _other(cursor, other)
-            break
-    else:
-        if cursor.left:
-            raise cursor.error(f"state {show(name)} ends {cursor.left} bytes earlier")
+            others = [role for role in _ROLES[backend_type] if role not in serializers]
+            is_at_end = left > 0 and _skip_to(cursor, others, left)
+            if not is_at_end:
+                serializers |= {other: UnknownSerializer("") for other in others[:left]}
+                break
+    if is_at_end and cursor.left:
+        raise cursor.error(f"state {show(name)} ends {cursor.left} bytes earlier")
     data = cursor.data[start : cursor.pos + cursor.left]
-    return StateInfo(name, backend_type, options, serializers, data)
+    return StateInfo(name, backend_type, options, serializers, data, {})
 
 
-def _other(cursor: Cursor, role: str) -> Serializer:
-    """Return the serializer of a role, which is all that is behind it."""
-    mark = utf("role", role) + _SNAPSHOT
-    _, *behind = cursor.take(cursor.left).split(mark)
-    if len(behind) != 1:  # one of them is within the contents of the snapshot before
-        return UnknownSerializer("")
-    inside = cursor.within(cursor.pos - len(behind[0]) - len(_SNAPSHOT), cursor.pos)
-    try:
-        serializer = read_serializer(inside)
-    except UnknownSnapshotError as error:
-        return UnknownSerializer(error.snapshot)
-    if inside.left:
-        raise inside.error(f"the serializer {serializer} ends {inside.left} bytes earlier")
-    return serializer
+def _skip_to(cursor: Cursor, roles: Sequence[str], count: int) -> bool:
+    """Go to the first serializer of some roles, if it is sure where these are, `count` of them."""
+    start = cursor.pos
+    rest = cursor.take(cursor.left)
+    marks = [utf("role", role) + _SNAPSHOT for role in roles]
+    cursor.pos = start
+    if [rest.count(mark) for mark in marks if mark in rest] != [1] * count:
+        return False  # some of them are within the contents of the snapshot before
+    cursor.pos = start + min(rest.index(mark) for mark in marks if mark in rest)
+    return True

@@ -12,7 +12,7 @@ from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import Metadata, OperatorStateHandle, StreamHandle
 from keygroups.savepoint._state.operator_state import read_encoded_operator_state
 from keygroups.savepoint._tasks.read import ReadTask
-from keygroups.savepoint._tasks.verify import VerifyTask, is_hidden
+from keygroups.savepoint._tasks.verify import VerifyTask
 from keygroups.savepoint._verification.faults import FILE, UNREADABLE, StateFault, Tally
 from keygroups.savepoint._verification.report import OperatorVerification
 
@@ -84,10 +84,7 @@ def verify_operator(operator: VerifiedOperator, run: RunTasks | None) -> Operato
                 for _ in state.elements:
                     pass
         except SavepointError as error:
-            if is_hidden(error):
-                tally.leave_out(f"operator state: {error}")
-            else:
-                tally.add(StateFault(UNREADABLE, str(error), None, subtask))
+            tally.add(StateFault(UNREADABLE, str(error), None, subtask))
     return OperatorVerification(
         operator.label, operator.operator_id, tally.entries, tally.counts, tally.unverified
     )

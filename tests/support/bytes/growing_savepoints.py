@@ -67,6 +67,28 @@ def unknown_states(count: int) -> bytes:
     return sb.operator([sb.subtask(managed_keyed=sb.rocksdb(0, 128, sb.inline(header)))])
 
 
+def async_states(count: int) -> bytes:
+    """States of the asynchronous API, every other one with a serializer that is not known."""
+    unknown = sb.snapshot("a.B", 1, sb.utf("USER_KEY_SERIALIZER") + sb.i32(2))
+    states = [
+        sb.async_state(f"s{i}", "MAP", unknown if i % 2 else INT, user_key=INT)
+        for i in range(count)
+    ]
+    header = sb.keyed_header(INT, states)
+    return sb.operator([sb.subtask(managed_keyed=sb.rocksdb(0, 128, sb.inline(header)))])
+
+
+def elements_at_one_place(count: int) -> bytes:
+    """A compressed list of as many elements as Flink 1.18.0 wrote it."""
+    options = {"OPERATOR_STATE_DISTRIBUTION_MODE": "SPLIT_DISTRIBUTE"}
+    info = sb.meta_info("s", 1, options, {"VALUE_SERIALIZER": INT})
+    data = sb.operator_header([info], [], compressed=True) + b"\xff\6\0\0sNaPpY"
+    offsets = [len(data)] * count
+    stream = sb.inline(data + sb.snappy_chunk(sb.i32(7) * count))
+    state = sb.operator_state([("s", 0, offsets)], stream)
+    return sb.operator([sb.subtask(managed_operator=state)])
+
+
 def fields(count: int) -> bytes:
     """A SQL row of as many."""
     value = binary_row(tuple(range(count)), SQL_ROW(*["INT"] * count))

@@ -150,7 +150,10 @@ class Maker:
                 for _, one, value in entries
             }.items()
         )
-        data = sst.sst([(one, 5, 1, value) for one, value in records], "s0", per_block=2)
+        version = self._random.choice((0, 1, 5))
+        data = sst.sst(
+            [(one, 5, 1, value) for one, value in records], "s0", per_block=2, version=version
+        )
         files = [("a.sst", self._stream(self._damaged(data)))]
         if self._rarely():
             files *= self._random.choice((2, 30))
@@ -169,11 +172,17 @@ class Maker:
                 {"VALUE_SERIALIZER": snapshot},
             )
         ]
-        data = sb.operator_header(states, [])
-        offsets = []
-        for _ in range(self._count(0, 4)):
-            offsets.append(len(data))
-            data += value()
+        is_compressed = self._rarely(4)
+        data = sb.operator_header(states, [], compressed=is_compressed)
+        values = [value() for _ in range(self._count(0, 4))]
+        if is_compressed:  # Flink 1.18.0 wrote that all elements start where their chunk does.
+            data += b"\xff\6\0\0sNaPpY"
+            offsets = [len(data)] * len(values)
+            data += self._damaged(sb.snappy_chunk(b"".join(values)))
+        else:
+            sizes = [0, *map(len, values)]
+            offsets = [len(data) + sum(sizes[: index + 1]) for index in range(len(values))]
+            data += b"".join(values)
         if self._rarely(8) and offsets:
             offsets *= self._random.choice((1, 2, 500))
             offsets[-1] = self._random.choice((*EDGES, offsets[-1]))
@@ -242,7 +251,11 @@ class Maker:
             else:
                 written = snapshot
             name = f"s{number}" if not self._rarely() else "s0"
-            states.append(sb.state(name, kind, written))
+            if self._rarely(4):
+                user_keys = user_key_snapshot if kind == "MAP" or self._rarely() else b""
+                states.append(sb.async_state(name, kind, snapshot, user_key=user_keys))
+            else:
+                states.append(sb.state(name, kind, written))
             for _ in range(self._count(0, 4)):
                 more = user_key() if kind == "MAP" else b""
                 mark = b"\0" if kind == "MAP" else b""

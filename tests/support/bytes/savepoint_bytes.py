@@ -258,6 +258,17 @@ def state(
     return meta_info(name, backend_type, options, snapshots)
 
 
+def async_state(
+    name: str, kind: str, value: bytes, *, user_key: bytes = b"", namespace: bytes = NONE
+) -> bytes:
+    """One state of an asynchronous backend; `user_key` is empty for all but a MAP."""
+    snapshots = {"VALUE_SERIALIZER": value}
+    if user_key:
+        snapshots["USER_KEY_SERIALIZER"] = user_key
+    snapshots["NAMESPACE_SERIALIZER"] = namespace
+    return meta_info(name, 4, {"KEYED_STATE_TYPE": kind}, snapshots)
+
+
 def meta_info(
     name: str, backend_type: int, options: dict[str, str], snapshots: dict[str, bytes]
 ) -> bytes:

@@ -13,7 +13,7 @@ from typing import Any
 
 import google_crc32c
 
-MAGIC = 0x88E241B785F4CFF7
+MAGIC, LEGACY_MAGIC = 0x88E241B785F4CFF7, 0xDB4775248B80FB57
 NO_CHECKSUM, CRC32C = 0, 1
 DELETION, VALUE, MERGE, SINGLE_DELETION = 0, 1, 2, 7
 
@@ -91,7 +91,7 @@ def sst_of_blocks(
     """A file of blocks: each of data with its last key, range deletions, perhaps the index.
 
     `between` are blocks behind the data; `per_part` is how many blocks each part of an index of
-    two levels has, 0 for one of one level.
+    two levels has, 0 for one of one level. Version 0 has a footer without kind and version.
     """
     out = bytearray()
 
@@ -135,13 +135,10 @@ def sst_of_blocks(
     meta[b"rocksdb.properties"] = add(block(named, share=False))
     meta_entries = [(name, varint(at) + varint(size)) for name, (at, size) in sorted(meta.items())]
     meta_place = add(block(meta_entries, share=False))
-    place_bytes = b"".join(varint(number) for number in (*meta_place, *index_place))
-    return (
-        bytes(out)
-        + bytes([checksum])
-        + place_bytes.ljust(40, b"\0")
-        + struct.pack("<IQ", version, MAGIC)
-    )
+    handles = b"".join(varint(number) for number in (*meta_place, *index_place)).ljust(40, b"\0")
+    if not version:
+        return bytes(out) + handles + struct.pack("<Q", LEGACY_MAGIC)
+    return bytes(out) + bytes([checksum]) + handles + struct.pack("<IQ", version, MAGIC)
 
 
 def sst(

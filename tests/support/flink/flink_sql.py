@@ -74,6 +74,12 @@ class FlinkSql:
         jobs: dict[str, dict[str, Any]] = json.loads(said)
         return jobs
 
+    def async_states(self, task: dict[str, object]) -> dict[str, str]:
+        """Run a job in a local cluster; return the points that `java/AsyncStates.java` took."""
+        said = self._run("AsyncStates", "8", given=f"{json.dumps(task)}\n")
+        points: dict[str, str] = json.loads(said)
+        return points
+
     def jobs(self, tasks: Iterable[dict[str, object]]) -> list[dict[str, Any]]:
         """Run jobs in a local cluster, and return what `java/SqlJobs.java` says of each."""
         return self._answers("SqlJobs", tasks)

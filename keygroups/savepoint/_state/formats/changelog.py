@@ -310,7 +310,7 @@ def _logged_state(cursor: Cursor) -> tuple[int, str, bytes | None, bytes]:
     """
     cursor.expect("operation", cursor.u8(), _METADATA)
     cursor.expect("version of a state's header", cursor.i32(), *_METADATA_VERSIONS)
-    name, _, _, serializers, state = read_state_info(cursor)
+    name, _, _, serializers, state, _ = read_state_info(cursor)
     if cursor.left < 3:
         raise cursor.error("the number of a state is missing")
     number = int.from_bytes(cursor.data[-3:-1], "big")

@@ -1,0 +1,180 @@
+"""Compressed operator state whose elements do not start where `_metadata` says (FLINK-33863).
+
+Flink 1.18.0 and 1.18.1 say for each element of a list where the last chunk before it ended. A
+recorded point has it; here are lists of several chunks, and what is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import savepoint_bytes as sb
+from real_savepoints import corpus
+
+from keygroups.errors import SavepointError
+from keygroups.savepoint import (
+    DELETE,
+    Savepoint,
+    SavepointEditor,
+    change_max_parallelism,
+    convert_to_canonical,
+    read_savepoint,
+)
+from keygroups.savepoint._state.operator_state import has_lost_offsets
+
+pytest.importorskip("cramjam", reason="the state is compressed: the extra savepoint")
+
+REAL = "1.18.0-hashmap-compressed-checkpoint"
+KEYS = ["k0", "k1", "k2", "ключ"]
+STREAM_START = b"\xff\6\0\0sNaPpY"
+LONG, STRING = sb.simple("Long"), sb.simple("String")
+UNKNOWN = sb.snapshot("a.B", 1, b"of the job")
+
+
+def lists(savepoint: Savepoint) -> list[tuple[str, object]]:
+    return [
+        (state.state, state.elements)
+        for operator in savepoint.operators
+        for state in operator.operator_state()
+    ]
+
+
+def info(name: str, snapshot: bytes) -> bytes:
+    options = {"OPERATOR_STATE_DISTRIBUTION_MODE": "SPLIT_DISTRIBUTE"}
+    return sb.meta_info(name, 1, options, {"VALUE_SERIALIZER": snapshot})
+
+
+def written(
+    folder: Path,
+    chunks: Sequence[bytes] = (sb.i64(1), sb.i64(2) + sb.i64(3)),
+    starts: Sequence[int] = (0, 0, 1),
+    *,
+    snapshot: bytes = LONG,
+    is_compressed: bool = True,
+    other: Sequence[int] = (),
+) -> Path:
+    """Write an operator with a list `a` of elements that start at chunks, by their numbers.
+
+    Those of another list `b` start at the same chunks; none where it is empty.
+    """
+    header = sb.operator_header(
+        [info("a", snapshot), info("b", LONG)], [], compressed=is_compressed
+    )
+    data, places = header + (STREAM_START if is_compressed else b""), []
+    for chunk in chunks:
+        places.append(len(data))
+        data += sb.snappy_chunk(chunk) if is_compressed else chunk
+    states = [("a", 0, [places[start] for start in starts])]
+    if other:
+        states.append(("b", 0, [places[start] for start in other]))
+    handle = sb.operator_state(states, sb.inline(data))
+    return sb.write(folder, [sb.operator([sb.subtask(managed_operator=handle)])])
+
+
+def test_a_real_point() -> None:
+    savepoint = read_savepoint(corpus("versions") / REAL)
+    numbers = savepoint.operator("numbers")
+    assert {state.state: state.elements for state in numbers.operator_state()} == {
+        "offsets": [1000, 1001, 1002, 1003],
+        "names": KEYS,
+        "rules": {key: number for number, key in enumerate(KEYS)},
+    }
+    ((_, handle, _),) = numbers._operator_state_handles()
+    assert has_lost_offsets(handle)
+    assert [offsets for state, _, offsets in handle.states if state == "offsets"] == [(654,) * 4]
+
+
+@pytest.mark.parametrize("write", ["convert", "change", "edit"])
+def test_a_real_point_is_written_so_that_flink_restores_it(write: str, tmp_path: Path) -> None:
+    path = corpus("versions") / REAL
+    savepoint = read_savepoint(path)
+    if write == "convert":
+        convert_to_canonical(path, tmp_path / "new")
+    elif write == "change":
+        change_max_parallelism(path, 64, tmp_path / "new")
+    else:
+        with SavepointEditor(savepoint, tmp_path / "new") as editor:
+            editor.operator("states").delete_keys(["k0"])
+    new = read_savepoint(tmp_path / "new")
+    assert lists(new) == lists(savepoint)
+    for operator in new.operators:
+        for _, handle, _ in operator._operator_state_handles():
+            assert not has_lost_offsets(handle)
+
+
+def test_a_real_point_is_edited(tmp_path: Path) -> None:
+    savepoint = read_savepoint(corpus("versions") / REAL)
+    with SavepointEditor(savepoint, tmp_path / "new") as editor:
+        numbers = editor.operator("numbers")
+        numbers.map_operator_state(
+            "offsets", lambda one: DELETE if one.value == 1001 else one.value + 1
+        )
+    edited = read_savepoint(tmp_path / "new").operator("numbers")
+    assert {state.state: state.elements for state in edited.operator_state()} == {
+        "offsets": [1001, 1003, 1004],
+        "names": KEYS,
+        "rules": {key: number for number, key in enumerate(KEYS)},
+    }
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 3, 24])
+def test_elements_in_any_chunks(chunks: int, tmp_path: Path) -> None:
+    """A chunk may end within an element: those that follow start where it ended."""
+    data = b"".join(map(sb.i64, range(3)))
+    size = 24 // chunks
+    cut = [data[start : start + size] for start in range(0, 24, size)]
+    path = written(tmp_path / "savepoint", cut, [0, 0, chunks // 2])
+    assert lists(read_savepoint(path)) == [("a", [0, 1, 2])]
+    convert_to_canonical(path, tmp_path / "new")
+    assert lists(read_savepoint(tmp_path / "new")) == [("a", [0, 1, 2])]
+
+
+def test_a_large_list_is_written_to_a_file(tmp_path: Path) -> None:
+    chunks = [b"".join(map(sb.i64, range(start, start + 8_000))) for start in (0, 8_000)]
+    path = written(tmp_path / "savepoint", chunks, [0] * 8_001 + [1] * 7_999)
+    convert_to_canonical(path, tmp_path / "new")
+    assert lists(read_savepoint(tmp_path / "new")) == [("a", [*range(16_000)])]
+    names = {one.name for one in (tmp_path / "new").iterdir()}
+    assert len(names) == 2
+    assert "_metadata" in names
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "only the job can tell": (
+        {"snapshot": UNKNOWN},
+        r"Flink 1\.18\.0 and 1\.18\.1 do not say .* \(FLINK-33863\), and of 'a' only the job's",
+    ),
+    "not compressed": ({"is_compressed": False}, "two elements of operator state start here"),
+    "of two states": ({"other": [0]}, "two elements of operator state start here"),
+    "among those of another state": (
+        {"starts": [0, 0, 2], "other": [1], "chunks": [sb.i64(1), sb.i64(2), sb.i64(3)]},
+        "two elements of operator state start here",
+    ),
+    "more bytes": ({"starts": [0, 0]}, "the elements of 'a' end after 16 bytes of 24"),
+    "too few bytes": ({"starts": [0, 0, 1, 1]}, "no element of 'a': "),
+    "no such value": (
+        {"snapshot": sb.list_of(LONG), "chunks": [sb.i32(-1, 0)], "starts": [0, 0]},
+        "no element of 'a': ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_before_anything_is_copied(name: str, tmp_path: Path) -> None:
+    options, message = REFUSED[name]
+    path = written(tmp_path / "savepoint", **options)
+    savepoint = read_savepoint(path)
+    with pytest.raises(SavepointError, match=rf"_metadata.*, offset \d+: {message}"):
+        lists(savepoint)
+    with pytest.raises(SavepointError, match=message):
+        convert_to_canonical(path, tmp_path / "new")
+    with (
+        pytest.raises(SavepointError, match=message),
+        SavepointEditor(savepoint, tmp_path / "edited"),
+    ):
+        pass
+    for folder in ("new", "edited"):
+        assert not (tmp_path / folder).exists() or not [*(tmp_path / folder).iterdir()]
