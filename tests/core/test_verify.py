@@ -365,7 +365,7 @@ def test_keys_of_which_nobody_can_tell_where_they_end(
 
 
 def test_operator_state_that_only_the_job_reads(tmp_path: Path) -> None:
-    """Of a broadcast state with values of the job's where these end is for the job to say."""
+    """Its bytes are there, and no more can be said of them."""
     of_job = sb.kryo_of("java.lang.Object")
     info = sb.meta_info("rules", 2, {}, {"KEY_SERIALIZER": TEXT, "VALUE_SERIALIZER": of_job})
     header = sb.operator_header([], [info])
@@ -376,7 +376,6 @@ def test_operator_state_that_only_the_job_reads(tmp_path: Path) -> None:
     report = read_savepoint(path).verify()
     assert not report.has_faults
     assert not report.operators[0].unverified
-    assert "an object of 'a.C' takes the job's own classes to read" in str(report)
 
 
 def test_notes_are_bounded() -> None:

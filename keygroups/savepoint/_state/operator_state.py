@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from keygroups._checks import record_repr, show
 from keygroups._serializers.base import TRUNCATED, Serializer, UnreadableError
-from keygroups._serializers.collections import as_dict
+from keygroups._serializers.collections import ListSerializer, as_dict
+from keygroups._serializers.compounds import TupleSerializer
 from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.feed import STREAM_START, decompressed, header_cursor

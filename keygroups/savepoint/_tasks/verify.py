@@ -90,7 +90,7 @@ class VerifyTask:
                 tally = _Verifier(shown, [*states.values()]).run(meter)
                 break
             except SavepointError as error:
-                if not is_hidden(error):
+                if not _is_hidden(error):
                     raise
                 hidden.insert(0, states.popitem()[0])
                 why = str(error)
@@ -287,7 +287,7 @@ class _Placer:
         return decoded.key if isinstance(decoded.key, bytes) else None
 
 
-def is_hidden(error: SavepointError) -> bool:
+def _is_hidden(error: SavepointError) -> bool:
     """Tell whether nothing is damaged, and only the job knows where a value ends."""
     return isinstance(error, NotFramedError) or isinstance(error.__context__, UnreadableError)
 
