@@ -292,7 +292,7 @@ def _counts_of_lines(text: str) -> Iterator[tuple[int, float]]:
     first = next(lines, None)
     if first is None:
         return
-    separator = next((mark for mark in ("\t", ";", ",") if mark in first[1]), r"\s{2,}")
+    separator = next((mark for mark in ("\t", ";", ",") if mark in first[1]), None)
     header = _cells(separator, first[1], _MOST_COLUMNS)
     if len(header) > 1 and not any(map(_NO_NAME.search, header)):
         yield from _counts_of_table(separator, header, lines)
@@ -315,7 +315,7 @@ def _counts_of_lines(text: str) -> Iterator[tuple[int, float]]:
 
 
 def _counts_of_table(
-    separator: str, header: list[str], lines: Iterable[tuple[int, str]]
+    separator: str | None, header: list[str], lines: Iterable[tuple[int, str]]
 ) -> Iterator[tuple[int, float]]:
     """Yield the counts of the lines below a header."""
     names = [" ".join(name.casefold().split()) for name in header]
@@ -348,9 +348,15 @@ def _counts_of_table(
             ) from None
 
 
-def _cells(separator: str, line: str, most: int) -> list[str]:
-    """Return the cells of a line, with one more than `most` if there are more."""
-    return [cell.strip() for cell in re.split(separator, line.strip(" "), maxsplit=most)]
+def _cells(separator: str | None, line: str, most: int) -> list[str]:
+    """Return the cells of a line, with one more than `most` if there are more.
+
+    Without a separator there are two blanks or more between them.
+    """
+    line = line.strip(" ")
+    if separator is None:
+        line, separator = re.sub(r"\s{2,}", "\t", line), "\t"
+    return [cell.strip() for cell in line.split(separator, most)]
 
 
 def _counts_of_json(text: str) -> Iterator[tuple[int, Any]]:
