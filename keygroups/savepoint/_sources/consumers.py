@@ -71,7 +71,8 @@ def read_shard(element: Any, subtask: int) -> KinesisSplit:
     sub_number = fields.get("subSequenceNumber")
     if not all(isinstance(text, str) for text in texts) or not isinstance(sub_number, int):
         raise SavepointError(f"an element of subtask {subtask} is no shard: {show(element)}")
-    return KinesisSplit(*texts, sub_number, subtask)
+    stream, shard_id, sequence_number = texts
+    return KinesisSplit(stream, shard_id, sequence_number, sub_number, subtask)
 
 
 def _pair(element: Any) -> tuple[dict[str, Any], Any]:
