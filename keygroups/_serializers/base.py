@@ -468,9 +468,10 @@ def read_versioned_snapshot(cursor: Cursor, depth: int = 0) -> Serializer:
     start = cursor.pos
     snapshot = cursor.utf()
     version = cursor.i32()
-    known = cursor.context.serializers.get(snapshot)
-    if not isinstance(known, type):  # else one that Kryo writes, and that is no serializer
-        known = REGISTRY.get(snapshot)
+    own = cursor.context.serializers.get(snapshot)
+    known: type[Serializer] | None = REGISTRY.get(snapshot)
+    if isinstance(own, type):  # and no class that Kryo writes
+        known = own
     if known is None:
         cursor.pos = start
         error = cursor.error(

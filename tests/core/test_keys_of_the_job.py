@@ -262,3 +262,23 @@ def test_no_text_is_such_a_key(tmp_path: Path, capsys: pytest.CaptureFixture[str
     )
     with pytest.raises(InvalidValueError, match="state must be one of uid"):
         read_savepoint(tmp_path).operator("uid").get(key_of(1), "x")
+
+
+def test_a_namespace_that_is_not_known(tmp_path: Path) -> None:
+    """Nothing says where the key ends: its bytes are those of both."""
+    own = sb.snapshot("x.Own$Snapshot", 1)
+    for number, (key, encoded) in enumerate([(KEY, key_of(1)), (own, b"one")]):
+        namespace = own if key == KEY else STRINGS.snapshot
+        header = sb.keyed_header(
+            key, [sb.state("n", "VALUE", LONGS.snapshot, namespace=namespace)]
+        )
+        behind = encoded + b"\2nxy"
+        content = sb.canonical_key_group([(0, [(b"\3" + behind, sb.i64(7))])])
+        keyed = sb.canonical(3, [len(header)], sb.inline(header + content))
+        task = sb.operator([sb.subtask(managed_keyed=keyed)], uid="uid")
+        operator = read_savepoint(sb.write(tmp_path / str(number), [task])).operator("uid")
+        [entry] = operator.entries()
+        assert (entry.key_bytes, entry.namespace) == (behind, None)
+        assert entry.key == (pojo_of(1) if key == KEY else None)
+        with pytest.raises(SavepointError, match=r"do not say (what|where the key)"):
+            operator.get(pojo_of(1) if key == KEY else b"one")

@@ -217,6 +217,11 @@ def test_what_is_not_read_by_fields() -> None:
             kryo("a.B", a_B=nested).decode(by_name("a.B") + data)
 
 
+def test_a_set_of_no_enum() -> None:
+    with pytest.raises(InvalidValueError, match="a set of constants of no enum"):
+        kryo("java.util.EnumSet").decode(by_name("java.util.EnumSet") + NEW + b"\0")
+
+
 def test_descriptions() -> None:
     for made, text in (
         (

@@ -146,3 +146,16 @@ def test_nothing_can_be_read(tmp_path: Path) -> None:
     assert main(["savepoint", str(tmp_path)]) == 1
     with pytest.raises(SavepointError):
         read_savepoint(tmp_path)
+
+
+def test_an_entry_is_damaged(tmp_path: Path) -> None:
+    """What the header and `_metadata` say is there, and why there are no keys."""
+    group = sb.canonical_key_group([(0, [(bytes([A]) + b"\x02a\0", b"short")])])
+    handle = sb.canonical(A, [len(HEAD)], sb.inline(HEAD + group))
+    folder = sb.write(tmp_path / "point", [sb.operator([sb.subtask(managed_keyed=handle)])])
+    [report] = operator_reports(read_savepoint(folder))
+    [said] = report.unread
+    assert "no entry of s: VALUE" in said
+    assert report.unknown_keys == said
+    assert [state.name for state in report.states] == ["s"]
+    assert report.rescale is not None

@@ -696,7 +696,7 @@ def test_what_only_the_job_reads_of_a_consumer(tmp_path: Path) -> None:
     )
     element = kafka_element("clicks", 0, 5)
     operator = consumer(tmp_path, KAFKA, sb.tuple_of(snapshot, sb.simple("Long")), [element])
-    assert operator.source_splits().splits == (UnknownSplit(0, None, element),)
+    assert operator.source_splits().splits == (UnknownSplit(0, -1, element),)
 
 
 def test_kinesis_consumer(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def where_the_stream_goes_on(path: str) -> None:
         else:
             unknown: savepoint.UnknownSplit = split
             assert_type(unknown.data, bytes)
-    classes = {
+    classes: dict[str, savepoint.KryoFields | savepoint.KryoEnum] = {
         "shop.Line": savepoint.KryoFields(qty=types.INT, sku="java.lang.String"),
         "shop.Channel": savepoint.KryoEnum("WEB", "APP"),
     }

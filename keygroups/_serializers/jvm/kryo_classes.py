@@ -251,7 +251,7 @@ def _of_key_type(name: str, key_type: KeyType, is_argument: bool) -> str:
         primitives = {} if is_argument else {boxed: name for name, boxed in PRIMITIVES.items()}
         return primitives.get(java_class, java_class)
     collections = {types.LIST: "List", types.SET: "Set", types.MAP: "Map"}
-    collection = collections.get(type(key_type))  # type: ignore[call-overload]  # its subclasses
+    collection = collections.get(type(key_type))
     if collection is None:
         raise InvalidValueError(
             f"{name} must be a class of Java, or a key type that is one, got {key_type!r}"

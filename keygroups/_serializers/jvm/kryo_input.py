@@ -399,7 +399,7 @@ class KryoInput:
 
         Kryo: CollectionSerializer.read.
         """
-        [element, *_] = [*self._arguments, None]
+        element = self._arguments[0] if self._arguments else None
         is_final = element is not None and element.name in self._registrations.finals
         if self.version == 2:
             if has_comparator:
@@ -448,7 +448,8 @@ class KryoInput:
         self, has_comparator: bool = False, may_be_null: bool = True
     ) -> list[tuple[Any, Any]]:
         """Read the keys and values of a map. Kryo: MapSerializer.read."""
-        [key, value, *_] = [*self._arguments, None, None]
+        declared: tuple[DeclaredClass | None, ...] = (*self._arguments, None, None)
+        key, value = declared[:2]
         if self.version == 2 and has_comparator:
             self.natural_order()
         count = self.count(1 if self.version == 5 else 0)

@@ -47,6 +47,8 @@ def read_partition(element: Any, subtask: int) -> KafkaSplit:
     what is behind the offset.
     """
     partition, offset = _pair(element)
+    topic: Any
+    number: Any
     topic, number = partition.get("topic"), partition.get("partition")
     is_partition = isinstance(topic, str) and isinstance(number, int) and number >= 0
     is_offset = isinstance(offset, int) and (offset >= -1 or offset in (_NOT_SET, *_SPECIAL))
@@ -65,11 +67,12 @@ def read_shard(element: Any, subtask: int) -> KinesisSplit:
     """
     shard, number = _pair(element)
     fields = number._asdict() if isinstance(number, Pojo) else {}
-    texts = (shard.get("streamName"), shard.get("shardId"), fields.get("sequenceNumber"))
+    texts: Any = (shard.get("streamName"), shard.get("shardId"), fields.get("sequenceNumber"))
     sub_number = fields.get("subSequenceNumber")
     if not all(isinstance(text, str) for text in texts) or not isinstance(sub_number, int):
         raise SavepointError(f"an element of subtask {subtask} is no shard: {show(element)}")
-    return KinesisSplit(*texts, sub_number, subtask)
+    stream, shard_id, sequence_number = texts
+    return KinesisSplit(stream, shard_id, sequence_number, sub_number, subtask)
 
 
 def _pair(element: Any) -> tuple[dict[str, Any], Any]:

@@ -20,17 +20,18 @@ from keygroups.savepoint._state.writing.new_states import ListStateDescriptor
 READER_STATE = ListStateDescriptor("SourceReaderState", BYTES)
 """The splits of the readers. Flink: SourceOperator.SPLITS_STATE_DESC."""
 
+_NO_VERSION = -1  # of an element
 _COORDINATOR_VERSION = 1  # Flink 1.14 to 2.3: SourceCoordinatorSerdeUtils.VERSION_1
 
 
 class UnknownSplit(NamedTuple):
     """A split of any other source: the bytes of its own serializer, and their version.
 
-    The version is None of an element of an older consumer that only the job's classes read.
+    The version is -1 of an element of an older consumer that only the job's classes read.
     """
 
     subtask: int
-    version: int | None
+    version: int
     data: bytes
 
 
@@ -104,7 +105,7 @@ def read_consumer_splits(
     splits: list[KafkaSplit | KinesisSplit | UnknownSplit] = []
     for subtask, element in elements:
         if isinstance(element, bytes):
-            splits.append(UnknownSplit(subtask, None, element))
+            splits.append(UnknownSplit(subtask, _NO_VERSION, element))
             continue
         try:
             splits.append(CONSUMERS[state](element, subtask))

@@ -600,13 +600,13 @@ class _KeyWithBytes(Serializer):
 
     def __init__(self, key: Serializer) -> None:
         self.size, read_key = key.size, key.read
-        if read_key is not None:
+        assert read_key is not None  # as whoever asks for the bytes has checked
 
-            def read(data: bytes, pos: int) -> tuple[tuple[Any, bytes], int]:
-                value, end = read_key(data, pos)
-                return (value, data[pos:end]), end
+        def read(data: bytes, pos: int) -> tuple[tuple[Any, bytes], int]:
+            value, end = read_key(data, pos)
+            return (value, data[pos:end]), end
 
-            self.read = read
+        self.read = read
         super().__init__(key)
 
 
