@@ -176,7 +176,6 @@ from keygroups.savepoint.reports import (
     UnsearchedPlace as UnsearchedPlace,
 )
 from keygroups.savepoint.sources import (
-    ChannelState as ChannelState,
     FileSplit as FileSplit,
     KafkaOffsets as KafkaOffsets,
     KafkaSplit as KafkaSplit,
@@ -202,6 +201,7 @@ from keygroups.savepoint.values import (
     TtlValue as TtlValue,
 )
 from keygroups.savepoint.verifying import (
+    ChannelState as ChannelState,
     FaultCount as FaultCount,
     OperatorVerification as OperatorVerification,
     SavepointVerification as SavepointVerification,

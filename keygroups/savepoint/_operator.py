@@ -601,7 +601,7 @@ def missing_timers(operator: Operator) -> str | None:
     return (
         f"operator {operator.label} has no timers, so that nothing fires or clears "
         f"{', '.join(names)}: Flink leaves timers on the heap out of native savepoints of "
-        "RocksDB; take a canonical one, or a checkpoint"
+        "RocksDB, which canonical ones and checkpoints have"
     )
 
 

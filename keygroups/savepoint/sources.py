@@ -1,10 +1,9 @@
-"""Where a source goes on: its splits, read and written; and what was on its way from there.
+"""Where a source goes on: its splits, read and written.
 
 `Operator.source_splits` returns `SourceSplits`, with a `KafkaSplit` for each partition, a
 `FileSplit` for each file, a `KinesisSplit` for each shard of FlinkKinesisConsumer, and for other
 sources an `UnknownSplit` with its bytes. `KafkaOffsets` are for `SavepointWriter.add_source`: an
-offset for each partition, or a `SpecialOffset`. `Operator.in_flight_data` has a `ChannelState` for
-each channel of an unaligned checkpoint.
+offset for each partition, or a `SpecialOffset`.
 
 >>> from tempfile import mkdtemp
 >>> from keygroups.savepoint.writing import SavepointWriter
@@ -16,14 +15,12 @@ each channel of an unaligned checkpoint.
 [(0, 4711), (1, <SpecialOffset.EARLIEST: -2>)]
 """
 
-from keygroups.savepoint._metadata.handles import ChannelState
 from keygroups.savepoint._sources.consumers import KinesisSplit
 from keygroups.savepoint._sources.file_splits import FileSplit
 from keygroups.savepoint._sources.kafka import KafkaOffsets, KafkaSplit, SpecialOffset
 from keygroups.savepoint._sources.source_splits import SourceSplits, UnknownSplit
 
 __all__ = [
-    "ChannelState",
     "FileSplit",
     "KafkaOffsets",
     "KafkaSplit",

@@ -41,6 +41,11 @@ SHOWN: dict[str, tuple[str, ...]] = {
         "core/test_lookup.py::test_keys_of_savepoints",
         "core/test_lookup.py::test_blocks_of_rocksdb_without_the_key_are_left_out",
     ),
+    "find damage, misplaced keys, leaks": (
+        "core/test_verify.py::test_a_file_that_is_gone_or_cut",
+        "core/test_verify.py::test_a_key_in_a_foreign_key_group",
+        "core/test_verify.py::test_windows_and_timers",
+    ),
     "changes between two savepoints": ("core/test_compare.py::test_real_points",),
     "new savepoint from rows": (
         "flink/test_flink_written_savepoints.py::test_flink_finds_what_was_written",

@@ -48,14 +48,20 @@ from keygroups.reports import HotKey, RescaleReport, SkewReport
 from keygroups.reports._diagnosis import diagnose, subtask_rows
 from keygroups.routing_inference import RoutingCandidate, RoutingInference
 from keygroups.savepoint import (
+    ChannelState,
+    FaultCount,
     KafkaSplit,
     KinesisSplit,
     KryoEnum,
     KryoFields,
+    OperatorId,
+    OperatorVerification,
     Pojo,
     Row,
+    SavepointVerification,
     SavepointWriter,
     SplitDifference,
+    StateFault,
     ValueStateDescriptor,
     change_max_parallelism,
     describe_sql_state,
@@ -345,6 +351,12 @@ def hostile_values(folder: Path) -> Iterator[object]:
         KryoEnum(NAME),
         KinesisSplit(NAME, NAME, NAME, 1, 0),
     )
+    fault = StateFault(NAME, NAME, NAME, 0, 5, NAME, None)
+    verified = OperatorVerification(
+        NAME, NAME, 9, (FaultCount("duplicate", 7, (fault,)),), (NAME,)
+    )
+    yield from (fault, *verified.faults, verified, ChannelState(NAME, 0, 1, 2, 30))
+    yield from (SavepointVerification(NAME, 3, 70, (), (verified,)), OperatorId("0" * 32))
     yield from (KeyGroupLoad(3, [5, 1, 1]).skew(2), suggest_max_parallelism([2, 3]))
     plan = RescalePlan(8, 2, 3)
     report = RescaleReport(plan, KeyGroupLoad(8, [1] * 8))

@@ -20,6 +20,7 @@ import zoneinfo
 from collections import namedtuple
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib import import_module
 from importlib.resources import files
@@ -53,6 +54,7 @@ from keygroups._serializers.jvm.avro import AvroSerializer
 from keygroups._serializers.scalars import write_string
 from keygroups._serializers.streaming import TtlSerializer
 from keygroups.cli import main
+from keygroups.cli._key_text import parse_key_type
 from keygroups.explain import hash_exchanges
 from keygroups.job import read_job
 from keygroups.routing_inference import RoutingCandidate
@@ -70,6 +72,7 @@ from keygroups.savepoint import (
 from keygroups.state_keys import BYTES, CompositeKeySerializer, serializer_of
 from keygroups.testing import keys
 from keygroups.types import (
+    BIG_DEC,
     BIG_INT,
     DOUBLE,
     FLOAT,
@@ -496,6 +499,20 @@ PLAN, LOAD = RescalePlan(10, 3, 4), KeyGroupLoad(10, [1] * 10)
 ARRAYS = ("numpy", "pyarrow")
 
 OF_KEYS = [
+    Remedy(
+        "types",
+        "no tool can place a collection of Scala, ",
+        lambda: parse_key_type("SEQ"),
+        hashes("A", STRING),
+        65,
+    ),
+    Remedy(
+        "types",
+        "no tool can place a BigDecimal of Scala, ",
+        lambda: parse_key_type("SCALA_BIG_DECIMAL"),
+        hashes(Decimal("1.5"), BIG_DEC),
+        31 * 15 + 1,
+    ),
     Remedy(
         "routing_inference",
         "observed and parallelism, or key_groups, must be given",

@@ -7,6 +7,7 @@ RECORDS; an object with methods is in OBJECTS, its methods in REGISTRY.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -260,7 +261,7 @@ def edited_keyed_state(verb: str, n: int) -> SavepointEditor:
 
 def mapped_timers(n: int) -> None:
     """Give so many timers another time."""
-    old = NewPath()
+    old = os.fspath(NewPath())
     with SavepointWriter(old) as writer:
         timers = writer.add_operator("by-int", INT, [TimerServiceDescriptor()], 128, 3, sort=True)
         for key in range(n):

@@ -104,6 +104,7 @@ def by_module(spark: SparkSession, events: DataFrame) -> None:
     assert_type(register(spark), list[str])
     assert_type(savepoint.read_keyed_state(spark, "savepoint", "by-user"), DataFrame)
     assert_type(savepoint.register_data_source(spark), str)
+    assert_type(savepoint.verify_savepoint(spark, "savepoint").has_faults, bool)
     counts = savepoint.ValueState("n", types.LONG)
     totals = savepoint.ReducingState("bytes", types.DOUBLE)
     lists = savepoint.ListState("tags", types.STRING)

@@ -51,7 +51,7 @@ def what_a_savepoint_has(path: str) -> None:
             print(entry.key)
         if isinstance(entry.key, savepoint.Row):
             assert_type(entry.key.row_kind, str)
-    in_flight: tuple[savepoint.ChannelState, ...] = operator.in_flight_data
+    in_flight: tuple[verifying.ChannelState, ...] = operator.in_flight_data
     assert_type((in_flight[0].direction, in_flight[0].bytes), tuple[str, int])
     tasks = operator.tasks()
     assert_type([entry.key_group for entry in tasks[0].entries()], list[int])
@@ -188,7 +188,7 @@ def an_edited_savepoint(path: str) -> None:
         assert_type(writer, savepoint.SavepointEditor)
         writer.remove_operator("by-session")
         writer.change_operator_identifier("by-user", "by-customer")
-        of_sql = savepoint.OperatorId("053e6f52e939ffe5c8a3b20732f40a31")
+        of_sql = sql.OperatorId("053e6f52e939ffe5c8a3b20732f40a31")
         assert_type(
             (of_sql.uid, savepoint.OperatorId.of_uid("x")), tuple[str, savepoint.OperatorId]
         )

@@ -126,7 +126,7 @@ _OF_KEY_TYPES = {
     types.BIG_DEC: "java.math.BigDecimal",
     types.BIG_INT: "java.math.BigInteger",
 }
-_TOKEN = re.compile(r"\s*([<>,]|[^<>,\s]+)\s*")
+_TOKEN = re.compile(r"[<>,]|[^<>,\s]+")
 _MOST_NESTED = 8  # type arguments
 
 
@@ -262,7 +262,7 @@ def _of_key_type(name: str, key_type: KeyType, is_argument: bool) -> str:
 
 def _parsed(name: str, text: str) -> DeclaredClass:
     """Return the class that a text is; raises InvalidValueError with a name."""
-    tokens = _TOKEN.findall(text)
+    tokens = [token[0] for token in _TOKEN.finditer(text)]
     declared, end = _parse(tokens, 0, 0)
     if declared is None or end != len(tokens) or "".join(tokens) != "".join(text.split()):
         raise InvalidValueError(

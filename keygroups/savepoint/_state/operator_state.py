@@ -249,7 +249,7 @@ class ElementSpans:
             raise SavepointError(
                 f"{where}: Flink 1.18.0 and 1.18.1 do not say where each element of a compressed "
                 f"operator state starts (FLINK-33863), and of {show(state)} only the job's "
-                "classes can tell: take the savepoint without compression"
+                "classes can tell; without compression a savepoint says it"
             )
         data = b"".join(decompressed(self._stream, first, self._ends[last]))
         pos = 0
