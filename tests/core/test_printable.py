@@ -351,11 +351,10 @@ def hostile_values(folder: Path) -> Iterator[object]:
         KryoEnum(NAME),
         KinesisSplit(NAME, NAME, NAME, 1, 0),
     )
-    fault = StateFault(NAME, NAME, NAME, 0, 5, NAME, None)
-    verified = OperatorVerification(
-        NAME, NAME, 9, (FaultCount("duplicate", 7, (fault,)),), (NAME,)
-    )
-    yield from (fault, *verified.faults, verified, ChannelState(NAME, 0, 1, 2, 30))
+    fault = StateFault("duplicate", NAME, NAME, 0, 5, NAME, None)
+    counted = FaultCount("duplicate", 7, (fault,))
+    verified = OperatorVerification(NAME, NAME, 9, (counted,), (NAME,))
+    yield from (fault, counted, verified, ChannelState("input", 0, 1, 2, 30))
     yield from (SavepointVerification(NAME, 3, 70, (), (verified,)), OperatorId("0" * 32))
     yield from (KeyGroupLoad(3, [5, 1, 1]).skew(2), suggest_max_parallelism([2, 3]))
     plan = RescalePlan(8, 2, 3)

@@ -52,7 +52,8 @@ def what_a_savepoint_has(path: str) -> None:
         if isinstance(entry.key, savepoint.Row):
             assert_type(entry.key.row_kind, str)
     in_flight: tuple[verifying.ChannelState, ...] = operator.in_flight_data
-    assert_type((in_flight[0].direction, in_flight[0].bytes), tuple[str, int])
+    heaviest_channel: savepoint.ChannelState = max(in_flight, key=lambda kept: kept.bytes)
+    assert_type((heaviest_channel.direction, heaviest_channel.bytes), tuple[str, int])
     tasks = operator.tasks()
     assert_type([entry.key_group for entry in tasks[0].entries()], list[int])
     heaviest: list[savepoint.KeySize] = operator.key_sizes(top=1)
