@@ -7,6 +7,7 @@ a new Spark are among them.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -93,11 +94,18 @@ def changed(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
     before = {name: set_now(spark, name) for name in settings}
     try:
         for name, value in settings.items():
-            spark.conf.set(name, value)
+            _set(spark, name, value)
         yield
     finally:
         for name, old in before.items():
-            if old is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, old)
+            _set(spark, name, old)
+
+
+def _set(spark: SparkSession, name: str, value: str | None) -> None:
+    with warnings.catch_warnings():
+        # Connect takes some settings that it does not support, and says so.
+        warnings.filterwarnings("ignore", ".* is NOT supported in Spark Connect", UserWarning)
+        if value is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, value)
