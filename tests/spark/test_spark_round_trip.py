@@ -387,7 +387,7 @@ def test_bytes_of_a_serializer_that_is_not_known_come_back(
         sb.state("all", "LIST", sb.list_of(kryo)),
         sb.state("seen", "VALUE", sb.ttl_of(kryo)),
         sb.state("by", "MAP", sb.map_of(sb.simple("Long"), kryo)),
-        sb.state("opened", "VALUE", sb.kryo_of("java.util.ArrayList")),
+        sb.state("opened", "VALUE", sb.kryo_of("java.util.List")),
     ]
     header = sb.keyed_header(sb.simple("String"), states)
     group = assign_to_key_group("a", 128)

@@ -109,10 +109,10 @@ def column_of(serializer: Serializer) -> ArrowColumn | None:
     """Return the column for the values of a serializer; None where all of them are None."""
     if serializer.read is None:
         return BINARY
-    if type(serializer) not in COLUMNS and serializer.key_type is not None:  # of a user's own
-        serializer = serializer_of(serializer.key_type)
     if is_open(serializer):
         return TEXT
+    if type(serializer) not in COLUMNS and serializer.key_type is not None:  # of a user's own
+        serializer = serializer_of(serializer.key_type)
     column = COLUMNS.get(type(serializer), BINARY)
     return column(serializer) if callable(column) else column
 
