@@ -263,7 +263,7 @@ def test_counts_are_waited_for_no_longer_than_timeout(monkeypatch: pytest.Monkey
 
     seconds = iter(range(1000))
     timer = SimpleNamespace(monotonic=lambda: next(seconds), sleep=lambda _: None)
-    monkeypatch.setattr("keygroups.job.time", timer)
+    monkeypatch.setattr("keygroups.job._vertices.time", timer)
     for timeout, times in ((1, 2), (2, 3), (3, 4), (10, 4)):
         asked.clear()
         with peer(talk) as url:

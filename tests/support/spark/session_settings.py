@@ -103,8 +103,8 @@ def changed(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
 
 def _set(spark: SparkSession, name: str, value: str | None) -> None:
     with warnings.catch_warnings():
-        # Connect takes some settings that it does not support, and says so.
-        warnings.filterwarnings("ignore", ".* is NOT supported in Spark Connect", UserWarning)
+        # Connect says of some settings that it does not support them, or that they are old.
+        warnings.filterwarnings("ignore", "The SQL config .*", UserWarning)
         if value is None:
             spark.conf.unset(name)
         else:
