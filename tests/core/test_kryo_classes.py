@@ -326,6 +326,7 @@ KEYS = [
     ("java.util.UUID", UUID(int=5 << 80)),
     ("java.time.LocalDate", date(2020, 11, 1)),
     ("java.time.LocalTime", time(23, 0, 5)),
+    ("java.time.LocalTime", time(13, 45)),
     ("java.time.LocalDateTime", MOMENT),
     ("java.time.Instant", MOMENT.replace(tzinfo=timezone.utc)),
     ("java.lang.Integer", -5),

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from keygroups._checks import record_repr, show
 from keygroups._serializers.base import TRUNCATED, Serializer, UnreadableError
-from keygroups._serializers.collections import ListSerializer, as_dict
-from keygroups._serializers.compounds import TupleSerializer
+from keygroups._serializers.collections import as_dict
 from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.feed import STREAM_START, decompressed, header_cursor
@@ -86,7 +85,7 @@ def read_operator_state(
                 cursor = next(cursors, None)
                 elements = {} if cursor is None else _broadcast(info, cursor)
             else:
-                serializer = None if info is None else element_serializer(info)
+                serializer = None if info is None else info.serializers[VALUE]
                 elements = [read_element(serializer, cursor) for cursor in cursors]
             yield OperatorStateEntry(name, mode, subtask, elements)
 
@@ -244,7 +243,7 @@ class ElementSpans:
         if not header.is_compressed or there != len(starts):
             raise SavepointError(f"{where}: two elements of operator state start here")
         info = header.infos.get(state)
-        read = None if info is None else element_serializer(info).read
+        read = None if info is None else info.serializers[VALUE].read
         if read is None:
             raise SavepointError(
                 f"{where}: Flink 1.18.0 and 1.18.1 do not say where each element of a compressed "
@@ -286,15 +285,6 @@ def check_mode(
         raise SavepointError(
             f"{stream.name}: the mode of operator state {show(name)} is {mode} in _metadata alone"
         )
-
-
-def element_serializer(info: StateInfo) -> Serializer:
-    """Return the serializer of an element; of a broadcast state it is that of all entries."""
-    value = info.serializers[VALUE]
-    if info.backend_type != "BROADCAST":
-        return value
-    # Unlike a Map, without marks of null.
-    return ListSerializer(TupleSerializer([info.serializers[KEY], value]))
 
 
 def read_element(serializer: Serializer | None, cursor: Cursor) -> Any:
