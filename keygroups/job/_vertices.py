@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from keygroups._checks import LONG_MAX, UPPER_BOUND_MAX_PARALLELISM
 from keygroups.job._rest import Rest, is_id, is_state, member, not_flink
 
-# What Flink can say; anything else is no answer of Flink's.
+# Flink says these; anything else is no answer of Flink's.
 _SUBTASKS = range(UPPER_BOUND_MAX_PARALLELISM)
 _COUNTS = range(LONG_MAX + 1)
 _TIMES = range(-1, LONG_MAX + 1)

@@ -149,7 +149,7 @@ FIELDS = [
         MAP + NEW + b"\1" + NEW + TEXT + b"\1\2",
         {"ab": 1},
     ),
-    # Of lists in others the arguments count too, in Kryo 2 they do not.
+    # Kryo 5 looks at the arguments of lists in others too, Kryo 2 does not.
     (
         f"java.util.List<{STRINGS}>",
         5,

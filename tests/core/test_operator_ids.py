@@ -112,7 +112,7 @@ def test_an_id_of_a_template(old: Path) -> None:
         SavepointWriter(old.parent / "x", template=old).add_operator(OperatorId(OTHER))
 
 
-# What may be no uid
+# Texts that may be no uid
 
 
 @pytest.mark.parametrize("door", DOORS)

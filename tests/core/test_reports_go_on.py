@@ -81,7 +81,7 @@ def test_reports(folder: Path) -> None:
     assert (elsewhere.states, elsewhere.heaviest_keys) == ((), ())
     [said] = elsewhere.unread
     assert KEPT in said
-    # Of a canonical savepoint `_metadata` tells how large each key group is.
+    # The `_metadata` of a canonical savepoint tells how large each key group is.
     assert elsewhere.key_group_bytes is not None
     assert elsewhere.key_group_bytes.weights[A] == 500 - len(HEAD)
     other = reports["native elsewhere"]

@@ -90,7 +90,7 @@ def verified(folder: Path, states: Sequence[bytes], entries: Entries) -> list[tu
     ]
 
 
-# What Flink wrote
+# Points that Flink wrote
 
 
 @pytest.mark.parametrize("real", [*POINTS, *FORMATS, *JOB_POINTS], ids=str)
@@ -310,7 +310,7 @@ def test_operator_state_that_is_damaged(tmp_path: Path) -> None:
     assert "version of operator state" in str(report)
 
 
-# What nobody can tell
+# State that nobody can tell
 
 
 def test_keys_whose_hash_is_not_known() -> None:
@@ -385,7 +385,7 @@ def test_notes_are_bounded() -> None:
     assert len(tally.unverified) == 50
 
 
-# What is seen in passing
+# Warnings of what is seen in passing
 
 
 def native(folder: Path, states: Sequence[bytes], entries: Entries) -> Savepoint:

@@ -80,7 +80,7 @@ class Registrations:
         self.bodies.update({name: _body_of(name, made) for name, made in described.items()})
         self.finals = {*FINAL, *(name for name, made in described.items() if made.is_final)}
         enums = [name for name, made in described.items() if isinstance(made, KryoEnum)]
-        # By version: the classes whose objects are never referred to again.
+        # The classes whose objects are never referred to again, by version of Kryo.
         self.unreferenced = {2: {*_WRAPPERS}, 5: {*_WRAPPERS, *enums}}
 
     def head_of(self, name: str) -> bytes | None:
