@@ -261,38 +261,42 @@ def _are_within_ints(values: Array) -> bool:
 
 def _scala_long_codes(array: pa.Array) -> Codes:
     """`##` of longs: the value where it is an Int's, else Java's hash code."""
-    values = check_range(array, "LONG", 64).astype(np.int64, copy=False)
+    return _whole_codes(check_range(array, "LONG", 64).astype(np.int64, copy=False))
+
+
+def _whole_codes(values: Array) -> Codes:
     low = values.astype(np.uint32)
-    if _are_within_ints(values):
+    # One value tells whether it is worth to look at all of them.
+    if INT_MIN <= values[0] <= INT_MAX and _are_within_ints(values):
         return low
-    high = (values >> 32).astype(np.uint32)
-    is_long = high != (low.view(np.int32) >> 31).view(np.uint32)
-    codes: Codes = low ^ high * is_long
-    return codes
+    codes = fold_long(values)
+    folded_int = low ^ (low.view(np.int32) >> 31).view(np.uint32)
+    is_int = codes == folded_int
+    return choose(is_int, low, codes) if is_int.any() else codes
 
 
 def _scala_double_codes(array: pa.Array) -> Codes:
     """`##` of doubles: that of the first of Int, Long, Float and Double that equals it."""
     values = doubles(array, "key type DOUBLE")
+    within_ints = _are_within_ints(values)
     low = values.view(np.uint64).astype(np.uint32)
     # The bits of an Int end in 22 zeros at least, and those of a single in 29.
-    if np.left_shift(low, 10).min() and _are_within_ints(values):
+    if within_ints and np.left_shift(low, 10).min():
         return fold_long(values)
+    if not within_ints and (longs := _to_longs(values)) is not None:
+        return _whole_codes(longs)
     ints, is_int = _to_ints(values)
     if is_int.all():
         return ints
-    codes = fold_long(double_bits(values, raw=False))
-    if ((np.left_shift(low, 3) == 0) > is_int).any():
-        codes = _with_singles(values, codes)
-    return _with_whole(values, ints, is_int, codes)
-
-
-def _with_singles(values: Array, codes: Codes) -> Codes:
-    with np.errstate(over="ignore", invalid="ignore"):
-        rounded = values.astype(np.float32)
-    is_single = rounded.astype(np.float64) == values
-    singles = rounded.view(np.uint32)
-    return singles if is_single.all() else choose(is_single, singles, codes)
+    is_short = np.left_shift(low, 3) == 0
+    if is_short.all() and (rounded := _to_singles(values))[1].all():
+        codes = rounded[0]
+    else:
+        codes = fold_long(values if within_ints else double_bits(values, raw=False))
+        if (is_short > is_int).any():
+            singles, is_single = _to_singles(values)
+            codes = choose(is_single, singles, codes)
+    return _with_whole(values, within_ints, ints, is_int, codes)
 
 
 def _scala_float_codes(array: pa.Array) -> Codes:
@@ -301,7 +305,8 @@ def _scala_float_codes(array: pa.Array) -> Codes:
     ints, is_int = _to_ints(values)
     if is_int.all():
         return ints
-    codes = _with_whole(values, ints, is_int, single_bits(values, raw=False))
+    bits = single_bits(values, raw=False)
+    codes = _with_whole(values, _are_within_ints(values), ints, is_int, bits)
     is_most = values == 2.0**31  # Int.MaxValue equals it as a Float.
     return choose(is_most, INT_MAX, codes) if is_most.any() else codes
 
@@ -313,9 +318,28 @@ def _to_ints(values: Array) -> tuple[Codes, Nulls]:
     return ints.view(np.uint32), ints.astype(values.dtype) == values
 
 
-def _with_whole(values: Array, ints: Codes, is_int: Nulls, codes: Codes) -> Codes:
+def _to_longs(values: Array) -> Array | None:
+    """Return doubles as Longs if these equal them; 2^63, which equals none, is not one here."""
+    with np.errstate(invalid="ignore"):
+        first = values[:8]  # They tell mostly whether it is worth to look at all.
+        if not (np.trunc(first) == first).all():
+            return None
+        longs = values.astype(np.int64)
+    return longs if (longs.astype(np.float64) == values).all() else None
+
+
+def _to_singles(values: Array) -> tuple[Codes, Nulls]:
+    """Return the bits of doubles as Floats, and which of these equal them."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = values.astype(np.float32)
+    return rounded.view(np.uint32), rounded.astype(np.float64) == values
+
+
+def _with_whole(
+    values: Array, within_ints: bool, ints: Codes, is_int: Nulls, codes: Codes
+) -> Codes:
     """Put the codes of whole numbers, the Ints among them; 2^63 equals Long.MaxValue."""
-    if not _are_within_ints(values):
+    if not within_ints:
         size = np.abs(values)
         with np.errstate(invalid="ignore"):
             is_long = (np.trunc(values) == values) & (size <= 2.0**63)
