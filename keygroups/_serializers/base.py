@@ -393,6 +393,12 @@ class Composite(Serializer):
     arity: ClassVar[int | None] = 1
     is_its_parts: ClassVar[bool] = False
 
+    def __init__(self, *arguments: Any) -> None:
+        """Take the parts; a class that takes something else too has set `parts` before."""
+        if "parts" not in vars(self):
+            self.parts = arguments
+        super().__init__(*arguments)
+
     @classmethod
     def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
         """Read mark, outer version, outer part and nested serializers."""

@@ -242,10 +242,6 @@ class EitherSerializer(Composite):
     name, snapshot = "EITHER", f"{JAVA}JavaEitherSerializerSnapshot"
     outer_versions, arity, is_its_parts = (1,), 2, True
 
-    def __init__(self, left: Serializer, right: Serializer) -> None:
-        self.parts = (left, right)
-        super().__init__(left, right)
-
     def bind(self, reads: Sequence[Read]) -> None:
         (read_left, read_right), name = reads, str(self)
         write_left, write_right = writers(self.parts, None)

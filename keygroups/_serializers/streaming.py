@@ -23,9 +23,10 @@ from keygroups._serializers.base import (
 )
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import i32, i64
-from keygroups._serializers.scalars import LONG, read_count, read_int, read_long
+from keygroups._serializers.records import LONG as LONG_FIELD
+from keygroups._serializers.records import many, nullable, option, part, record
+from keygroups._serializers.scalars import LONG, read_int, read_long
 from keygroups._values.checks import expect, expect_bool, expect_fields
-from keygroups._values.java_values import Some
 from keygroups._values.rows import TtlValue
 from keygroups._values.sql import MetaSqnInfo, RowSqnInfo
 from keygroups._values.streaming import (
@@ -180,10 +181,6 @@ class UnionSerializer(Composite):
     name, snapshot = "UNION", f"{STREAMING}datastream.CoGroupedStreams$UnionSerializerSnapshot"
     outer_versions, arity = (2,), 2
 
-    def __init__(self, first: Serializer, second: Serializer) -> None:
-        self.parts = (first, second)
-        super().__init__(first, second)
-
     def bind(self, reads: Sequence[Read]) -> None:
         reads_by_input = dict(enumerate(reads, 1))
         name, writes = str(self), writers(self.parts, None)
@@ -209,10 +206,6 @@ class BufferEntrySerializer(Composite):
 
     name, outer_versions = "BUFFER_ENTRY", (2,)
     snapshot = f"{STREAMING}operators.co.IntervalJoinOperator$BufferEntrySerializerSnapshot"
-
-    def __init__(self, element: Serializer) -> None:
-        self.parts = (element,)
-        super().__init__(element)
 
     def bind(self, reads: Sequence[Read]) -> None:
         [read], [write], name = reads, writers(self.parts, None), str(self)
@@ -241,10 +234,6 @@ class StreamElementSerializer(Composite):
         "org.apache.flink.streaming.runtime.streamrecord.StreamElementSerializer"
         "$StreamElementSerializerSnapshot"
     )
-
-    def __init__(self, value: Serializer) -> None:
-        self.parts = (value,)
-        super().__init__(value)
 
     def bind(self, reads: Sequence[Read]) -> None:
         [read_value], [write_value], name = reads, writers(self.parts, None), str(self)
@@ -357,57 +346,11 @@ class TwoPhaseCommitSerializer(Composite):
         super().__init__(transaction, context, can_be_pending_null)
 
     def bind(self, reads: Sequence[Read]) -> None:
-        read_transaction, read_context = reads
-        write_transaction, write_context = writers(self.parts, None)
-        name, can_be_null = str(self), self.can_be_pending_null
-
-        def read_holder(data: bytes, pos: int) -> tuple[TransactionHolder, int]:
-            handle, pos = read_transaction(data, pos)
-            start_time, pos = read_long(data, pos)
-            return TransactionHolder(handle, start_time), pos
-
-        def read_state(data: bytes, pos: int) -> tuple[TwoPhaseCommitState, int]:
-            pending = context = None
-            is_pending = True
-            if can_be_null:
-                is_pending, pos = data[pos] != 0, pos + 1
-            if is_pending:
-                pending, pos = read_holder(data, pos)
-            count, pos = read_count(data, pos)
-            to_commit = []
-            for _ in range(count):
-                holder, pos = read_holder(data, pos)
-                to_commit.append(holder)
-            has_context, pos = data[pos] != 0, pos + 1
-            if has_context:
-                value, pos = read_context(data, pos)
-                context = Some(value)
-            return TwoPhaseCommitState(pending, to_commit, context), pos
-
-        def write_holder(value: Any) -> bytes:
-            holder = expect(name, value, TransactionHolder, "of TransactionHolders")
-            start_time = _long("transaction_start_time", holder.transaction_start_time)
-            return write_transaction(holder.handle) + start_time
-
-        def write_state(value: Any) -> bytes:
-            state = expect(name, value, TwoPhaseCommitState, "a TwoPhaseCommitState")
-            pending, to_commit, context = state
-            written = []
-            if can_be_null:
-                written.append(b"\0" if pending is None else b"\1")
-            elif pending is None:
-                raise InvalidValueError(f"pending_transaction of a {name} must not be None")
-            if pending is not None:
-                written.append(write_holder(pending))
-            holders = expect(name, to_commit, list, "of a list of TransactionHolders")
-            written.append(i32(len(holders)))
-            written += map(write_holder, holders)
-            if context is None:
-                return b"".join((*written, b"\0"))
-            some = expect(name, context, Some, "of a context that is None or Some")
-            return b"".join((*written, b"\1", write_context(some.value)))
-
-        self.read, self.write = read_state, write_state
+        transaction, context = map(part, self.parts)
+        holder = record(TransactionHolder, transaction, LONG_FIELD)
+        pending = nullable(holder) if self.can_be_pending_null else holder
+        state = record(TwoPhaseCommitState, pending, many(holder), option(context))
+        self.read, self.write = state.named(self.name)
 
     @classmethod
     def read_outer(cls, cursor: Cursor, outer_version: int) -> bool:
@@ -440,9 +383,6 @@ class _TwoLongs(Composite):
     outer_versions, arity, size = (0,), 2, 16
     value_class: type[MetaSqnInfo] | type[RowSqnInfo]
     least: Callable[[int], int]
-
-    def __init__(self) -> None:
-        super().__init__()
 
     def bind(self, reads: Sequence[Read]) -> None:
         name, value_class, least = self.name, self.value_class, self.least

@@ -70,7 +70,7 @@ BOUNDED: list[tuple[int, Serializer, Callable[[int], object]]] = [
             InvalidTypeError,
             "digits of a DeweyNumber must be of class tu",
         ),
-        (DEWEY_NUMBER, DeweyNumber((2**31,)), InvalidValueError, "digits of a DeweyNumber"),
+        (DEWEY_NUMBER, DeweyNumber((2**31,)), InvalidValueError, "element 0 of digits of a D"),
         (NODE_ID, (EVENT, "a"), InvalidTypeError, "NODE_ID must be of class NodeId"),
         (NODE_ID, NodeId._make((None, "a")), InvalidValueError, "a EVENT_ID must not be None"),
         (
@@ -102,7 +102,7 @@ BOUNDED: list[tuple[int, Serializer, Callable[[int], object]]] = [
             NODE,
             SharedBufferNode._make([[5]]),
             InvalidTypeError,
-            "LOCKABLE must be of class Lockable",
+            "element 0 of edges of a SharedBufferNode must be of class Lockable",
         ),
         (LOCKABLE, Lockable._make(("1", 5)), InvalidTypeError, "reference_count of a Lockable"),
         *(
@@ -124,7 +124,7 @@ BOUNDED: list[tuple[int, Serializer, Callable[[int], object]]] = [
             InvalidTypeError,
             "completed_matches of an NFAState must be",
         ),
-        (STATE, NFAState._make(([], [5])), InvalidTypeError, "a match of an NFA_STATE must be of"),
+        (STATE, NFAState._make(([], [5])), InvalidTypeError, "element 0 of completed_m"),
         (STATE, NFAState([NO_NAME], []), InvalidTypeError, "state_name of a ComputationState"),
         (
             STATE,

@@ -285,7 +285,7 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
             (
                 TRANSACTIONS,
                 TwoPhaseCommitState(None, [TransactionHolder(1, number)], None),
-                "transaction_start_time",
+                "transaction_start_time of a TransactionHolder",
             ),
         )
     ),
@@ -310,11 +310,21 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
         "operator_id of a LatencyMarker must be 32 hexadecimal digits",
     ),
     (ELEMENTS, LatencyMarker(1, 5, 2), VALUE, "32 hexadecimal digits, got 5"),  # type: ignore[arg-type]  # as a user may
-    (ALWAYS_PENDING, TwoPhaseCommitState(None, [], None), VALUE, "pending_transaction of a "),
-    (TRANSACTIONS, (None, [], None), TYPE, r"COMMIT\(.*\) must be a TwoPhaseCommitState"),
-    (TRANSACTIONS, TwoPhaseCommitState(None, [], "a"), TYPE, "context that is None or Some"),
-    (TRANSACTIONS, TwoPhaseCommitState(None, (), None), TYPE, "a list of TransactionHolders"),  # type: ignore[arg-type]  # as a user may
-    (TRANSACTIONS, TwoPhaseCommitState(None, [(1, 2)], None), TYPE, "of TransactionHolders"),  # type: ignore[list-item]  # as a user may
+    (ALWAYS_PENDING, TwoPhaseCommitState(None, [], None), TYPE, "pending_transaction of a "),
+    (
+        TRANSACTIONS,
+        (None, [], None),
+        TYPE,
+        "must be of class TwoPhaseCommitState",
+    ),
+    (
+        TRANSACTIONS,
+        TwoPhaseCommitState(None, [], "a"),
+        TYPE,
+        "must be None or of class Some",
+    ),
+    (TRANSACTIONS, TwoPhaseCommitState(None, (), None), TYPE, "must be of class list, got"),  # type: ignore[arg-type]  # as a user may
+    (TRANSACTIONS, TwoPhaseCommitState(None, [(1, 2)], None), TYPE, "class TransactionHolder"),  # type: ignore[list-item]  # as a user may
     (TRY, 5, TYPE, r"TRY\(BYTE\) must be a Success or a Failure, got 5"),
     (TRY, Success("a"), TYPE, "BYTE must be an int"),
     (TRY, Failure("a.E", 5), TYPE, "a Failure with bytes as its data, got 5"),  # type: ignore[arg-type]  # as a user may

@@ -79,10 +79,6 @@ class OptionSerializer(Composite):
     name, snapshot = "OPTION", f"{_SCALA}ScalaOptionSerializerSnapshot"
     outer_versions, takes_null, none_is_value, is_its_parts = (2,), True, True, True
 
-    def __init__(self, value: Serializer) -> None:
-        self.parts = (value,)
-        super().__init__(value)
-
     def bind(self, reads: Sequence[Read]) -> None:
         [read], [write], name = reads, writers(self.parts, None), str(self)
 

@@ -381,7 +381,8 @@ class RawValueDataSerializer(Composite):
     read, write = staticmethod(read_bytes), staticmethod(write_bytes)
 
     def __init__(self, inner: Serializer) -> None:
-        self._inner = inner  # no part: its values are not read
+        self._inner = inner
+        self.parts = ()  # The values of the serializer within are not read.
         super().__init__(inner)
 
     def nested(self) -> tuple[Serializer, ...]:

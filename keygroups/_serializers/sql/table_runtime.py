@@ -21,7 +21,9 @@ from keygroups._serializers.collections import as_dict
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import i32
 from keygroups._serializers.jvm.objects import JavaEnum, JavaObject, read_java_object
-from keygroups._serializers.scalars import LONG, pack_int, read_count, read_int, read_long
+from keygroups._serializers.records import LONG as LONG_FIELD
+from keygroups._serializers.records import part, record
+from keygroups._serializers.scalars import pack_int, read_count, read_int
 from keygroups._serializers.sql.rows import WithStreams, read_stream
 from keygroups._serializers.sql.values import map_items
 from keygroups._values import checks
@@ -185,19 +187,11 @@ class NullAwareMapSerializer(Items, Composite):
     outer_versions, arity = (1,), 2
     _takes_null_keys = True
 
-    def __init__(self, key: Serializer, value: Serializer) -> None:
-        self.parts = (key, value)
-        super().__init__(key, value)
-
 
 class ListViewSerializer(Composite):
     """A ListView: the list in it."""
 
     name, snapshot, outer_versions = "LIST_VIEW", f"{_VIEWS}ListViewSerializerSnapshot", (1,)
-
-    def __init__(self, viewed: Serializer) -> None:
-        self.parts = (viewed,)
-        super().__init__(viewed)
 
     def bind(self, reads: Sequence[Read]) -> None:
         [self.read], [viewed] = reads, self.parts
@@ -215,23 +209,9 @@ class WindowKeySerializer(Composite):
 
     name, snapshot, outer_versions = "WINDOW_KEY", class_of(TABLE, "WindowKey"), (1,)
 
-    def __init__(self, key: Serializer) -> None:
-        self.parts = (key,)
-        super().__init__(key)
-
     def bind(self, reads: Sequence[Read]) -> None:
-        [read], [row] = reads, self.parts
-
-        def read_window_key(data: bytes, pos: int) -> tuple[WindowKey, int]:
-            window, pos = read_long(data, pos)
-            key, pos = read(data, pos)
-            return WindowKey(window, key), pos
-
-        def write_window_key(value: object) -> bytes:
-            window, key = checks.expect("WINDOW_KEY", value, WindowKey, "a WindowKey")
-            return check_and_write(LONG, window) + check_and_write(row, key)
-
-        self.read, self.write = read_window_key, write_window_key
+        [row] = self.parts
+        self.read, self.write = record(WindowKey, LONG_FIELD, part(row)).named(self.name)
 
 
 class NodeSerializer(Composite):
@@ -240,25 +220,8 @@ class NodeSerializer(Composite):
     name, snapshot = "MULTISET_NODE", class_of(_MULTISETS, "Node")
     outer_versions, arity = (0,), len(Node._fields)
 
-    def __init__(self, *parts: Serializer) -> None:
-        self.parts = parts
-        super().__init__(*parts)
-
     def bind(self, reads: Sequence[Read]) -> None:
-        parts = self.parts
-
-        def read_node(data: bytes, pos: int) -> tuple[Node, int]:
-            values = []
-            for read in reads:
-                value, pos = read(data, pos)
-                values.append(value)
-            return Node(*values), pos
-
-        def write_node(value: object) -> bytes:
-            node = checks.expect("MULTISET_NODE", value, Node, "a Node")
-            return b"".join(map(check_and_write, parts, node))
-
-        self.read, self.write = read_node, write_node
+        self.read, self.write = record(Node, *map(part, self.parts)).named(self.name)
 
 
 class RowDataKeySerializer(WithStreams):
