@@ -192,7 +192,7 @@ def _suggestion(groups: int, wanted: Sequence[int]) -> Suggestion:
 
 def _cells(ranked: Suggestion) -> tuple[str, ...]:
     imbalance = f"{ranked.imbalance:.2f}"
-    if ranked.parallelism is not None and ranked.imbalance < 1.005:
+    if ranked.parallelism is not None and imbalance == "1.00":
         imbalance = f"{ranked.imbalance:.4f}"
     where = "-" if ranked.parallelism is None else f"{ranked.parallelism:,}"
     sizes = (ranked.metadata_bytes, ranked.hashmap_bytes)

@@ -329,7 +329,7 @@ def _counts_of_table(
             raise InvalidValueError(
                 f"text must have one column such as {name} in its header, got {show(listed)}"
             )
-    at = subtasks[0], counts[0]
+    at = *subtasks, *counts
     for number, line in lines:
         cells = _cells(separator, line, len(header))
         # A browser leaves out the last cells where they have no text.

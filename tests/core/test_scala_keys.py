@@ -187,6 +187,13 @@ def test_sets_tell_what_is_one_element_in_java() -> None:
     assert hash_code({Left(1.0), Right(1.0)}, SET(either)) == (2 * left + 2**31) % 2**32 - 2**31
     with pytest.raises(InvalidValueError, match="elements must differ in Java too"):
         hash_code({Left(float("nan")), Left(-float("nan"))}, SET(either))
+    # Each side is compared by its own type, of which a STRING's values are what they are.
+    for sides, two_nans in (
+        ((DOUBLE, STRING), [Left(float("nan")), Left(-float("nan"))]),
+        ((STRING, DOUBLE), [Right(float("nan")), Right(-float("nan"))]),
+    ):
+        with pytest.raises(InvalidValueError, match="elements must differ in Java too"):
+            hash_code(two_nans, SET(SCALA_EITHER(*sides, scala="2.12")))
     same = {Some(1.0), 1.0}
     with pytest.raises(InvalidValueError, match="elements must differ in Java too"):
         hash_code(same, SET(SCALA_OPTION(DOUBLE, scala="2.12")))
