@@ -188,10 +188,11 @@ def test_sets_tell_what_is_one_element_in_java() -> None:
     with pytest.raises(InvalidValueError, match="elements must differ in Java too"):
         hash_code({Left(float("nan")), Left(-float("nan"))}, SET(either))
     # Each side is compared by its own type, of which a STRING's values are what they are.
-    for sides, two_nans in (
-        ((DOUBLE, STRING), [Left(float("nan")), Left(-float("nan"))]),
-        ((STRING, DOUBLE), [Right(float("nan")), Right(-float("nan"))]),
-    ):
+    two: list[tuple[tuple[KeyType, KeyType], set[Any]]] = [
+        ((DOUBLE, STRING), {Left(float("nan")), Left(-float("nan"))}),
+        ((STRING, DOUBLE), {Right(float("nan")), Right(-float("nan"))}),
+    ]
+    for sides, two_nans in two:
         with pytest.raises(InvalidValueError, match="elements must differ in Java too"):
             hash_code(two_nans, SET(SCALA_EITHER(*sides, scala="2.12")))
     same = {Some(1.0), 1.0}
