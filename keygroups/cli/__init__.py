@@ -21,7 +21,7 @@ r"""The command `keygroups`, also `python -m keygroups`: key groups from a shell
     keygroups diff OLD NEW                           in what two savepoints differ
     keygroups job URL [JOB_ID]                       what the subtasks of a running job have read
     keygroups job URL --savepoints                   where its checkpoints and savepoints are
-    keygroups completion bash                        what lets a shell complete all this; zsh, fish
+    keygroups completion bash                        what lets a shell complete all this, or zsh
     keygroups --version
 
 `trace -` reads keys from standard input, one a line, and answers each with a line of subtask, key

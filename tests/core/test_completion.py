@@ -1,19 +1,17 @@
-"""Completion in the shells themselves, where they are installed."""
+"""Completion in a shell itself, and scripts for those that are not installed."""
 
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
-from collections.abc import Callable
+import sys
 from pathlib import Path
 
 import pytest
 
 import keygroups
 from keygroups.cli import main
-from keygroups.cli._completion import _Argument, _Command, _fish_text
 
 # Lines, after which Tab is pressed, and what is offered in a folder of the files a and b c.
 LINES = {
@@ -28,125 +26,60 @@ LINES = {
     "keygroups completion z": {"zsh"},
 }
 
-_BASH = """
+# Calls what `complete` says that it calls, as bash does after Tab.
+_OFFERED = """
 offered() {
-  COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
-  _keygroups keygroups "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
+  COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
+  local function=$(complete -p keygroups | sed 's/.*-F \\([^ ]*\\) .*/\\1/')
+  $function keygroups "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
   printf '%s\\n' "${COMPREPLY[@]}" =
 }
-complete -p keygroups >/dev/null || exit 1
-"""
-# What Tab does beyond the function is zsh's own: compadd keeps those that begin as the word does.
-_ZSH = """
-compadd() { shift; for word in "$@"; do [[ $word = $begun* ]] && print -r -- $word; done }
-_files() { for word in *; do [[ $word = $begun* ]] && print -r -- $word; done }
-offered() { words=("$@"); CURRENT=$#; begun=$words[CURRENT]; _keygroups; print = }
 """
 
 
-def printed(shell: str, script: str, folder: Path) -> list[set[str]]:
-    """Return what a shell prints, in parts that end with a line of its own."""
-    found = shutil.which(shell)
-    if found is None:
-        pytest.skip(f"{shell} is not installed")
+def test_what_bash_offers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("shtab")
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("bash is not installed")
     for name in ("a", "b c"):
-        (folder / name).touch()
+        (tmp_path / name).touch()
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    asked = (" ".join(f"'{word}'" for word in ["offered", *line.split(" ")]) for line in LINES)
     run = subprocess.run(
-        [found, "-c", script],
-        cwd=folder,
-        env={"HOME": str(folder)},
+        [bash, "-c", "\n".join([script, _OFFERED, *asked])],
+        cwd=tmp_path,
+        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
     )
     assert (run.stderr, run.returncode) == ("", 0)
     *parts, last = run.stdout.split("=\n")
     assert last == ""
-    return [set(part.splitlines()) - {""} for part in parts]
+    assert dict(zip(LINES, (set(part.splitlines()) - {""} for part in parts))) == LINES
 
 
-def in_words(offered: str) -> Callable[[str], str]:
-    """Return what makes of a script one that offers words for each line."""
-    calls = []
-    for line in LINES:
-        words = " ".join(f"'{word}'" for word in line.split(" "))
-        calls.append(f"offered {words}")
-    return lambda script: "\n".join([script, offered, *calls])
-
-
-def in_fish(script: str) -> str:
-    asked = (f"complete -C '{line}' | string replace -r '\\t.*' ''; echo =" for line in LINES)
-    return "\n".join([script, *asked])
-
-
-@pytest.mark.parametrize(
-    ("shell", "asking"),
-    [
-        ("bash", in_words(_BASH)),
-        ("zsh", lambda script: in_words(_ZSH)("compdef() { : }\n" + script)),
-        ("fish", in_fish),
-    ],
-)
-def test_what_a_shell_offers(
-    shell: str,
-    asking: Callable[[str], str],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+@pytest.mark.parametrize("shell", ["zsh", "fish", "tcsh", "powershell"])
+def test_a_script_for_another_shell(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """It names each command, and in JSON it is the same."""
+    pytest.importorskip("shtab")
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
-    parts = printed(shell, asking(script), tmp_path)
-    found = {line: {word.rstrip("/") for word in part} for line, part in zip(LINES, parts)}
-    assert found == LINES
+    for word in ("trace", "key-groups", "LOCAL_DATE_TIME"):
+        assert word in script
+    assert main(["completion", shell, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"shell": shell, "script": script[:-1]}
 
 
-def test_the_script_for_zsh(capsys: pytest.CaptureFixture[str]) -> None:
-    """Files after what takes one, values after what has a few, else options; nothing made up."""
-    assert main(["completion", "zsh"]) == 0
-    script = capsys.readouterr().out
-    assert "  (( CURRENT == 2 )) && { compadd -- trace plan range " in script
-    cases = dict(re.findall(r"^    ('.+'\*?)\) (.+) ;;$", script, re.MULTILINE))
-    assert cases["'savepoint --uids'"] == "_files"
-    assert cases["'trace -m'|'trace --max-parallelism'"] == ":"
-    assert cases["'trace --type'"].startswith("compadd -- BOOLEAN BYTE SHORT INT ")
-    assert cases["'range '*"] == "compadd -- -h --help --json --quiet --key-groups"
-    assert cases["'diff '*"].endswith(" --exit-code; _files")
-    assert cases["'completion '*"].startswith("compadd -- bash zsh fish -h ")
-
-
-def test_the_script_for_fish(capsys: pytest.CaptureFixture[str]) -> None:
-    """With what each command and each option is for."""
-    assert main(["completion", "fish"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    first, after = "-n __fish_use_subcommand", "-n '__fish_seen_subcommand_from"
-    of_range = "Print the key groups of a subtask, or which subtasks have some key groups."
-    for said in (
-        "-f",
-        f"{first} -l version -d 'print the version and exit'",
-        f"{first} -a range -d '{of_range}'",
-        f"{after} range' -l json -d 'print JSON'",
-        rf"{after} trace' -s p -l parallelism -x -d 'the operator\'s parallelism'",
-        f"{after} job' -l ca-file -r -F -d 'trust only servers that these sign, in PEM'",
-        f"{after} savepoint' -F",
-        f"{after} completion' -a 'bash zsh fish'",
-    ):
-        assert lines.count(f"complete -c keygroups {said}") == 1
-    assert f"complete -c keygroups {after} range' -F" not in lines
-    assert _fish_text(r"5%% of C:\it's") == r"'5% of C:\\it\'s'"
-
-
-def test_files_are_offered_where_one_of_the_arguments_is_a_file() -> None:
-    file = _Argument((), "", takes_value=True, is_file=True, values=())
-    other = file._replace(is_file=False)
-    option = file._replace(names=("--uids",))
-    assert _Command("a", "", [other, file]).has_files
-    assert not _Command("a", "", [other, option]).has_files
-
-
-def test_a_script_in_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", "fish"]) == 0
-    script = capsys.readouterr().out
-    assert main(["completion", "fish", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"shell": "fish", "script": script[:-1]}
+def test_without_shtab(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert main(["completion", "bash"]) == 1
+    assert capsys.readouterr().err == (
+        "keygroups completion: completion needs shtab: pip install 'keygroups[completion]'\n"
+    )
 
 
 def test_no_such_shell(capsys: pytest.CaptureFixture[str]) -> None:
