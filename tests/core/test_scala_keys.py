@@ -323,6 +323,7 @@ def test_there_is_no_version_by_default() -> None:
         ((2**63,), SCALA_TUPLE(LONG, scala="2.13"), "field 0: key of type LONG"),
         ((1,), SCALA_TUPLE(DOUBLE, scala="2.13"), "field 0: key of type DOUBLE"),
         ((0.1,), SCALA_TUPLE(FLOAT, scala="2.13"), "field 0: key of type FLOAT"),
+        (("a",), SCALA_TUPLE(FLOAT, scala="2.13"), "field 0: key of type FLOAT must be a float"),
         (1, SCALA_EITHER(INT, INT, scala="2.13"), "must be a Left or a Right of keygroups.savep"),
         (Some(1), SCALA_EITHER(INT, INT, scala="2.13"), "must be a Left or a Right"),
         (Left("a"), SCALA_EITHER(INT, STRING, scala="2.13"), "key of type INT must be an int"),
@@ -514,7 +515,7 @@ def test_product_arrays() -> None:
 
 _INTS = [0.0, -0.0, 5.0, 2.0**30 + 64, -(2.0**31)]
 _LONGS = [2.0**31, 2.0**32, -(2.0**52), 2.0**63, -(2.0**63)]
-_SINGLES = [1.5, -(2.0**-126), 2.0**-149, 2.0**64, math.inf, -math.inf]
+_SINGLES = [1.5, -(2.0**-126), 2.0**-149, 2.0**64, -(2.0**64), math.inf, -math.inf]
 _DOUBLES = [0.1, -1e300, 2.0**31 - 0.5, 5e-324, -0.3]
 _WIDE_INTS = [2.0**31 - 1, 2.0**53 + 2, -(2.0**31) - 1]
 
