@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterable
+from typing import Any
 
 from keygroups._checks import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, check_int, to_int
 from keygroups._values import java_lang
-from keygroups._values.checks import check_not_refused, expect, expect_single
+from keygroups._values.checks import check_not_refused, expect
 from keygroups._values.java_lang import long_bits, signed
 
 PRODUCT_SEED = 0xCAFEBABE
@@ -67,10 +68,10 @@ def hash_double(key: object) -> int:
     return java_lang.hash_float(single) if single == number else java_lang.hash_double(number)
 
 
-def hash_float(key: object) -> int:
+def hash_float(key: Any) -> int:
     """`##` of a Float: that of the first of Int, Long and Float that equals it."""
-    code = java_lang.hash_float(key)
-    number = expect_single("FLOAT", key)
+    code = java_lang.hash_float(key)  # It checks the key.
+    number = float(key)
     if number == 2.0**31:
         return INT_MAX  # It equals 2^31 as a Float.
     if -(2.0**63) <= number <= 2.0**63 and number == int(number):
