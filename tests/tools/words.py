@@ -1,8 +1,8 @@
 """Find words that have to be decoded: fragments as comments, and names that name nothing.
 
-`python tests/tools/words.py [PATH...]` prints each place and ends with 1 if there is one. A comment
-is a sentence with a subject, or a noun with its unit; a docstring names what is returned by its
-class or its noun; a local is a noun or an adjective.
+`python tests/tools/words.py [PATH...]` prints each place, and ends with 1 if there is one. A
+comment is a sentence with a subject, or a noun with its unit; a docstring names what is returned
+by its class or its noun; a local is a noun or an adjective.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ def comments(text: str) -> Iterator[tuple[int, str]]:
 def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Yield line and first line of each docstring."""
     for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Module)):
-            if text := ast.get_docstring(node):
-                yield getattr(node, "lineno", 1), text.splitlines()[0]
+        if not isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Module)):
+            continue
+        if text := ast.get_docstring(node):
+            yield getattr(node, "lineno", 1), text.splitlines()[0]
 
 
 def names(tree: ast.AST) -> Iterator[tuple[int, str]]:
