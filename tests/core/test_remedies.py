@@ -1225,6 +1225,14 @@ OF_EXTRAS = [
         ("matplotlib",),
     ),
     Remedy(
+        "cli/_completion",
+        "completion needs shtab: pip install 'keygroups[completion]'",
+        lacking("shtab")(lambda: command("completion", "fish")),
+        lambda: command("completion", "fish")["shell"],
+        "fish",
+        ("shtab",),
+    ),
+    Remedy(
         "testing",
         "pip install hypothesis",
         lambda: in_another_python(  # here the strategies may be loaded already
