@@ -18,13 +18,10 @@ from keygroups.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from keygroups.savepoint import (
-        DeletedKeys,
         EditedOperator,
         EditReport,
         OperatorEditor,
         OperatorReport,
-        RewriteReport,
-        RewrittenOperator,
         Savepoint,
     )
 
@@ -122,8 +119,9 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     if options.output is not None:
         if options.clean:
             _clean(options.output)
-        written = _edit(savepoint, options) if _is_edit(options) else _rewrite(savepoint, options)
-        yield json_line(_written_data(written)) if options.json else str(written)
+        write, to_data = (_edit, _edit_data) if _is_edit(options) else (_rescale, _rescale_data)
+        written = write(savepoint, options)
+        yield json_line(to_data(written)) if options.json else str(written)
         return
     if options.html is not None:
         yield write_html(savepoint, options)
@@ -180,7 +178,7 @@ def _check_options(options: argparse.Namespace) -> None:
             )
 
 
-def _rewrite(savepoint: Savepoint, options: argparse.Namespace) -> RewriteReport:
+def _rescale(savepoint: Savepoint, options: argparse.Namespace) -> EditReport:
     from keygroups.savepoint import change_max_parallelism
 
     to = (options.set_max_parallelism, options.output, options.parallelism)
@@ -272,16 +270,29 @@ def _report_data(report: OperatorReport) -> dict[str, Any]:
     }
 
 
-def _written_data(report: EditReport | RewriteReport) -> dict[str, Any]:
-    """Return what was written of a savepoint."""
-    data = {"path": report.path, "operators": [*map(_operator_data, report.operators)]}
-    left: tuple[str, ...] | None = getattr(report, "left", None)
-    return data if left is None else data | {"left": left}
+def _rescale_data(report: EditReport) -> dict[str, Any]:
+    """Return what was written of a savepoint with another max parallelism."""
+    names = ("operator", "old_max_parallelism", "new_max_parallelism", "parallelism")
+    operators = [
+        {name: getattr(operator, name) for name in names}
+        | {"states": [state._asdict() for state in operator.written]}
+        for operator in report.operators
+    ]
+    return {"path": report.path, "operators": operators, "left": report.left}
 
 
-def _operator_data(operator: EditedOperator | RewrittenOperator) -> dict[str, Any]:
-    data = vars(operator) | {"states": [state._asdict() for state in operator.states]}
-    keys: DeletedKeys | None = data.get("deleted_keys")
+def _edit_data(report: EditReport) -> dict[str, Any]:
+    """Return what was done to a savepoint."""
+    return {"path": report.path, "operators": [*map(_operator_data, report.operators)]}
+
+
+def _operator_data(operator: EditedOperator) -> dict[str, Any]:
+    names = ("operator", "old_operator", "path", "is_added")
+    counts = ("state", "new_name", "kept", "changed", "deleted", "added")
+    data: dict[str, Any] = {name: getattr(operator, name) for name in names}
+    data["states"] = [{name: getattr(state, name) for name in counts} for state in operator.states]
+    keys = operator.deleted_keys
+    data["deleted_keys"] = None
     if keys is not None:
         data["deleted_keys"] = {
             "with_entries": keys.with_entries,

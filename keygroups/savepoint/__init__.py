@@ -39,7 +39,7 @@ Below are these two classes, and functions of whole savepoints. The rest is by s
     descriptors  the states of an operator, read or to be written
     windows      the windows of an operator to be written
     editing      SavepointEditor: a savepoint made from another
-    reports      what an edit changed, and what was written anew
+    reports      what was done to a savepoint, and how much of each state was written
 
 Reading: `Operator.entries` yields the keys and values of keyed state, each a `StateEntry`; `get`
 what there is of one key. `to_arrow`, `to_arrow_batch_reader`, `to_pandas` and `to_polars` give a
@@ -58,9 +58,9 @@ operator.
 
 Changing: `SavepointWriter.from_existing_savepoint` writes a savepoint from another; what is not
 changed is copied byte for byte. Operators are removed, renamed and added, states too, keys
-deleted, entries mapped. `relocate` tells a checkpoint that was copied to another disk or bucket
-where its files are. `change_max_parallelism` writes a savepoint anew with another max parallelism,
-`convert_to_canonical` in the canonical format.
+deleted, entries mapped, and in the same pass the max parallelism and the format become others.
+`change_max_parallelism` and `convert_to_canonical` do these two alone, to a whole savepoint.
+`relocate` tells a checkpoint that was copied to another disk or bucket where its files are.
 
 What takes a while tells of its progress: `progress` of `read_savepoint` and of writers, which is a
 function as `keygroups.progress` has it, or True for a bar.
@@ -129,13 +129,16 @@ backend restores the canonical format.
 `FORMAT.md` beside this module describes the bytes of savepoints, with examples.
 """
 
+from typing import TYPE_CHECKING
+
+from keygroups._old_names import old_names as _old_names
 from keygroups._serializers.base import Serializer as Serializer
+from keygroups.savepoint._edits.relocate import relocate
 from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._reports.html_report import html_report
 from keygroups.savepoint._reports.report import OperatorReport, operator_reports
-from keygroups.savepoint._rewriting.relocate import relocate
-from keygroups.savepoint._rewriting.rewrite import change_max_parallelism, convert_to_canonical
 from keygroups.savepoint._savepoint import Savepoint, read_savepoint
+from keygroups.savepoint._writing.conversions import change_max_parallelism, convert_to_canonical
 from keygroups.savepoint.comparing import (
     Change as Change,
     EntryDifference as EntryDifference,
@@ -166,14 +169,13 @@ from keygroups.savepoint.entries import (
     Subtask as Subtask,
 )
 from keygroups.savepoint.reports import (
+    OLD_NAMES as _OLD_NAMES,
     DeletedKeys as DeletedKeys,
     EditedOperator as EditedOperator,
     EditedState as EditedState,
     EditReport as EditReport,
-    RewriteReport as RewriteReport,
-    RewrittenOperator as RewrittenOperator,
-    RewrittenState as RewrittenState,
     UnsearchedPlace as UnsearchedPlace,
+    WrittenState as WrittenState,
 )
 from keygroups.savepoint.sources import (
     FileSplit as FileSplit,
@@ -233,6 +235,16 @@ __all__ = [
     "read_savepoint",
     "relocate",
 ]
+
+if TYPE_CHECKING:
+    from keygroups.savepoint.reports import (
+        RewriteReport as RewriteReport,
+        RewrittenOperator as RewrittenOperator,
+        RewrittenState as RewrittenState,
+    )
+else:
+    __getattr__ = _old_names(__name__, _OLD_NAMES)
+del TYPE_CHECKING
 
 
 def __dir__() -> list[str]:

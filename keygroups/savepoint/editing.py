@@ -5,6 +5,7 @@
 
 - `remove_operator`, `change_operator_identifier` and `add_operator_from` another savepoint, with
   an `OperatorId` of `keygroups.savepoint.sql` for operators without a uid;
+- `set_max_parallelism` and `convert_to_canonical`, of all operators or of some;
 - `operator` returns the `OperatorEditor` of one: `remove_state`, `rename_state`, `set_ttl`,
   `delete_keys`, `map_entries`, `map_timers`, `map_keys`, and of operator state
   `remove_operator_state`, `rename_operator_state`, `map_operator_state`;
@@ -12,7 +13,8 @@
   keys may be.
 
 A function of `map_entries` returns the new value, one of `map_timers` the new timestamp, or
-`DELETE`. `keygroups.spark.edit_savepoint` does it on executors.
+`DELETE`. All that is told is done in one pass over the state. `keygroups.spark.edit_savepoint`
+does it on executors.
 """
 
 from keygroups.savepoint._edits.editor import OperatorEditor

@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from keygroups._checks import (
-    check_bounds,
     check_choice,
     check_class,
     check_int,
@@ -24,9 +23,9 @@ from keygroups._checks import (
 )
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.savepoint import (
+    EditReport,
     KafkaOffsets,
     OperatorWriter,
-    RewriteReport,
     Savepoint,
     SavepointEditor,
     SavepointVerification,
@@ -35,7 +34,6 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.savepoint._files.files import absolute_path
-from keygroups.savepoint._rewriting.rewriter import SavepointRewriter
 from keygroups.savepoint._savepoint import savepoint_of, verified
 from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.savepoint._tasks.verify import VerifyTask
@@ -47,7 +45,6 @@ from keygroups.spark._savepoint.comparing import compared, run_verification, wei
 from keygroups.spark._savepoint.editing import RowsEditor, SparkEditor
 from keygroups.spark._savepoint.entry_files import write_entries
 from keygroups.spark._savepoint.results import described
-from keygroups.spark._savepoint.rewriting import rekeyed_entries
 from keygroups.spark._savepoint.rows.entry_batches import ENTRIES
 from keygroups.spark._savepoint.rows.new_states import (
     KeyedState,
@@ -466,7 +463,7 @@ def change_max_parallelism(
     uids: Iterable[str] | None = None,
     allow: Collection[str | os.PathLike[str]] = (),
     serializers: Mapping[str, type[Serializer] | KryoFields | KryoEnum] | None = None,
-) -> RewriteReport:
+) -> EditReport:
     """Write a savepoint anew with another max parallelism, on Spark's executors.
 
     `path`, `moved`, `uids`, `allow` and `serializers` are those of
@@ -482,14 +479,12 @@ def change_max_parallelism(
     [('by-string', 4096)]
     """
     check_session(spark)
-    groups = check_bounds("new_max_parallelism", new_max_parallelism)
     _check_arrow("change_max_parallelism")
     source = read_savepoint(path, moved, uids=uids, allow=allow, serializers=serializers)
-    with SavepointRewriter(source, output, groups, parallelism, operators) as rewriter:
-        for operator in rewriter.operators:
-            with described(spark, f"change_max_parallelism: {operator.label} of {source.path}"):
-                write_entries(rekeyed_entries(spark, operator.read_tasks), operator)
-    return rewriter.report()
+    editor = SparkEditor(spark, source, output)
+    editor.set_max_parallelism(new_max_parallelism, parallelism=parallelism, operators=operators)
+    editor.convert_to_canonical()
+    return editor._written()
 
 
 def compare_savepoints(

@@ -26,9 +26,8 @@ from wide_savepoints import Shape, write
 from keygroups.cli import main as command
 from keygroups.reports import RescaleReport
 from keygroups.rescale import RescalePlan
-from keygroups.savepoint import Savepoint, read_savepoint
+from keygroups.savepoint import Savepoint, SavepointWriter, read_savepoint
 from keygroups.savepoint._metadata.reader import read_metadata
-from keygroups.savepoint._rewriting.rewriter import SavepointRewriter
 
 SHAPES = {
     "one operator of 5,000 subtasks": Shape("canonical", 1, 5_000, 32_768),
@@ -91,7 +90,9 @@ def change_plan(folder: Path) -> object:
     savepoint = read(folder)
     groups = min(operator.max_parallelism for operator in savepoint.operators)
     parallelism = max(operator.parallelism for operator in savepoint.operators)
-    return SavepointRewriter(savepoint, f"{folder}-new", max(groups // 2, parallelism))
+    editor = SavepointWriter.from_existing_savepoint(savepoint, f"{folder}-new")
+    editor.set_max_parallelism(max(groups // 2, parallelism))
+    return editor
 
 
 def run_command(folder: Path) -> int:

@@ -151,7 +151,7 @@ def compare(old: Path, new: Path) -> int:
 
 def change_key_groups(old: Path, new: Path) -> int:
     report = change_max_parallelism(old, NEW_MAX_PARALLELISM, new)
-    return sum(state.entries for operator in report.operators for state in operator.states)
+    return sum(state.entries for operator in report.operators for state in operator.written)
 
 
 def edit(old: Path, new: Path) -> int:

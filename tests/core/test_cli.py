@@ -767,9 +767,9 @@ def send(name: str, handlers: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("write", "what"),
     [
-        ("_rewriting.operator_rewriter.OperatorRewriter.write", ("--set-max-parallelism", "64")),
+        ("_edits.keyed_state.EditedKeyedState.write", ("--set-max-parallelism", "64")),
         (
-            "_edits.rewriter.EditingRewriter.write",
+            "_edits.keyed_state.EditedKeyedState.write",
             ("--delete-keys", "-", "--operator", "by-string"),
         ),
     ],

@@ -48,13 +48,13 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
+from keygroups.savepoint._edits import edit_task as edit_module
+from keygroups.savepoint._edits.keyed_state import EditedKeyedState
 from keygroups.savepoint._edits.steps import DeleteKeys, SetTtl
 from keygroups.savepoint._edits.steps import Place as StepPlace
 from keygroups.savepoint._files import files as files_module
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle
-from keygroups.savepoint._rewriting.rewriter import SavepointRewriter
 from keygroups.savepoint._state.keys import SoughtKeys
-from keygroups.savepoint._tasks import edit as edit_module
 from keygroups.state_keys import serializer_of
 from keygroups.types import BIG_INT, LONG, STRING
 
@@ -876,42 +876,52 @@ def longer(entry: StateEntry) -> Any:
     return [entry, entry._replace(key=entry.key + "z")]
 
 
+@pytest.mark.parametrize("is_anew", [False, True])
 @pytest.mark.parametrize("is_twice", [False, True])
-def test_tasks_are_pickled_and_tried_again(is_twice: bool, users: Path, tmp_path: Path) -> None:
+def test_tasks_are_pickled_and_tried_again(
+    is_twice: bool, is_anew: bool, users: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What they return too; a file of a task that nobody took is not in the savepoint."""
     old, path = read_savepoint(users), tmp_path / "new"
-    with SavepointRewriter(old, path) as writer:
-        (plan,) = writer._plans
-        editor = OperatorEditor(plan.operator)
+    with SavepointWriter.from_existing_savepoint(old, path) as writer:
+        (metadata,) = old.metadata.operators
+        editor = writer.operator("by-user")
         editor.map_entries("count", longer)
         editor.delete_keys(["k3", "nobody"])
         wrong: Any = tmp_path
         with pytest.raises(InvalidTypeError, match="folder must be the folder of a new savepoint"):
-            editor.rewriter(wrong, plan.new)
+            editor.edited_keyed_state(wrong, metadata)
         with pytest.raises(InvalidTypeError, match=r"^new must be the metadata of an operator"):
-            editor.rewriter(writer._folder, wrong)
-        rewriter = editor.rewriter(writer._folder, plan.new)
-        # What edits an operator has all of what rewrites it that is used here.
-        writer._plans = [plan._replace(keyed=rewriter)]  # type: ignore[arg-type]  # as said above
-        writer.operators = [rewriter]  # type: ignore[list-item]  # as said above
-        for task in rewriter.tasks if is_twice else ():
-            pickle.loads(pickle.dumps(task)).run()
-        edited = [pickle.loads(pickle.dumps(task)).run() for task in rewriter.tasks]
-        merges = rewriter.merges(pickle.loads(pickle.dumps(edited)))
-        assert merges
-        for merge in merges:
-            merge = pickle.loads(pickle.dumps(merge))
-            if is_twice:
-                merge.run()
-            rewriter.add(pickle.loads(pickle.dumps(merge.run())))
-    assert rewriter.deleted_keys() == (1, ("nobody",))
+            editor.edited_keyed_state(writer._folder, wrong)
+        if is_anew:
+            writer.set_max_parallelism(4096)
+
+        def write(edited: EditedKeyedState) -> None:
+            for task in edited.tasks if is_twice else ():
+                pickle.loads(pickle.dumps(task)).run()
+            files = [pickle.loads(pickle.dumps(task)).run() for task in edited.tasks]
+            merges = edited.merges(pickle.loads(pickle.dumps(files)))
+            assert merges
+            for merge in merges:
+                merge = pickle.loads(pickle.dumps(merge))
+                if is_twice:
+                    merge.run()
+                edited.add(pickle.loads(pickle.dumps(merge.run())))
+
+        monkeypatch.setattr(writer, "_write_keyed_state", write)
+    (operator,) = writer.report().operators
+    assert operator.deleted_keys is not None
+    assert operator.deleted_keys.with_entries == 1
+    assert operator.deleted_keys.without_entries == ("nobody",)
     model = read_model(path)
     counts = {key: value for (state, key, _), (value, _) in model.items() if state == "count"}
     assert counts == {
         f"k{number}{end}": number for number in range(12) for end in ("", "z")
         if (number, end) != (3, "")
     }  # fmt: skip
-    assert {file.name for file in path.iterdir()} == {"_metadata", *rewriter.file_names}
+    (new,) = read_savepoint(path).operators
+    assert new.max_parallelism == (4096 if is_anew else old.operators[0].max_parallelism)
+    assert len(list(path.iterdir())) == 1 + len(new.tasks())  # `_metadata`, and a file of each
 
 
 # --- what is large, damaged or unknown ----------------------------------------------------------

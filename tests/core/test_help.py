@@ -27,9 +27,9 @@ NAMES = re.findall(
     EditedState EntryDifference EventTimeSessionWindows FileSplit GlobalWindow KafkaOffsets
     KafkaSplit KeySize ListStateDescriptor MapStateDescriptor Operator OperatorComparison
     OperatorEditor OperatorReport OperatorStateElement OperatorStateEntry OperatorWriter Pojo
-    ProcessingTimeSessionWindows ReducingStateDescriptor RewriteReport RewrittenOperator
-    RewrittenState Row Savepoint SavepointComparison SavepointEditor SavepointWriter Serializer
-    SlidingEventTimeWindows SlidingProcessingTimeWindows SourceSplits SpecialOffset
+    ProcessingTimeSessionWindows ReducingStateDescriptor Row Savepoint
+    SavepointComparison SavepointEditor SavepointWriter Serializer SlidingEventTimeWindows
+    SlidingProcessingTimeWindows SourceSplits SpecialOffset
     SplitDifference SqlOperatorDescription SqlStateDescription StateComparison StateDescriptor
     StateEntry Subtask TimeWindow TimerServiceDescriptor TimestampData TtlValue
     TumblingEventTimeWindows TumblingProcessingTimeWindows UnknownSplit UnsearchedPlace
@@ -83,6 +83,24 @@ def test_every_name_is_told_in_one_place(name: str) -> None:
     [home] = homes
     assert getattr(savepoint, name) is getattr(home, name)
     assert name in dir(savepoint)
+
+
+@pytest.mark.parametrize("module", [savepoint, savepoint.reports])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("RewriteReport", "EditReport"),
+        ("RewrittenOperator", "EditedOperator"),
+        ("RewrittenState", "WrittenState"),
+    ],
+)
+def test_names_of_before_warn(module: ModuleType, old: str, new: str) -> None:
+    """They lead to what has another name now, and are in no list."""
+    with pytest.warns(DeprecationWarning, match=rf"{module.__name__}\.{old} is {new} now"):
+        assert getattr(module, old) is getattr(module, new)
+    assert old not in dir(module)
+    with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute 'no'"):
+        module.no  # noqa: B018  # which is to raise
 
 
 def test_no_name_is_told_twice() -> None:

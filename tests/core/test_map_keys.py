@@ -49,10 +49,10 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
+from keygroups.savepoint._edits import edit_task as edit_module
 from keygroups.savepoint._edits.steps import MapKeys, Place
 from keygroups.savepoint._files import files as files_module
 from keygroups.savepoint._state.writing import spill as spill_module
-from keygroups.savepoint._tasks import edit as edit_module
 from keygroups.state_keys import BYTES, TIME_WINDOW, VOID_NAMESPACE, serializer_of
 from keygroups.types import BIG_DEC, INT, LONG, SQL_ROW, STRING, TUPLE, KeyType
 

@@ -18,8 +18,8 @@ from keygroups.job import Job, SubtaskReads, Vertex
 from keygroups.load import Recommendations
 from keygroups.reports import RescaleReport
 from keygroups.savepoint import (
-    RewriteReport,
-    RewrittenOperator,
+    EditedOperator,
+    EditReport,
     SavepointWriter,
     change_max_parallelism,
     operator_reports,
@@ -305,33 +305,34 @@ def test_report_of_an_operator() -> None:
     assert "parallelism 3 -> 4" in " ".join(page.paragraphs)
 
 
-def test_report_of_a_rewrite(tmp_path: Path) -> None:
+def test_report_of_another_max_parallelism(tmp_path: Path) -> None:
     report = change_max_parallelism(written_folder(), 256, tmp_path / "new")
     page = shown(report)
-    assert page.paragraphs[0] == f"canonical savepoint: {tmp_path / 'new'}"
-    assert page.paragraphs[1] == str(report).splitlines()[-1]
-    assert repr(report) == f"<RewriteReport: 1 operators, {tmp_path / 'new'}>"
-    assert page.rows[0] == [
-        *("operator", "max parallelism", "state", "entries", "bytes", "subtasks")
-    ]
-    assert page.captions == ["What was written of each state"]
-    said = str(report)
-    for operator, changed, state, entries, size, subtasks in page.rows[1:]:
-        assert f"{operator}: max parallelism {changed}\n" in said
-        line = f"  {state}: {entries} entries, {size} bytes, in {subtasks} subtasks\n"
-        assert not state or line in said
-    assert len(page.rows) == 2
+    said = str(report).splitlines()
+    assert page.paragraphs == [said[0], said[-1]]
+    assert said[0] == f"savepoint: {tmp_path / 'new'}"
+    assert repr(report) == f"<EditReport: 1 operators, {tmp_path / 'new'}>"
+    change = "written anew, max parallelism 128 -> 256"
+    [operator] = report.operators
+    assert page.rows[:2] == [["operator", "change"], [operator.operator, change]]
+    assert said[1] == f"{operator.operator}: {change}"
+    assert page.captions == ["The operators", f"What was written of {operator.operator}"]
+    assert page.rows[2] == ["state", "entries", "bytes", "subtasks"]
+    assert [f"  {state}: {entries} entries, {size} bytes, in {subtasks} subtasks"
+            for state, entries, size, subtasks in page.rows[3:]] == said[2:-1]  # fmt: skip
+    assert len(said) > 3
 
 
-def test_report_of_a_rewrite_of_an_operator_without_keyed_state() -> None:
-    report = RewriteReport("/new", (RewrittenOperator("src", 128, 128, 2, ()),))
+def test_report_of_an_operator_without_keyed_state() -> None:
+    operator = EditedOperator(
+        "src", "src", "/old", old_max_parallelism=128, new_max_parallelism=64
+    )
+    report = EditReport("/new", (operator,))
     page = shown(report)
-    lines = ["canonical savepoint: /new", "src: max parallelism 128, as it was"]
-    assert str(report).splitlines() == lines
-    assert page.paragraphs == lines[:1]
-    assert page.rows[1:] == [["src", "128, as it was", "", "0", "0", "0"]]
-    styles = [value for name, value in page.attributes if name == "style"]
-    assert styles == 2 * [*["text-align:left"] * 3, *["text-align:right"] * 3]
+    change = "copied as it is, max parallelism 128 -> 64"
+    assert str(report).splitlines() == ["savepoint: /new", f"src: {change}"]
+    assert page.paragraphs == ["savepoint: /new"]
+    assert page.rows[1:] == [["src", change]]
 
 
 def test_report_of_an_edit(tmp_path: Path) -> None:

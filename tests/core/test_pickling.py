@@ -60,8 +60,10 @@ from keygroups.logical_types import parse_logical_type
 from keygroups.progress import Progress
 from keygroups.routing_inference import infer_routing
 from keygroups.savepoint import Operator, read_savepoint
+from keygroups.savepoint._edits.edit_task import EditTask, StatePlan
 from keygroups.savepoint._files.files import Files, OpenStream
-from keygroups.savepoint._tasks.rewrite import RewriteTask
+from keygroups.savepoint._files.output_folder import OutputFolder
+from keygroups.savepoint._tasks.write import WriteTask
 from keygroups.state_keys import CompositeKeySerializer, Serializer
 
 COUNTS = KeyGroupLoad(8, [5, 1, 1, 1, 0, 1, 2, 1])
@@ -110,11 +112,18 @@ def local_key_by() -> LocalKeyBy[str, int]:
     return made
 
 
-def rewritten() -> savepoint.RewriteReport:
-    state = savepoint.RewrittenState("count", 0, 7, 70)
-    return savepoint.RewriteReport(
-        "/a", (savepoint.RewrittenOperator("by-user", 128, 256, 2, (state,)),)
-    )
+def rescaled() -> savepoint.EditReport:
+    written = (savepoint.WrittenState("count", 0, 7, 70),)
+    state = savepoint.EditedState("count", "count", 7, 0, 0, 0)
+    operator = savepoint.EditedOperator("a", "a", "/old", states=(state,), written=written)
+    return savepoint.EditReport("/a", (operator,), ("map",))
+
+
+def edit_task() -> EditTask:
+    output = OutputFolder("output", f"{folder()}/new")
+    output.make()
+    to = WriteTask(output, "a", 0, 64, KeyGroupRange(0, 63), b"", ())
+    return EditTask(operator().tasks()[0], to, 1, {"count": StatePlan(0, ())}, is_anew=True)
 
 
 def verification() -> savepoint.SavepointVerification:
@@ -236,10 +245,11 @@ MADE: list[Callable[[], object]] = [
     lambda: savepoint.describe_sql_state(operator()),
     lambda: savepoint.describe_sql_state(operator()).states[0],
     lambda: savepoint.OperatorStateEntry("list", "UNION", 0, [1, {"a": b"b"}]),
-    lambda: RewriteTask(operator().tasks()[0], {"count": 0}, None, 64),
-    rewritten,
-    lambda: rewritten().operators[0],
-    lambda: rewritten().operators[0].states[0],
+    edit_task,
+    rescaled,
+    lambda: rescaled().operators[0],
+    lambda: rescaled().operators[0].states[0],
+    lambda: rescaled().operators[0].written[0],
     lambda: savepoint.OperatorStateElement("rules", "BROADCAST", 1, ("a", 1), [5]),
     lambda: savepoint.KafkaOffsets({("a", 0): 5, ("b", 1): savepoint.SpecialOffset.LATEST}),
     lambda: savepoint.SpecialOffset.EARLIEST,

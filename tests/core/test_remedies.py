@@ -870,7 +870,7 @@ OF_STATE = [
         len(point("2.3.0-heap-canonical").read().operators),
     ),
     Remedy(
-        "savepoint/_rewriting/relocate",
+        "savepoint/_edits/relocate",
         "it is not known where the files of {} folders are now: pass moved={old: new} for {}",
         lambda: relocated(None),
         lambda: relocated({"s3://old/log": ""}),
@@ -963,14 +963,14 @@ OF_STATE = [
         put("2.3.0-changelog-canonical"),
     ),
     Remedy(
-        "savepoint/_rewriting/rewriter",
+        "savepoint/_edits/operators",
         "of an unaligned checkpoint: take a savepoint instead",
         lambda: converted("2.3.0-unaligned-checkpoint"),
         lambda: converted("2.3.0-heap-canonical"),
         put("2.3.0-heap-canonical"),
     ),
     Remedy(
-        "savepoint/_rewriting/rewriter",
+        "savepoint/_edits/operators",
         "changes nothing, as {}: use convert_to_canonical to write a savepoint anew as it is",
         lambda: rewritten("2.3.0-heap-canonical", 128),
         lambda: converted("2.3.0-heap-canonical"),

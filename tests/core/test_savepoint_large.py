@@ -22,10 +22,9 @@ from keygroups import RescalePlan, assign_to_key_group
 from keygroups._serializers.data_input import Cursor
 from keygroups.errors import SavepointError
 from keygroups.reports import RescaleReport
-from keygroups.savepoint import Operator, Savepoint, read_savepoint
+from keygroups.savepoint import Operator, Savepoint, SavepointWriter, read_savepoint
 from keygroups.savepoint._files import files as files_module
 from keygroups.savepoint._metadata.reader import read_metadata
-from keygroups.savepoint._rewriting.rewriter import SavepointRewriter
 from keygroups.savepoint._state import header
 from keygroups.types import STRING
 
@@ -153,7 +152,8 @@ def test_a_header_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     str(savepoint)
     savepoint.operators[0].key_group_bytes()
     assert len(savepoint.operators[0].states) == 4
-    SavepointRewriter(savepoint, tmp_path / "new", 32)
+    editor = SavepointWriter.from_existing_savepoint(savepoint, tmp_path / "new")
+    editor.set_max_parallelism(32)
     assert sum(1 for _ in savepoint.operators[0].entries()) == 64
     assert count["headers"] == 1
     for index in (3, 5):

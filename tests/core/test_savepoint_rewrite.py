@@ -28,21 +28,21 @@ from keygroups import assign_to_key_group, compute_operator_index_for_key_group
 from keygroups.cli import main
 from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.savepoint import (
+    EditReport,
     Operator,
-    RewriteReport,
     Savepoint,
     SavepointWriter,
     change_max_parallelism,
     convert_to_canonical,
     read_savepoint,
 )
+from keygroups.savepoint._edits.edit_task import EditTask
+from keygroups.savepoint._edits.keyed_state import EditedKeyedState
 from keygroups.savepoint._metadata.handles import (
     KeyGroupsHandle,
     StreamHandle,
     operator_id_of,
 )
-from keygroups.savepoint._rewriting.rewriter import SavepointRewriter
-from keygroups.savepoint._tasks.rewrite import RewriteTask
 from keygroups.types import STRING
 
 CHANNELS = "unaligned-checkpoint"  # in-flight data
@@ -109,7 +109,7 @@ def copied(savepoint: Savepoint, index: int) -> list[Any]:
     ]
 
 
-def check(old: Savepoint, new: Savepoint, report: RewriteReport) -> int:
+def check(old: Savepoint, new: Savepoint, report: EditReport) -> int:
     """Hold a savepoint against the one it was made of; return how many entries it has."""
     assert len(old.operators) == len(new.operators) == len(report.operators)
     assert (old.version, old.checkpoint_id) == (new.version, new.checkpoint_id)
@@ -129,11 +129,16 @@ def check(old: Savepoint, new: Savepoint, report: RewriteReport) -> int:
         framing = 8 + (1 if after.max_parallelism <= 128 else 2)
         counts: Counter[tuple[str, int]] = Counter()
         sizes: Counter[tuple[str, int]] = Counter()
+        counts_of: Counter[str] = Counter()
         for entry in after.entries():
+            counts_of[entry.state] += 1
             counts[entry.state, entry.subtask] += 1
             sizes[entry.state, entry.subtask] += entry.bytes + framing
-        assert {(one.state, one.subtask): one.entries for one in said.states} == counts
-        assert {(one.state, one.subtask): one.bytes for one in said.states} == sizes
+        assert {(one.state, one.subtask): one.entries for one in said.written} == counts
+        assert {(one.state, one.subtask): one.bytes for one in said.written} == sizes
+        assert [one[2:] for one in said.states] == [
+            (counts_of[one.state], 0, 0, 0) for one in said.states
+        ]
     return count
 
 
@@ -346,8 +351,9 @@ def test_what_changes_nothing(
     message = f"new_max_parallelism {groups} changes nothing, as {why}"
     with pytest.raises(InvalidValueError, match=message):
         change_max_parallelism(old, groups, new, parallelism, operators)
+    editor = SavepointWriter.from_existing_savepoint(old, new)
     with pytest.raises(InvalidValueError, match=message):
-        SavepointRewriter(old, new, groups, parallelism, operators)
+        editor.set_max_parallelism(groups, parallelism=parallelism, operators=operators)
     assert [path.name for path in tmp_path.iterdir()] == ["old"]
     convert_to_canonical(old, new)
     assert check(old, read_savepoint(new), convert_to_canonical(old, tmp_path / "again")) == 2
@@ -474,37 +480,42 @@ def test_report(tmp_path: Path) -> None:
     old = small(tmp_path / "old", [0, 63, 64, 127], sb.operator([], uid="sink", max_parallelism=1))
     report = change_max_parallelism(old, 4096, path, parallelism=3)
     assert report.path == str(path)
-    sizes = sum(one.bytes for one in report.operators[0].states)
+    written = report.operators[0].written
+    sizes = sum(one.bytes for one in written)
     assert str(report).splitlines() == [
-        f"canonical savepoint: {path}",
-        "by-string: max parallelism 128 -> 4096",
-        f"  count: 4 entries, {sizes} bytes, in {len(report.operators[0].states)} subtasks",
-        "sink: max parallelism 1, as it was",
+        f"savepoint: {path}",
+        "by-string: written anew, max parallelism 128 -> 4096",
+        f"  count: 4 entries, {sizes} bytes, in {len(written)} subtasks",
+        "sink: copied as it is",
         "set max parallelism in the job, to 4096: where it is not set, a new operator in the "
         "chain can make Flink lose keyed state",
     ]
     stateless = read_savepoint(sb.write(tmp_path / "none", [sb.operator([], uid="sink")]))
     report = convert_to_canonical(stateless, tmp_path / "other")
-    assert str(report).splitlines()[1:] == ["sink: max parallelism 128, as it was"]
+    assert str(report).splitlines()[1:] == ["sink: copied as it is"]
 
 
 # Tasks
 
 
 @pytest.mark.parametrize("name", ["2.3.0-heap-native", "2.3.0-rocksresc-checkpoint"])
-def test_tasks(name: str, tmp_path: Path) -> None:
+def test_tasks(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pickled they read and write what they do here, in any order, and once more if asked."""
     old = point(name).read()
-    with SavepointRewriter(old, tmp_path / "new", 256) as rewriter:
-        for operator in rewriter.operators:
-            tasks: list[RewriteTask] = pickle.loads(pickle.dumps(operator.read_tasks))
-            entries = sorted(entry for task in tasks for entry in task.entries())
-            for subtask in reversed(range(operator.parallelism)):
-                task = pickle.loads(pickle.dumps(operator.task(subtask)))
-                part = [one for one in entries if one.key_group in task.key_groups]
-                task.write(part)  # of a task that is tried again
-                if part:
-                    operator.add(pickle.loads(pickle.dumps(task.write(part))))
+
+    def write(operator: EditedKeyedState) -> None:
+        tasks: list[EditTask] = pickle.loads(pickle.dumps(operator.tasks))
+        entries = sorted(entry for task in tasks for entry in task.entries())
+        for subtask in reversed(range(operator.parallelism)):
+            task = pickle.loads(pickle.dumps(operator.task(subtask)))
+            part = [one for one in entries if one.key_group in task.key_groups]
+            task.write(part)  # of a task that is tried again
+            if part:
+                operator.add(pickle.loads(pickle.dumps(task.write(part))))
+
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as editor:
+        editor.set_max_parallelism(256)
+        monkeypatch.setattr(editor, "_write_keyed_state", write)
     change_max_parallelism(old, 256, tmp_path / "expected")
     expected = canonical_streams(read_savepoint(tmp_path / "expected"))
     assert canonical_streams(read_savepoint(tmp_path / "new")) == expected
@@ -638,4 +649,4 @@ def test_operators_without_state_that_are_left(
 
 def test_many_operators_that_are_left() -> None:
     labels = tuple(f"map {number}" for number in range(30))
-    assert "map 9 and 20 more; where" in str(RewriteReport("/new", (), labels))
+    assert "map 9 and 20 more; where" in str(EditReport("/new", (), labels))

@@ -132,7 +132,7 @@ def test_what_fails_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     with pytest.raises(InvalidTypeError, match="spark must be a SparkSession"):
         edit_savepoint(None, saved.path, tmp_path / "new")  # type: ignore[arg-type]  # on purpose
-    with pytest.raises(InvalidValueError, match="path must be outside"):
+    with pytest.raises(InvalidValueError, match="output must be outside"):
         edit_savepoint(spark, saved.path, saved.path / "new")
     with pytest.raises(InvalidValueError, match="must be left out for a Savepoint"):
         edit_savepoint(spark, saved.read(), tmp_path / "new", allow=["/old"])

@@ -61,7 +61,7 @@ def test_it_writes_what_the_local_one_writes(
     report = change_max_parallelism(spark, saved.path, groups, a, parallelism, moved=saved.moved)
     expected = local.change_max_parallelism(saved.read(), groups, b, parallelism)
     assert report.operators == expected.operators
-    assert any(state.entries for operator in report.operators for state in operator.states)
+    assert any(state.entries for operator in report.operators for state in operator.written)
     written = keyed_bytes(read_savepoint(a))
     assert written == keyed_bytes(read_savepoint(b))
     assert sum(len(data) for *_, data in written) > 1000

@@ -339,9 +339,7 @@ RECORDS = {
     "Suggestions",
     "Progress",
     "RescalePiece",
-    "RewriteReport",
-    "RewrittenOperator",
-    "RewrittenState",
+    "WrittenState",
     "RoutingCandidate",
     "RoutingInference",
     "SavepointEditor",
@@ -775,7 +773,7 @@ REGISTRY: dict[str, Registered] = {
     "OperatorEditor.map_timers": Registered(
         mapped_timers, arguments={"name": [USER_TIMERS], "function": [repr]}
     ),
-    "OperatorEditor.rewriter": Registered(
+    "OperatorEditor.edited_keyed_state": Registered(
         constant="writes nothing yet",
         arguments={
             "folder": [OutputFolder("folder", NewPath().__fspath__())],
@@ -797,6 +795,15 @@ REGISTRY: dict[str, Registered] = {
     "OperatorEditor.traces": Registered(
         constant="reads headers alone",
         arguments={"others": [read_savepoint(savepoint_folder()).operators]},
+    ),
+    "SavepointEditor.set_max_parallelism": Registered(
+        lambda n: edited(os.fspath(written_folder(n)), "set_max_parallelism", 256),
+        more={"of operators": partial(edited_of, "set_max_parallelism", [256])},
+        arguments={"new_max_parallelism": [256]},
+    ),
+    "SavepointEditor.convert_to_canonical": Registered(
+        lambda n: edited(os.fspath(written_folder(n)), "convert_to_canonical"),
+        more={"of operators": partial(edited_of, "convert_to_canonical", [])},
     ),
     "SavepointEditor.report": Registered(
         lambda n: str(edited(savepoint_folder(1, n), "remove_operator", "by-int").report())

@@ -80,8 +80,8 @@ def the_package(spark: SparkSession, events: DataFrame) -> None:
     keygroups_spark.write_savepoint(None, "new", {"clicks": offsets}, 128, 24)
     with keygroups_spark.edit_savepoint(spark, "old", "new", allow=["shared"]) as writer:
         assert_type(writer, keygroups_savepoint.SavepointEditor)
-    rewritten = keygroups_spark.change_max_parallelism(spark, "old", 4096, "new")
-    assert_type(rewritten, keygroups_savepoint.RewriteReport)
+    rescaled = keygroups_spark.change_max_parallelism(spark, "old", 4096, "new")
+    assert_type(rescaled, keygroups_savepoint.EditReport)
     differences = keygroups_spark.compare_savepoints(spark, written, "new", "by-user")
     assert_type(differences, DataFrame)
     assert_type(keygroups_spark.key_sizes(spark, "old", "by-user", top=20), DataFrame)

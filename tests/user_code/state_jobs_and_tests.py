@@ -220,10 +220,13 @@ def a_savepoint_written_anew(path: str) -> None:
         warnings.simplefilter("error", errors.RestoreWarning)
         warnings.simplefilter("ignore", errors.LeftoverWarning)
         savepoint.change_max_parallelism(path, 4096, f"{path}-4096", operators=["users"])
-    converted: savepoint.RewriteReport = savepoint.convert_to_canonical(path, f"{path}-canonical")
-    operator: savepoint.RewrittenOperator = converted.operators[0]
-    state: savepoint.RewrittenState = operator.states[0]
-    assert_type((operator.new_max_parallelism, state.entries), tuple[int, int])
+    converted: savepoint.EditReport = savepoint.convert_to_canonical(path, f"{path}-canonical")
+    operator: savepoint.EditedOperator = converted.operators[0]
+    state: savepoint.WrittenState = operator.written[0]
+    assert_type((operator.new_max_parallelism, state.entries), tuple[int | None, int])
+    old_names: savepoint.RewriteReport = converted
+    first: savepoint.RewrittenOperator = old_names.operators[0]
+    assert_type(first.written, tuple[savepoint.RewrittenState, ...])
 
 
 def a_savepoint_by_subject(found: savepoint.Savepoint, operator: savepoint.Operator) -> None:
@@ -310,9 +313,10 @@ def editing_by_subject(path: str) -> None:
     if deleted:
         place: savepoint_reports.UnsearchedPlace = deleted.may_be_in[0]
         print(states, place)
-    rewritten: savepoint_reports.RewriteReport = savepoint.convert_to_canonical(path, "new")
-    assert_type(rewritten.operators, tuple[savepoint_reports.RewrittenOperator, ...])
-    assert_type(rewritten.operators[0].states, tuple[savepoint_reports.RewrittenState, ...])
+    converted: savepoint_reports.RewriteReport = savepoint.convert_to_canonical(path, "new")
+    assert_type(converted.operators, tuple[savepoint_reports.EditedOperator, ...])
+    assert_type(converted.operators[0].states, tuple[savepoint_reports.EditedState, ...])
+    assert_type(converted.operators[0].written, tuple[savepoint_reports.WrittenState, ...])
 
 
 def bytes_of_state_keys() -> None:

@@ -25,8 +25,10 @@ from keygroups.errors import (
     UnsupportedKeyTypeError,
 )
 from keygroups.hashing import finalise
+from keygroups.savepoint._edits.edit_task import StatePlan
+from keygroups.savepoint._edits.keyed_state import EditedKeyedState
+from keygroups.savepoint._edits.merged_header import MergedHeader, merged_header, refused
 from keygroups.savepoint._edits.operator_state import OperatorStateEditor
-from keygroups.savepoint._edits.rewriter import EditingRewriter
 from keygroups.savepoint._edits.steps import (
     DeleteKeys,
     KeyFunction,
@@ -42,13 +44,11 @@ from keygroups.savepoint._edits.traces import UnsearchedPlace, key_traces
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorMetadata
 from keygroups.savepoint._operator import Operator
-from keygroups.savepoint._rewriting.operator_rewriter import MergedHeader, merged_header
 from keygroups.savepoint._state.header import StateDescriptor, stored_serializer, write_state
-from keygroups.savepoint._state.key_hashes import key_hasher
+from keygroups.savepoint._state.key_hashes import has_hash, key_hasher
 from keygroups.savepoint._state.keys import sought_key
 from keygroups.savepoint._state.values import check_time
 from keygroups.savepoint._state.writing.new_states import check_state_name, key_to_write
-from keygroups.savepoint._tasks.edit import StatePlan
 from keygroups.types import KeyType
 
 _CONTENTS, _MERGING = "window-contents", "merging-window-set"  # Flink: WindowOperator
@@ -105,7 +105,7 @@ class OperatorEditor(OperatorStateEditor):
         self._deleted_from: Serializer | None = None  # that of these keys
         # That which another delete_keys adds to, unless keys may have become others since.
         self._deletion: DeleteKeys | None = None
-        self._is_changed = False
+        self._is_changed = self._is_anew = False
 
     def __repr__(self) -> str:
         return f"<OperatorEditor of {self._operator!r}>"
@@ -395,7 +395,7 @@ class OperatorEditor(OperatorStateEditor):
             return None
         return tuple(key_traces(self._deleted_from, self._operator, self.states, checked))
 
-    def rewriter(self, folder: OutputFolder, new: OperatorMetadata) -> EditingRewriter:
+    def edited_keyed_state(self, folder: OutputFolder, new: OperatorMetadata) -> EditedKeyedState:
         """Return what writes the keyed state anew, after all checks that need no entries.
 
         `folder` is that of the new savepoint, `new` what its `_metadata` is to say of the
@@ -418,9 +418,32 @@ class OperatorEditor(OperatorStateEditor):
         new_names: dict[str, str | None] = dict.fromkeys(self._old_names)
         for state in states:
             new_names[state.old_name] = state.descriptor.name
-        return EditingRewriter(
-            folder, self._operator, new, header, plans, new_names, self._keys_to_delete
+        return EditedKeyedState(
+            folder,
+            self._operator,
+            new,
+            header,
+            plans,
+            new_names,
+            self._keys_to_delete,
+            self._is_anew,
         )
+
+    def _write_anew(self, max_parallelism: int) -> None:
+        """Write all entries into the key groups of a max parallelism.
+
+        Raises SavepointError where the key groups of keys are not known.
+        """
+        old = self._operator.max_parallelism
+        states = [*self._read().values()]
+        key = states[0].descriptor.key_serializer if states else None
+        if key is not None and not has_hash(key) and old % max_parallelism:
+            raise refused(
+                self._operator,
+                f"has keys of {key}, whose hash is not known here, so that the new max "
+                f"parallelism must be a divisor of {old}, got {max_parallelism}",
+            )
+        self._is_changed = self._is_anew = True
 
     def _read(self) -> dict[str, _State]:
         self._check_open()

@@ -19,7 +19,7 @@ from keygroups.errors import (
     SavepointError,
     UnsupportedKeyTypeError,
 )
-from keygroups.savepoint._edits.rewriter import EditedState
+from keygroups.savepoint._edits.keyed_state import EditedState
 from keygroups.savepoint._edits.steps import DELETE
 from keygroups.savepoint._files.files import OpenStream
 from keygroups.savepoint._files.output_folder import OutputFolder

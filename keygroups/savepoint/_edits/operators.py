@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from keygroups.errors import SavepointError
+from keygroups._checks import check_str, iterate, show
+from keygroups.errors import InvalidValueError, ParallelismError, SavepointError
 from keygroups.progress import Meter
 from keygroups.savepoint._edits.editor import OperatorEditor
+from keygroups.savepoint._edits.keyed_state import (
+    EditedKeyedState,
+    EditedState,
+    WrittenState,
+    with_keyed_state,
+)
+from keygroups.savepoint._edits.mended_operator_state import (
+    check_operator_state,
+    mended_operator_state,
+)
+from keygroups.savepoint._edits.merged_header import refused
 from keygroups.savepoint._edits.operator_state import EditedOperatorState
 from keygroups.savepoint._edits.report import DeletedKeys, EditedOperator
-from keygroups.savepoint._edits.rewriter import EditedState, EditingRewriter
 from keygroups.savepoint._edits.traces import UnsearchedPlace
 from keygroups.savepoint._files.copied_files import CopiedFiles
 from keygroups.savepoint._files.files import Files
@@ -21,6 +32,7 @@ from keygroups.savepoint._metadata.handles import (
     OperatorMetadata,
     OperatorStateHandle,
     RawTimersHandle,
+    SubtaskState,
     in_flight_data,
 )
 from keygroups.savepoint._metadata.writer import (
@@ -30,14 +42,11 @@ from keygroups.savepoint._metadata.writer import (
     written_version,
 )
 from keygroups.savepoint._operator import Operator, find_operator
-from keygroups.savepoint._rewriting.operator_state import (
-    check_operator_state,
-    mended_operator_state,
-)
-from keygroups.savepoint._rewriting.rewriter import with_keyed_state
 from keygroups.savepoint._savepoint import FLINK_2, Savepoint
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 
+_Parallelisms = tuple[int, int]
+"""A max parallelism and a parallelism."""
 _CODED_CHANNELS = 6  # the first version of _metadata in which handles of channels have codes
 _KRYO = b"KryoSerializer"
 
@@ -46,7 +55,9 @@ class CopiedOperator:
     """An operator as it is to be; `old` is as it is in its savepoint.
 
     `operator` reads its state, and has its new names; `old_label` is the one it had, as far as
-    the caller told it.
+    the caller told it. `metadata` is that of the old savepoint under its new names; `new_metadata`
+    has the max parallelism and the parallelism that it gets. With `is_anew` its keyed state is to
+    be written in the canonical format, whatever it is in now.
     """
 
     def __init__(
@@ -58,8 +69,11 @@ class CopiedOperator:
         self.metadata = metadata
         self.is_added = is_added
         self.operator = self._named(old.uid)
+        self.max_parallelism = metadata.max_parallelism
+        self.parallelism = metadata.parallelism
+        self.is_anew = False
         self.editor: OperatorEditor | None = None
-        self.rewriter: EditingRewriter | None = None
+        self.keyed_state: EditedKeyedState | None = None
         self.operator_state: EditedOperatorState | None = None
         self.traces: tuple[UnsearchedPlace, ...] | None = None  # of keys that are deleted
 
@@ -67,6 +81,67 @@ class CopiedOperator:
         """Give it another uid."""
         self.metadata = replace(self.metadata, uid=uid, operator_id=operator_id)
         self.operator = self._named(uid)
+
+    def edit(self) -> OperatorEditor:
+        """Return what edits its state, the same one each time."""
+        if self.editor is None:
+            self.editor = OperatorEditor(self.operator)
+        return self.editor
+
+    def parallelisms(self, max_parallelism: int | None, parallelism: int | None) -> _Parallelisms:
+        """Return the max parallelism and parallelism that it gets where these are asked for."""
+        groups, subtasks = max_parallelism or self.max_parallelism, self.parallelism
+        # Operator state belongs to its subtask: Flink itself deals it out to others.
+        has_operator_state = any(map(_has_operator_state, self.metadata.subtasks))
+        if parallelism is not None and not has_operator_state:
+            subtasks = parallelism
+        if subtasks > groups:
+            raise ParallelismError(
+                f"operator {self.operator.label} cannot have parallelism {subtasks} and max "
+                f"parallelism {groups}"
+            )
+        return groups, subtasks
+
+    def write_anew(self, max_parallelism: int, parallelism: int) -> None:
+        """Write its keyed state in the canonical format, with these; refuse what cannot move."""
+        old = self.metadata
+        moves = old.parallelism != parallelism or (
+            old.max_parallelism != max_parallelism and any(map(_keyed, old.subtasks))
+        )
+        if moves and any(subtask.is_finished for subtask in old.subtasks):
+            raise refused(self.operator, "has subtasks that are finished, and others that are not")
+        if self.operator.tasks():
+            self.edit()._write_anew(max_parallelism)
+        self.max_parallelism, self.parallelism, self.is_anew = max_parallelism, parallelism, True
+
+    def check_aligned(self) -> None:
+        """Refuse in-flight data, which belongs to the subtasks of before."""
+        if self.operator.in_flight_data:
+            raise refused(
+                self.operator,
+                f"has {in_flight_data(self.operator.in_flight_data)} of an unaligned checkpoint: "
+                "take a savepoint instead",
+            )
+
+    @property
+    def new_metadata(self) -> OperatorMetadata:
+        """What `_metadata` is to say of it, the keyed state aside that is written anew."""
+        old = self.metadata
+        # Where they change, the old ones have keyed state alone, of which the files come anew.
+        kept = old.subtasks if self.parallelism == old.parallelism else ()
+        return replace(
+            old,
+            max_parallelism=self.max_parallelism,
+            parallelism=self.parallelism,
+            subtasks=kept,
+        )
+
+    @property
+    def has_state(self) -> bool:
+        """Whether it has any state, of its coordinator too."""
+        return self.metadata.coordinator is not None or any(
+            _keyed(subtask) or _has_operator_state(subtask) for subtask in self.metadata.subtasks
+        )
 
     def _named(self, uid: str | None) -> Operator:
         return Operator(self.metadata, self.savepoint.files, self.old._context, uid)
@@ -90,15 +165,26 @@ class CopiedOperator:
     def report(self, operator: str | None) -> EditedOperator:
         """Return what was done to it; it is None if it was removed."""
         states: tuple[EditedState, ...] = ()
+        written: tuple[WrittenState, ...] = ()
         deleted_keys = None
-        if self.rewriter is not None and operator is not None:
-            states = self.rewriter.edited_states()
+        if self.keyed_state is not None and operator is not None:
+            states = self.keyed_state.edited_states()
+            written = self.keyed_state.written_states()
             if self.traces is not None:
-                deleted_keys = DeletedKeys(*self.rewriter.deleted_keys(), self.traces)
+                deleted_keys = DeletedKeys(*self.keyed_state.deleted_keys(), self.traces)
         if self.operator_state is not None:
             states += self.operator_state.states
         return EditedOperator(
-            operator, self.old_label, self.savepoint.path, self.is_added, states, deleted_keys
+            operator,
+            self.old_label,
+            self.savepoint.path,
+            self.is_added,
+            states,
+            deleted_keys,
+            old_max_parallelism=self.metadata.max_parallelism,
+            new_max_parallelism=None if operator is None else self.max_parallelism,
+            parallelism=None if operator is None else self.parallelism,
+            written=written,
         )
 
 
@@ -135,6 +221,69 @@ class CopiedOperators:
         self.removed.append(copied)
         if copied.editor is not None:
             copied.editor.close()
+
+    def set_max_parallelism(
+        self, max_parallelism: int, parallelism: int | None, names: Iterable[str] | None
+    ) -> None:
+        """Give operators another max parallelism, all that can be parallel if None."""
+        chosen = self._chosen(names)
+        plans = [(copied, copied.parallelisms(max_parallelism, parallelism)) for copied in chosen]
+        if all((old.max_parallelism, old.parallelism) == new for old, new in plans):
+            labels = [copied.operator.label for copied in chosen]
+            why = f"{show(labels)} have it already" if labels else "no operator is chosen"
+            if labels and parallelism is not None:
+                why += f", and parallelism {parallelism} changes none of them"
+            raise InvalidValueError(
+                f"new_max_parallelism {max_parallelism} changes nothing, as {why}: use "
+                "convert_to_canonical to write a savepoint anew as it is"
+            )
+        for copied in self.kept:
+            copied.check_aligned()
+        for copied, new in plans:
+            copied.write_anew(*new)
+
+    def convert_to_canonical(self, parallelism: int | None, names: Iterable[str] | None) -> None:
+        """Write the keyed state of operators in the canonical format, of all if None.
+
+        The parallelism of those that cannot be parallel stays then.
+        """
+        chosen = self._chosen(names)
+        converted = self.kept if names is None else chosen
+        plans = {id(copied): copied.parallelisms(None, parallelism) for copied in chosen}
+        for copied in converted:
+            copied.check_aligned()
+            old = copied.max_parallelism, copied.parallelism
+            copied.write_anew(*plans.get(id(copied), old))
+
+    def _chosen(self, names: Iterable[str] | None) -> list[CopiedOperator]:
+        """Return operators, by default all but those that cannot be parallel."""
+        if names is None:
+            return [copied for copied in self.kept if copied.max_parallelism > 1]
+        named = [
+            self.find(check_str("operator", name)) for name in iterate("operators", "names", names)
+        ]
+        return [copied for copied in self.kept if copied in named]
+
+    @property
+    def is_canonical(self) -> bool:
+        """Whether the keyed state of all is written in the canonical format."""
+        return all(copied.is_anew for copied in self.kept)
+
+    def left(self) -> tuple[str, ...]:
+        """Return the operators without state whose max parallelism no other changed one has."""
+        changed = {
+            copied.max_parallelism
+            for copied in self.kept
+            if copied.max_parallelism != copied.metadata.max_parallelism
+        }
+        return tuple(
+            copied.operator.label
+            for copied in self.kept
+            if changed
+            and copied.max_parallelism not in {*changed, 1}
+            and copied.max_parallelism == copied.metadata.max_parallelism
+            and not copied.has_state
+        )
 
     def close(self) -> None:
         """Take no more edits of keyed state."""
@@ -188,15 +337,16 @@ class CopiedOperators:
                 f"with operators of a newer Flink: {why}"
             )
 
-    def rewriters(self, folder: OutputFolder) -> list[EditingRewriter]:
+    def edited_keyed_states(self, folder: OutputFolder) -> list[EditedKeyedState]:
         """Return what writes the keyed state that is edited, after all checks."""
         for copied in self.kept:
             check_operator_state(copied.operator)
             if copied.editor is not None and copied.editor.is_changed:
-                copied.rewriter = copied.editor.rewriter(folder, copied.metadata)
+                new = copied.new_metadata
+                copied.keyed_state = copied.editor.edited_keyed_state(folder, new)
                 others = [other.operator for other in self.kept if other is not copied]
                 copied.traces = copied.editor.traces(others)
-        return [copied.rewriter for copied in self.kept if copied.rewriter is not None]
+        return [copied.keyed_state for copied in self.kept if copied.keyed_state is not None]
 
     @property
     def copied_bytes(self) -> int:
@@ -204,7 +354,7 @@ class CopiedOperators:
         return sum(
             subtask.bytes
             for copied in self.kept
-            if copied.rewriter is None
+            if copied.keyed_state is None
             for subtask in copied.operator.subtasks
         )
 
@@ -220,12 +370,14 @@ class CopiedOperators:
             times[files, copied.old.operator_id] += 1
             if key not in copied_by:
                 copied_by[key] = copied_to(copies.of(files.metered(meter)))
-            metadata = copied.metadata
+            metadata = copied.new_metadata
             if copied.savepoint.version < FLINK_2:  # whose versions of _metadata have no uid
                 metadata = replace(metadata, uid=copied.operator.uid or "")
-            if copied.rewriter is not None:
-                metadata = with_keyed_state(metadata, copied.rewriter.written)
-                self.names += copied.rewriter.file_names
+            if copied.keyed_state is not None:
+                metadata = with_keyed_state(metadata, copied.keyed_state.written)
+                self.names += copied.keyed_state.file_names
+            elif copied.is_anew:
+                metadata = with_keyed_state(metadata, {})
             if copied.editor is not None:
                 copied.operator_state = copied.editor.edited_operator_state(folder)
                 metadata = copied.operator_state.of(metadata)
@@ -242,3 +394,20 @@ def _head(files: Files, handle: OperatorStateHandle) -> bytes:
     with files.open(handle.stream) as stream:
         offsets = [offset for _, _, offsets in handle.states for offset in offsets]
         return stream.read(0, min(offsets, default=stream.size))
+
+
+def _keyed(subtask: SubtaskState) -> bool:
+    return bool(subtask.keyed)
+
+
+def _has_operator_state(subtask: SubtaskState) -> bool:
+    handles = (subtask.managed_operator, subtask.raw_operator)
+    return any(handle is not None and handle.stream.size for handle in handles)
+
+
+def check_outside(name: str, savepoint: Savepoint, folder: OutputFolder) -> None:
+    """Refuse to write into the savepoint that is read."""
+    if folder.is_within(savepoint.path):
+        raise InvalidValueError(
+            f"{name} must be outside the savepoint {savepoint.path}, got {folder.path!r}"
+        )

@@ -400,10 +400,11 @@ class _Mapping:
             return ()
         if _is_same(result, entry.value):
             return None
-        entries = entries_of(result)
-        if entries is not None:
-            return self._each(entries, entry, key, value)
-        changed = self._value_of(entry._replace(value=result), entry, key, value)
+        if type(result) not in _UNCHANGEABLE:  # which are values, as most are
+            entries = entries_of(result)
+            if entries is not None:
+                return self._each(entries, entry, key, value)
+        changed = self._value_of(result, entry.last_access, entry, entry, key, value)
         return None if changed is value else ((key_group, key, changed),)
 
     def _each(
@@ -430,7 +431,8 @@ class _Mapping:
                 f"{show(new.state)}"
             )
         if all(map(_is_same, _key_parts(new), _key_parts(entry))):
-            return entry.key_group, key, self._value_of(new, entry, key, value)
+            new_value = self._value_of(new.value, new.last_access, new, entry, key, value)
+            return entry.key_group, key, new_value
         return self._moved(new, entry, key, value)
 
     def _moved(self, new: StateEntry, entry: StateEntry, key: bytes, value: bytes) -> Framed:
@@ -448,7 +450,7 @@ class _Mapping:
                     f"{named_entry(entry)}: an entry of a window must keep key and namespace, as "
                     f"the timers that close it do, got {named_entry(new)}"
                 )
-        new_value = self._value_of(new, entry, key, value)
+        new_value = self._value_of(new.value, new.last_access, new, entry, key, value)
         if new_key != key:
             # The key may have been written in other bytes that mean the same.
             with suppress(KeyGroupsError):
@@ -477,19 +479,32 @@ class _Mapping:
             raise _of_entry(entry, error) from None
         return key_group, encoded
 
-    def _value_of(self, new: StateEntry, old: StateEntry, key: bytes, value: bytes) -> bytes:
-        """Return the bytes of a new value, the very object that was there if it is the same."""
-        if new.last_access == old.last_access and _is_same(new.value, old.value):
+    def _value_of(
+        self,
+        new: Any,
+        last_access: int | None,
+        entry: StateEntry,
+        old: StateEntry,
+        key: bytes,
+        value: bytes,
+    ) -> bytes:
+        """Return the bytes of a new value, the very object that was there if it is the same.
+
+        `entry` is the one that gets it, for errors.
+        """
+        if last_access == old.last_access and _is_same(new, old.value):
             return value
         try:
             if self._checks_times:
-                for last_access in _times(new) - _times(old):
-                    check_time(last_access)
-            encoded = self._write_value(new.value, new.last_access)
+                for time in _times(new, last_access) - _times(old.value, old.last_access):
+                    check_time(time)
+            encoded = self._write_value(new, last_access)
         except KeyGroupsError as error:
-            if self._stays(new, old, key, value):
+            before = self._decode(old.key_group, key, value)
+            # What nobody here writes may be what was there, which is read once more.
+            if (last_access, identity(new)) == (before.last_access, identity(before.value)):
                 return value
-            raise _of_entry(new, error) from None
+            raise _of_entry(entry, error) from None
         if encoded == value:
             return value
         if not self._has_one_form:
@@ -499,14 +514,6 @@ class _Mapping:
                 if self._write_value(before.value, before.last_access) == encoded:
                     return value
         return encoded
-
-    def _stays(self, new: StateEntry, old: StateEntry, key: bytes, value: bytes) -> bool:
-        """Return whether what nobody here writes is what was there, which is read once more."""
-        before = self._decode(old.key_group, key, value)
-        return (new.last_access, identity(new.value)) == (
-            before.last_access,
-            identity(before.value),
-        )
 
 
 def entries_of(result: Any) -> Iterator[Any] | None:
@@ -523,11 +530,11 @@ def _key_parts(entry: StateEntry) -> tuple[Any, Any, Any]:
     return entry.key, entry.namespace, entry.user_key
 
 
-def _times(entry: StateEntry) -> set[int]:
-    """Return the times of last access of an entry; what is no int is refused elsewhere."""
-    times = [entry.last_access]
-    if isinstance(entry.value, list):
-        times += [item.last_access for item in entry.value if isinstance(item, TtlValue)]
+def _times(value: Any, last_access: int | None) -> set[int]:
+    """Return the times of last access of a value; what is no int is refused elsewhere."""
+    times = [last_access]
+    if isinstance(value, list):
+        times += [item.last_access for item in value if isinstance(item, TtlValue)]
     known = set()
     for last_access in times:
         with suppress(InvalidTypeError):

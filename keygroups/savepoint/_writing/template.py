@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from keygroups._checks import check_parallelisms, show
 from keygroups._serializers.base import Serializer
 from keygroups.errors import InvalidValueError
+from keygroups.savepoint._edits.merged_header import MergedHeader, merged_header
 from keygroups.savepoint._operator import Operator
-from keygroups.savepoint._rewriting.operator_rewriter import MergedHeader, merged_header
 from keygroups.savepoint._savepoint import Savepoint
 from keygroups.savepoint._state.header import StateDescriptor, write_keyed_header
 from keygroups.savepoint._state.writing.new_states import (

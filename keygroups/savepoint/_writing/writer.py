@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from keygroups._checks import (
     LONG_MAX,
+    check_bounds,
     check_class,
     check_int,
     check_parallelisms,
@@ -21,9 +22,9 @@ from keygroups._show.progress import checked_progress
 from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.progress import ProgressCallback, measured
 from keygroups.savepoint._edits.editor import OperatorEditor
-from keygroups.savepoint._edits.operators import CopiedOperators
+from keygroups.savepoint._edits.keyed_state import EditedKeyedState
+from keygroups.savepoint._edits.operators import CopiedOperators, check_outside
 from keygroups.savepoint._edits.report import EditedOperator, EditReport
-from keygroups.savepoint._edits.rewriter import EditingRewriter
 from keygroups.savepoint._files.output_folder import FolderWriter
 from keygroups.savepoint._metadata.handles import (
     Metadata,
@@ -34,7 +35,6 @@ from keygroups.savepoint._metadata.handles import (
 )
 from keygroups.savepoint._metadata.writer import write_metadata, write_operator
 from keygroups.savepoint._operator import Operator, known_uids
-from keygroups.savepoint._rewriting.rewriter import check_outside
 from keygroups.savepoint._savepoint import Savepoint, read_savepoint, savepoint_of
 from keygroups.savepoint._sources.kafka import KafkaOffsets
 from keygroups.savepoint._sources.source_splits import (
@@ -66,6 +66,7 @@ from keygroups.savepoint._writing.operator_writer import OperatorWriter
 from keygroups.savepoint._writing.template import Template
 from keygroups.types import KeyType
 
+_CANONICAL = "canonical savepoint"  # the kind of one
 _VERSION = 3  # of _metadata, with which no object of Java is needed
 
 
@@ -112,6 +113,8 @@ class SavepointWriter(FolderWriter):
     [('bob', 7), ('ann', 7)]
     """
 
+    _path_name = "path"  # of the argument, for errors
+
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -120,7 +123,7 @@ class SavepointWriter(FolderWriter):
         checkpoint_id: int = 1,
         progress: ProgressCallback | bool | None = None,
     ) -> None:
-        super().__init__("path", path)
+        super().__init__(self._path_name, path)
         self._checkpoint_id = check_int("checkpoint_id", checkpoint_id, 1, LONG_MAX - 1)
         self._template = None if template is None else savepoint_of(template)
         self._progress = checked_progress(progress)
@@ -494,8 +497,88 @@ class SavepointEditor(SavepointWriter):
 
     def __init__(self, savepoint: Savepoint, path: str | os.PathLike[str]) -> None:
         super().__init__(path, progress=savepoint._progress)
-        check_outside("path", savepoint, self._folder)
+        check_outside(self._path_name, savepoint, self._folder)
         self._copied = CopiedOperators(savepoint)
+
+    def set_max_parallelism(
+        self,
+        new_max_parallelism: int,
+        *,
+        parallelism: int | None = None,
+        operators: Iterable[str] | None = None,
+    ) -> None:
+        """Give operators another max parallelism, which Flink itself cannot change.
+
+        `new_max_parallelism`, 1..32768, is that of `operators`, by uid, name or id; None is all
+        but those with a max parallelism of 1, which cannot be parallel. Operators that a job
+        chains have to have the same: the report names those without state that are left with
+        another. `parallelism`, 1..new_max_parallelism, is the new one of those without operator
+        state, and so how many files the keyed state of each becomes; None leaves it. The job may
+        run with any other, and has to set the new max parallelism explicitly.
+
+        Every entry, timer and window goes to the key group of its key, in the same pass over the
+        state in which the other verbs edit it. That key group is computed for the old max
+        parallelism too, and compared. Keys whose hash is not known here move only where the new
+        max parallelism divides the old. The keyed state of these operators is written in the
+        canonical format.
+
+        Raises SavepointError for what cannot be moved with certainty: keys of other classes,
+        in-flight data of unaligned checkpoints, subtasks that are finished where others are not;
+        ParallelismError for a parallelism above the new max parallelism; InvalidValueError for
+        operators that are not there, and where all have that max parallelism and parallelism
+        already; InvalidTypeError. When it is written: SavepointError for a key in a key group
+        that is not its own.
+
+        >>> from tempfile import mkdtemp
+        >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
+        >>> from keygroups.types import LONG, STRING
+        >>> folder = mkdtemp()
+        >>> with SavepointWriter(folder + "/old") as writer:
+        ...     counts = [ValueStateDescriptor("count", LONG)]
+        ...     by_user = writer.add_operator("by-user", STRING, counts, 128, parallelism=3)
+        ...     by_user.write("count", "ann", 7)
+        >>> editor = SavepointWriter.from_existing_savepoint(folder + "/old", folder + "/new")
+        >>> with editor as writer:
+        ...     writer.set_max_parallelism(4096)
+        ...     writer.operator("by-user").map_entries("count", lambda entry: entry.value + 1)
+        >>> (by_user,) = read_savepoint(folder + "/new").operators
+        >>> [(entry.key, entry.key_group, entry.value) for entry in by_user.entries()]
+        [('ann', 612, 8)]
+        """
+        self._check_open()
+        groups = check_bounds("new_max_parallelism", new_max_parallelism)
+        if parallelism is not None:
+            parallelism = check_bounds("parallelism", parallelism, groups, "new_max_parallelism")
+        self._copied.set_max_parallelism(groups, parallelism, operators)
+
+    def convert_to_canonical(
+        self, *, parallelism: int | None = None, operators: Iterable[str] | None = None
+    ) -> None:
+        """Write the keyed state of operators in the canonical format, whatever it is in now.
+
+        That has no files of RocksDB or of other folders, and every backend restores it.
+        `operators` are named as in `set_max_parallelism`, None is all. `parallelism`, at most the
+        max parallelism of each, is the new one of those without operator state, of `operators` or
+        of all that can be parallel. Raises what `set_max_parallelism` raises.
+
+        >>> from tempfile import mkdtemp
+        >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
+        >>> from keygroups.types import LONG, STRING
+        >>> folder = mkdtemp()
+        >>> with SavepointWriter(folder + "/old") as writer:
+        ...     counts = [ValueStateDescriptor("count", LONG)]
+        ...     by_user = writer.add_operator("by-user", STRING, counts, 128, parallelism=3)
+        ...     by_user.write("count", "ann", 7)
+        >>> editor = SavepointWriter.from_existing_savepoint(folder + "/old", folder + "/new")
+        >>> with editor as writer:
+        ...     writer.convert_to_canonical(parallelism=1)
+        >>> [operator.parallelism for operator in read_savepoint(folder + "/new").operators]
+        [1]
+        """
+        self._check_open()
+        if parallelism is not None:
+            parallelism = check_bounds("parallelism", parallelism)
+        self._copied.convert_to_canonical(parallelism, operators)
 
     def remove_operator(self, name: str) -> None:
         """Leave out an operator, with all of its state.
@@ -526,10 +609,7 @@ class SavepointEditor(SavepointWriter):
         Raises InvalidValueError where there is none of that name.
         """
         self._check_open()
-        copied = self._copied.find(name)
-        if copied.editor is None:
-            copied.editor = OperatorEditor(copied.operator)
-        return copied.editor
+        return self._copied.find(name).edit()
 
     def add_operator_from(
         self,
@@ -548,7 +628,7 @@ class SavepointEditor(SavepointWriter):
         """
         self._check_open()
         other = savepoint_of(other_savepoint)
-        check_outside("path", other, self._folder)
+        check_outside(self._path_name, other, self._folder)
         copied = self._copied.added(other, name)
         if uid is not None:
             operator_id = self._new_operator_id("uid", uid, copied.old)
@@ -566,7 +646,14 @@ class SavepointEditor(SavepointWriter):
         """
         self._check_written("report")
         new = (EditedOperator(uid or operator_id) for operator_id, uid in self._uids.items())
-        return EditReport(self._folder.path, (*self._copied.report(), *new))
+        operators = (*self._copied.report(), *new)
+        return EditReport(self._folder.path, operators, self._copied.left())
+
+    def _written(self) -> EditReport:
+        """Write it after its verbs were checked, so that no folder is made for nothing."""
+        with self:
+            pass
+        return self.report()
 
     def _source(self) -> Savepoint | None:
         return self._copied.savepoint
@@ -584,25 +671,28 @@ class SavepointEditor(SavepointWriter):
     def _finish(self) -> tuple[Collection[str], bytes]:
         if not self._operator_ids():
             raise InvalidValueError("the new savepoint must have an operator, and all are removed")
-        rewriters = self._copied.rewriters(self._folder)
+        keyed_states = self._copied.edited_keyed_states(self._folder)
         self._copied.close()
         names, new = self._close_operators()
-        for rewriter in rewriters:
-            self._rewrite(rewriter)
+        for keyed_state in keyed_states:
+            self._write_keyed_state(keyed_state)
         version = self._copied.version
         work = f"copy to {self._folder.path}"
         with measured(self._progress, work, lambda: self._copied.copied_bytes) as meter:
             written = [*self._copied.written(self._folder, meter)]
         metadata = replace(self._copied.savepoint.metadata, version=version)
+        if self._copied.is_canonical and metadata.kind != _CANONICAL:
+            # Flink takes null for the properties of a savepoint in the canonical format.
+            metadata = replace(metadata, properties=b"")
         written += [
             write_operator(replace(operator, uid=self._uids[operator.operator_id]), version)
             for operator in new
         ]
         return [*names, *self._copied.names], write_metadata(metadata, written)
 
-    def _rewrite(self, rewriter: EditingRewriter) -> None:
+    def _write_keyed_state(self, keyed_state: EditedKeyedState) -> None:
         """Write the edited keyed state of an operator."""
-        rewriter.write(self._folder.scratch, self._progress)
+        keyed_state.write(self._folder.scratch, self._progress)
 
     def _abandon(self) -> None:
         self._copied.close()

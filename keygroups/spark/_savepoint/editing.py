@@ -11,24 +11,26 @@ from pyspark.sql import DataFrame, SparkSession
 from keygroups._checks import show
 from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.savepoint import Operator, Savepoint, SavepointEditor, StateDescriptor
-from keygroups.savepoint._edits.rewriter import EditingRewriter
+from keygroups.savepoint._edits.edit_task import EditTask, StatePlan
+from keygroups.savepoint._edits.keyed_state import EditedKeyedState, with_keyed_state
+from keygroups.savepoint._edits.merged_header import merged_header
 from keygroups.savepoint._operator import check_states
-from keygroups.savepoint._rewriting.operator_rewriter import merged_header
-from keygroups.savepoint._rewriting.rewriter import with_keyed_state
-from keygroups.savepoint._tasks.rewrite import RewriteTask
 from keygroups.savepoint._tasks.write import OperatorFiles
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 from keygroups.spark._savepoint.entry_files import write_entries
+from keygroups.spark._savepoint.old_entries import old_entries
 from keygroups.spark._savepoint.results import described, run_tasks
-from keygroups.spark._savepoint.rewriting import rekeyed_entries
 from keygroups.spark._savepoint.rows.entry_batches import ENTRIES
 
 
 class SparkEditor(SavepointEditor):
     """Writes a savepoint from another; the keyed state that is edited in tasks of Spark.
 
-    A task edits what one subtask wrote; those that follow take in the entries that moved.
+    A task edits what one subtask wrote; those that follow take in the entries that moved. Where
+    entries move only because the key groups are others, Spark sorts them.
     """
+
+    _path_name = "output"
 
     def __init__(
         self, spark: SparkSession, savepoint: Savepoint, path: str | os.PathLike[str]
@@ -36,11 +38,15 @@ class SparkEditor(SavepointEditor):
         super().__init__(savepoint, path)
         self._spark = spark
 
-    def _rewrite(self, rewriter: EditingRewriter) -> None:
-        with described(self._spark, f"edit_savepoint: {rewriter.label}, to {self._folder.path}"):
-            edited = run_tasks(self._spark, [task.run for task in rewriter.tasks])
-            for file in run_tasks(self._spark, [task.run for task in rewriter.merges(edited)]):
-                rewriter.add(file)
+    def _write_keyed_state(self, keyed_state: EditedKeyedState) -> None:
+        spark, tasks = self._spark, keyed_state.tasks
+        with described(spark, f"edit_savepoint: {keyed_state.label}, to {self._folder.path}"):
+            if keyed_state.is_anew and not keyed_state.has_steps:
+                write_entries(old_entries(spark, tasks), keyed_state)
+                return
+            edited = run_tasks(spark, [task.run for task in tasks])
+            for file in run_tasks(spark, [task.run for task in keyed_state.merges(edited)]):
+                keyed_state.add(file)
 
 
 class RowsEditor(SavepointEditor):
@@ -122,12 +128,17 @@ class RowsEditor(SavepointEditor):
 
     def _old_entries(self, states: Collection[str]) -> DataFrame:
         """Return the entries of some states as they are."""
-        key, names = self._files.states[0].key_serializer, frozenset(states)
-        return rekeyed_entries(
+        plans = {name: StatePlan(self._numbers[name], ()) for name in states}
+        write, names = self._files.task(0), frozenset(states)
+        return old_entries(
             self._spark,
             [
-                RewriteTask(
-                    replace(task, states=names), self._numbers, key, self._old.max_parallelism
+                EditTask(
+                    replace(task, states=names),
+                    write,
+                    self._files.parallelism,
+                    plans,
+                    is_anew=True,
                 )
                 for task in self._old.tasks()
             ],

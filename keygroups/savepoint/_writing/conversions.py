@@ -1,14 +1,14 @@
-"""Changes the max parallelism of a savepoint, or its format."""
+"""Whole savepoints with another max parallelism, or in the canonical format."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
 
-from keygroups._checks import check_bounds
 from keygroups.progress import ProgressCallback
-from keygroups.savepoint._rewriting.rewriter import RewriteReport, SavepointRewriter
+from keygroups.savepoint._edits.report import EditReport
 from keygroups.savepoint._savepoint import Savepoint, savepoint_of
+from keygroups.savepoint._writing.writer import SavepointEditor
 
 
 def change_max_parallelism(
@@ -19,7 +19,7 @@ def change_max_parallelism(
     operators: Iterable[str] | None = None,
     *,
     progress: ProgressCallback | bool | None = None,
-) -> RewriteReport:
+) -> EditReport:
     """Write a savepoint anew with another max parallelism, which Flink itself cannot change.
 
     `savepoint` is what `read_savepoint` returns, or its path; `output` the path or URL of a
@@ -59,8 +59,10 @@ def change_max_parallelism(
     >>> [(entry.key, entry.key_group) for entry in by_user.entries()]
     [('ann', 612)]
     """
-    groups = check_bounds("new_max_parallelism", new_max_parallelism)
-    return _rewritten(savepoint, output, groups, parallelism, operators, progress)
+    editor = _Converter(savepoint_of(savepoint, progress=progress), output)
+    editor.set_max_parallelism(new_max_parallelism, parallelism=parallelism, operators=operators)
+    editor.convert_to_canonical()
+    return editor._written()
 
 
 def convert_to_canonical(
@@ -69,7 +71,7 @@ def convert_to_canonical(
     parallelism: int | None = None,
     *,
     progress: ProgressCallback | bool | None = None,
-) -> RewriteReport:
+) -> EditReport:
     """Write a savepoint or checkpoint of any format anew as a canonical savepoint.
 
     That has no files of RocksDB or of other folders, and every backend restores it. The
@@ -77,18 +79,12 @@ def convert_to_canonical(
     most every max parallelism in the savepoint. At its own parallelism a canonical savepoint
     keeps the bytes of its keyed state.
     """
-    return _rewritten(savepoint, output, None, parallelism, None, progress)
+    editor = _Converter(savepoint_of(savepoint, progress=progress), output)
+    editor.convert_to_canonical(parallelism=parallelism)
+    return editor._written()
 
 
-def _rewritten(
-    savepoint: Savepoint | str | os.PathLike[str],
-    output: str | os.PathLike[str],
-    max_parallelism: int | None,
-    parallelism: int | None,
-    operators: Iterable[str] | None,
-    progress: ProgressCallback | bool | None,
-) -> RewriteReport:
-    source = savepoint_of(savepoint, progress=progress)
-    rewriter = SavepointRewriter(source, output, max_parallelism, parallelism, operators)
-    rewriter.write()
-    return rewriter.report()
+class _Converter(SavepointEditor):
+    """Writes the savepoint of a function, whose `output` its path is."""
+
+    _path_name = "output"

@@ -1,4 +1,4 @@
-"""From the files of a savepoint to the entries of a new one, on Spark's executors."""
+"""From the files of a savepoint to its entries in new key groups, on Spark's executors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from keygroups.savepoint._tasks.rewrite import RewriteTask
+from keygroups.savepoint._edits.edit_task import EditTask
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 from keygroups.spark._savepoint.rows.entry_batches import ENTRIES, entry_batch
 from keygroups.spark._savepoint.tasks import TASK_BYTES
@@ -17,10 +17,10 @@ from keygroups.spark._savepoint.tasks import TASK_BYTES
 _BATCH = 4096  # entries that are sent at once
 
 
-def rekeyed_entries(spark: SparkSession, read_tasks: Iterable[RewriteTask]) -> DataFrame:
-    """Return the entries that some tasks read with their new key groups, read in many tasks."""
+def old_entries(spark: SparkSession, edit_tasks: Iterable[EditTask]) -> DataFrame:
+    """Return the entries of tasks without steps, with their new key groups, read in many tasks."""
     tasks = tuple(
-        replace(task, task=split) for task in read_tasks for split in task.task.split(TASK_BYTES)
+        replace(task, read=split) for task in edit_tasks for split in task.read.split(TASK_BYTES)
     )
     numbers = spark.range(0, len(tasks), 1, max(len(tasks), 1))
     return map_in_arrow(numbers, EntryReader(tasks), ENTRIES)
@@ -30,10 +30,10 @@ def rekeyed_entries(spark: SparkSession, read_tasks: Iterable[RewriteTask]) -> D
 class EntryReader:
     """Reads the entries of the tasks whose numbers a partition has; it may be pickled."""
 
-    tasks: tuple[RewriteTask, ...]
+    tasks: tuple[EditTask, ...]
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Yield the entries; raises SavepointError as `RewriteTask.entries` does."""
+        """Yield the entries; raises SavepointError as `EditTask.entries` does."""
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 entries = self.tasks[number].entries()

@@ -3,19 +3,27 @@
 Entries that stay where they are go to the new file at once. Those that get another key, namespace
 or user key go to a file beside it, and then to the file of the subtask that has their key group:
 its entries and these are written once more, sorted where some came.
+
+Where the key groups or the subtasks become others, no entry has a place to stay in:
+`EditTask.entries` yields all of them for whoever sorts them.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from types import MappingProxyType
+from typing import Any, BinaryIO, NamedTuple
 
+from keygroups._checks import show
+from keygroups._serializers.base import Serializer
 from keygroups._serializers.data_input import ReadingContext
+from keygroups.errors import KeyGroupsError, SavepointError
+from keygroups.hashing import finalise
 from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.progress import Meter
 from keygroups.savepoint._edits.steps import Apply, Framed, FunctionError, Place, Step, applied
@@ -23,6 +31,8 @@ from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle, StreamHandle
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._state.header import StateDescriptor
+from keygroups.savepoint._state.key_hashes import key_hasher
+from keygroups.savepoint._state.layouts import layout_of
 from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
 from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
 from keygroups.savepoint._state.writing.spill import packed, sorted_entries, unpacked
@@ -61,14 +71,12 @@ class MovedEntries(NamedTuple):
 class EditedFile(NamedTuple):
     """The file of a subtask, None if it has no entries, and what was done.
 
-    `entries` are by the old name of a state how many there were, `counts` what became of them.
-    `deleted_keys` are the keys that had entries, as bytes; `moved` are entries by the subtask that
-    they are for.
+    `counts` are by the old name of a state what became of its entries. `deleted_keys` are the keys
+    that had entries, as bytes; `moved` are entries by the subtask that they are for.
     """
 
     subtask: int
     written: WrittenFile | None
-    entries: Mapping[str, int]
     counts: Mapping[str, StateCounts]
     deleted_keys: frozenset[bytes]
     moved: Mapping[int, tuple[MovedEntries, ...]]
@@ -78,13 +86,17 @@ class EditedFile(NamedTuple):
 class EditTask:
     """Edits what one subtask wrote; it may be pickled, if the functions may, and tried again.
 
-    `plans` are by the names that the states have in the old savepoint.
+    `read` reads it, and `write` writes the file of the same subtask. `plans` are by the names that
+    the states have in the old savepoint. With `is_anew` all entries get a new place: the max
+    parallelism of `write` may be another than that of `read`, and any `write` of the operator will
+    do. Where the key group of a key cannot be computed, the new one is a divisor of the old.
     """
 
     read: ReadTask
     write: WriteTask
     parallelism: int
     plans: Mapping[str, StatePlan]
+    is_anew: bool = False
 
     def metered(self, meter: Meter | None) -> EditTask:
         """Return the same task, which counts the bytes that it reads."""
@@ -103,29 +115,139 @@ class EditTask:
         raise raised
 
     def _run(self) -> EditedFile:
-        write = self.write
-        place = Place(self.read.files.base, write.subtask, write.max_parallelism, set())
-        states = {
-            name: _EditedState(plan.number, applied(plan.steps, place))
-            for name, plan in self.plans.items()
-        }
+        write, edits = self.write, Edits(self)
+        if self.is_anew:
+            with closing(_MovedWriter(write, self.parallelism)) as moved:
+                for entry in self.entries(edits):
+                    moved.add(entry)
+                moved.flush()
+            return edits.done(moved=moved.written)
+        states = edits.states
         with write.open() as file, closing(_MovedWriter(write, self.parallelism)) as moved:
             for name, key_group, _, key, value in self.read.framed_entries(has_keys=False):
                 state = states[name]
-                state.entries += 1
                 entries = None if state.apply is None else state.apply(key_group, key, value)
                 if entries is None:
                     file.add(EncodedEntry(key_group, state.number, key, value))
                 else:
                     state.take(entries, (key_group, key, value), file, moved)
             moved.flush()
+        return edits.done(write.written(file) if file.entries else None, moved.written)
+
+    def entries(self, edits: Edits | None = None) -> Iterator[EncodedEntry]:
+        """Yield what the entries become, in the order of the old key groups, with their new ones.
+
+        `edits` are what counts them, which plans without steps do not need. Raises what `run`
+        raises, a FunctionError for what a function does, and SavepointError where the key group of
+        a key is not the one it stands in.
+        """
+        if edits is not None:
+            yield from self._edited_entries(edits)
+            return
+        numbers = {name: plan.number for name, plan in self.plans.items()}
+        rekey = self._rekey()
+        last_key, last_key_group, new = object(), -1, -1
+        for state, key_group, key, encoded_key, encoded_value in self.read.framed_entries():
+            # The user keys of a MAP have one key, which may be long to hash. Other keys than texts
+            # may be two in Java and one in Python.
+            if key_group != last_key_group or (
+                key is not last_key and (type(key) is not str or key != last_key)
+            ):
+                last_key, last_key_group, new = key, key_group, rekey(state, key_group, key)
+            yield EncodedEntry(new, numbers[state], encoded_key, encoded_value)
+
+    def _edited_entries(self, edits: Edits) -> Iterator[EncodedEntry]:
+        rekey, key_group_of, states = self._rekey(), self._key_group_of(), edits.states
+        for name, key_group, key, old_key, old_value in self.read.framed_entries():
+            state = states[name]
+            entries = None if state.apply is None else state.apply(key_group, old_key, old_value)
+            if entries is None:
+                group = rekey(name, key_group, key)
+                yield EncodedEntry(group, state.number, old_key, old_value)
+                continue
+            count, is_changed = 0, True
+            for step_group, new_key, value in entries:
+                if new_key == old_key and step_group == key_group:
+                    group = rekey(name, key_group, key)
+                    if not count and value == old_value:
+                        is_changed = False
+                else:
+                    group = key_group_of(state.number, step_group, new_key)
+                yield EncodedEntry(group, state.number, new_key, value)
+                count += 1
+            state.count(count, is_changed)
+
+    def _rekey(self) -> Callable[[str, int, Any], int]:
+        """Return a function from a state, an old key group and a key to the new key group."""
+        old, new, serializer = self.read.max_parallelism, self.write.max_parallelism, self._key
+        hasher = None if serializer is None else key_hasher(serializer)
+        if serializer is None or hasher is None:
+            # Whatever the hash is: where b divides a, (hash mod a) mod b is hash mod b.
+            return lambda state, key_group, key: key_group % new
+        base, key_type = self.read.files.base, serializer.key_type or serializer
+
+        def rekey(state: str, key_group: int, key: Any) -> int:
+            try:
+                scrambled = finalise(hasher(key))
+            except KeyGroupsError as error:  # of a null, or a number beyond the key's precision
+                raise SavepointError(
+                    f"{base}: a key of state {state!r} in key group {key_group}: {error}"
+                ) from None
+            if scrambled % old != key_group:
+                raise SavepointError(
+                    f"{base}: key {show(key)} of state {state!r} is in key group {key_group}, and "
+                    f"of key group {scrambled % old} by its hash as {key_type!r}"
+                )
+            return scrambled % new
+
+        return rekey
+
+    def _key_group_of(self) -> Callable[[int, int, bytes], int]:
+        """Return a function from what a step made to its key group.
+
+        It takes the number of a state, the key group under the old max parallelism and the bytes
+        of the key, which are read once more: a step tells no hash.
+        """
+        old, new, serializer = self.read.max_parallelism, self.write.max_parallelism, self._key
+        hasher = None if serializer is None else key_hasher(serializer)
+        if serializer is None or hasher is None or old == new:
+            return lambda number, key_group, key: key_group % new
+        read = serializer.read
+        assert read is not None  # as the step has computed a key group
+        starts = [layout_of(state).before_key for state in self.write.states]
+        return lambda number, key_group, key: finalise(hasher(read(key, starts[number])[0])) % new
+
+    @property
+    def _key(self) -> Serializer | None:
+        """The serializer of keys in the end, None where no state is left."""
+        states = self.write.states
+        return states[0].key_serializer if states else None
+
+
+class Edits:
+    """What a task does to the entries of one subtask, and to how many it was."""
+
+    def __init__(self, task: EditTask) -> None:
+        read = task.read
+        self._subtask = read.subtask
+        self._place = Place(read.files.base, read.subtask, read.max_parallelism, set())
+        self.states = {
+            name: _EditedState(plan.number, applied(plan.steps, self._place))
+            for name, plan in task.plans.items()
+        }
+
+    def done(
+        self,
+        written: WrittenFile | None = None,
+        moved: Mapping[int, Iterable[MovedEntries]] = MappingProxyType({}),
+    ) -> EditedFile:
+        """Return what was done, when it is, with the files that have the entries."""
         return EditedFile(
-            write.subtask,
-            write.written(file) if file.entries else None,
-            {name: state.entries for name, state in states.items()},
-            {name: state.counts() for name, state in states.items()},
-            frozenset(place.deleted),
-            {subtask: tuple(entries) for subtask, entries in moved.written.items()},
+            self._subtask,
+            written,
+            {name: state.counts() for name, state in self.states.items()},
+            frozenset(self._place.deleted),
+            {subtask: tuple(entries) for subtask, entries in moved.items()},
         )
 
 
@@ -135,7 +257,7 @@ class _EditedState:
     def __init__(self, number: int, apply: Apply | None) -> None:
         self.number = number
         self.apply = apply
-        self.entries = self.changed = self.deleted = self.added = 0
+        self.changed = self.deleted = self.added = 0
 
     def take(
         self, entries: Iterable[Framed], old: Framed, file: KeyedStateFile, moved: _MovedWriter
@@ -143,6 +265,7 @@ class _EditedState:
         """Write the entries that an old one becomes."""
         old_key_group, old_key, old_value = old
         count = 0
+        is_changed = True
         for key_group, key, value in entries:
             entry = EncodedEntry(key_group, self.number, key, value)
             is_there = key == old_key and key_group == old_key_group
@@ -150,11 +273,16 @@ class _EditedState:
                 file.add(entry)
             else:
                 moved.add(entry)
-            if not count and not (is_there and value == old_value):
-                self.changed += 1
+            if not count and is_there and value == old_value:
+                is_changed = False
             count += 1
-        if count:
-            self.added += count - 1
+        self.count(count, is_changed)
+
+    def count(self, entries: int, is_changed: bool) -> None:
+        """Count what an entry became: so many, of which the first may be as it was."""
+        if entries:
+            self.changed += is_changed
+            self.added += entries - 1
         else:
             self.deleted += 1
 

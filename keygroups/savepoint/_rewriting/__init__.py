@@ -1,1 +1,0 @@
-"""Savepoints written anew: for another max parallelism, as canonical ones, in another place."""
