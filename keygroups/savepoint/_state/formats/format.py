@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from keygroups._checks import show
+from keygroups._serializers.base import UnreadableError
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.files import Planned
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
@@ -20,6 +22,15 @@ if TYPE_CHECKING:
 
 class NotFramedError(SavepointError):
     """Values that only the job can read, in a format that does not say where they end."""
+
+
+def unframed(operator: str, state: StateDescriptor, error: UnreadableError, readable: str) -> str:
+    """Return what is said where nothing tells where a value ends that only the job can read."""
+    return (
+        f"operator {show(operator)}: {state} takes the job's own classes to read ({error}), and "
+        "this format does not say where such a value ends: take a savepoint in canonical format, "
+        f"or pass serializers that say what Kryo writes of the class; {readable}"
+    )
 
 
 class Selection(NamedTuple):
