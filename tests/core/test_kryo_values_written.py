@@ -13,8 +13,8 @@ from uuid import UUID
 
 import pytest
 import savepoint_bytes as sb
+from kryo_values import DESCRIBED, OF_THE_JOB, by_name, in_python, kryo
 from serializer_cases import cases
-from test_kryo_classes import DESCRIBED, OF_THE_JOB, by_name, in_python, kryo
 
 from keygroups import assign_to_key_group, types
 from keygroups._serializers.base import Serializer

@@ -134,6 +134,22 @@ def test_unframed(name: str, place: str, java_class: str, own: bytes, tmp_path: 
         assert operator.to_arrow("read").column("value").to_pylist() == [7]
 
 
+def test_what_reads_a_serializer_that_is_not_known(tmp_path: Path) -> None:
+    """The error names the class of its snapshot, as an own serializer is given by that."""
+    snapshot = sb.snapshot("a.CoderSnapshot", 1)
+    state = sb.state("own", "VALUE", sb.list_of(snapshot))
+    header = sb.keyed_header(sb.simple("String"), [state])
+    content = sb.i32(A) + sb.i16(0) + sb.i32(1) + b"\0\2a" + sb.i32(1) + b"any"
+    keyed = sb.native(A, [len(header)], sb.inline(header + content))
+    sb.write(tmp_path, [sb.operator([sb.subtask(managed_keyed=keyed)], uid="uid")])
+    message = (
+        "take a savepoint in canonical format, or pass serializers="
+        r"\{'a\.CoderSnapshot': \.\.\.\} to say how it is read; what comes before can be read: no"
+    )
+    with pytest.raises(SavepointError, match=message):
+        list(read_savepoint(tmp_path).operator("uid").entries())
+
+
 @OWN
 def test_operator_state(java_class: str, own: bytes, tmp_path: Path) -> None:
     """An element of a list, of each mode, has its offset; a broadcast state that of its end."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from keygroups._checks import show
-from keygroups._serializers.base import UnreadableError
+from keygroups._serializers.base import Serializer, UnknownSerializer, UnreadableError
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.files import Planned
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
@@ -26,11 +27,28 @@ class NotFramedError(SavepointError):
 
 def unframed(operator: str, state: StateDescriptor, error: UnreadableError, readable: str) -> str:
     """Return what is said where nothing tells where a value ends that only the job can read."""
+    serializers = (
+        state.key_serializer,
+        state.namespace_serializer,
+        state.user_key_serializer,
+        state.value_serializer,
+    )
+    classes = dict.fromkeys(chain.from_iterable(map(_unknown_in, serializers)))
+    unknown = ", ".join(f"{show(name)}: ..." for name in classes)
+    way = f"={{{unknown}}} to say how it is read" if unknown else " that read it, as KryoFields do what Kryo wrote"
     return (
         f"operator {show(operator)}: {state} takes the job's own classes to read ({error}), and "
         "this format does not say where such a value ends: take a savepoint in canonical format, "
-        f"or pass serializers that say what Kryo writes of the class; {readable}"
+        f"or pass serializers{way}; {readable}"
     )
+
+
+def _unknown_in(serializer: Serializer | None) -> Iterator[str]:
+    """Yield the classes of the snapshots that are not known."""
+    if isinstance(serializer, UnknownSerializer) and serializer.java_class:
+        yield serializer.java_class
+    for part in () if serializer is None else serializer.parts:
+        yield from _unknown_in(part)
 
 
 class Selection(NamedTuple):
