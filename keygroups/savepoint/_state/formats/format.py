@@ -35,7 +35,9 @@ def unframed(operator: str, state: StateDescriptor, error: UnreadableError, read
     )
     classes = dict.fromkeys(chain.from_iterable(map(_unknown_in, serializers)))
     unknown = ", ".join(f"{show(name)}: ..." for name in classes)
-    way = f"={{{unknown}}} to say how it is read" if unknown else " that read it, as KryoFields do what Kryo wrote"
+    way = " that read it, as KryoFields do what Kryo wrote"
+    if unknown:
+        way = f"={{{unknown}}} to say how it is read"
     return (
         f"operator {show(operator)}: {state} takes the job's own classes to read ({error}), and "
         "this format does not say where such a value ends: take a savepoint in canonical format, "
