@@ -110,6 +110,7 @@ class Serializer:
 
     `read` and `write` turn bytes into a value and back; None where that takes the job's classes.
     `write_key` is there if Flink writes a key in another way than the same as a value.
+    `writes_keys` says whether `write` gives the bytes that a key of Flink's has, and no others.
     `decode` and `encode` do too, and check what they are given.
 
     A serializer of the job's own is read with a class derived from this one, which
@@ -137,6 +138,7 @@ class Serializer:
     read: Read | None = None
     write: Write | None = None
     write_key: Write | None = None
+    writes_keys: bool = True
     size: int | None = None
     parts: tuple[Serializer, ...] = ()
     key_type: KeyType | None = None
@@ -163,6 +165,8 @@ class Serializer:
         reads = [part.read for part in self.parts if part.read is not None]
         if len(reads) == len(self.parts):
             self.bind(reads)
+        if not all(part.writes_keys for part in self.parts):
+            self.writes_keys = False
         self._arguments = arguments
 
     def bind(self, reads: Sequence[Read]) -> None:
@@ -524,14 +528,23 @@ def checked_write(name: str, serializer: Serializer, value: Any, is_key: bool = 
     they say `name`, which is the argument that the value is.
     """
     try:
-        if is_key and serializer.write_key is not None:
-            return serializer.write_key(value)
+        if is_key:
+            _check_writes_keys(serializer)
+            if serializer.write_key is not None:
+                return serializer.write_key(value)
         if serializer.key_type is not None:
             check_value(value, serializer.key_type)
         return write_part(serializer, value)
     except KeyGroupsError as error:
         text = str(error).replace("key of type", "value of type", 1)  # in the words of hashing
         raise type(error)(f"{name}: {text}") from None
+
+
+def _check_writes_keys(serializer: Serializer) -> None:
+    if not serializer.writes_keys:
+        raise UnsupportedKeyTypeError(
+            f"a key of {serializer} cannot be written here, as it may have other bytes in Flink"
+        )
 
 
 def check_and_write(serializer: Serializer, value: Any) -> bytes:
@@ -576,8 +589,13 @@ def checked_serializers(serializers: object) -> dict[str, type[Serializer] | Kry
     return checked
 
 
-def check_writable(serializer: Serializer) -> None:
-    """Raise UnsupportedKeyTypeError where a serializer, or a part of it, writes no values."""
+def check_writable(serializer: Serializer, is_key: bool = False) -> None:
+    """Raise UnsupportedKeyTypeError where a serializer, or a part of it, writes no values.
+
+    `is_key` asks for those that write keys.
+    """
+    if is_key:
+        _check_writes_keys(serializer)
     if serializer.write is None:
         raise UnsupportedKeyTypeError(f"a value of {serializer} cannot be written here")
     for part in serializer.parts:

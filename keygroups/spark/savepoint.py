@@ -129,7 +129,9 @@ def read_keyed_state(
     - VARIANT: a struct of `value` and `metadata`; BITMAP: binary, in RoaringBitmap's portable
       format
     - what Kryo or Avro wrote, a POJO whose snapshot has subclasses, and what has such within:
-      string, as Python prints the value
+      string, as Python prints the value; where it is bytes that only the job's classes read it is
+      null, and the bytes are in a column more, value_bytes, namespace_bytes or user_key_bytes, or
+      in key_bytes
     - what takes the job's classes to read, RAW, and Java's own objects: binary
     - a column in which all is null, such as the namespace of a state without one: string
 
@@ -505,7 +507,8 @@ def compare_savepoints(
     timestamp, of timers, and kind: "only_here" for an entry of `old` alone, "only_there" for one
     of `new` alone, "changed" for another value, "touched" for another time of last access alone.
     Then come old_value, new_value, old_last_access, new_last_access and key_bytes. The types are
-    those of `read_keyed_state`.
+    those of `read_keyed_state`, as are columns of bytes, of values old_value_bytes and
+    new_value_bytes.
 
     Each task reads some key groups of both, and sorts them in bounded memory. Under two max
     parallelisms there are as many tasks at most as their greatest common divisor. The executors
@@ -539,7 +542,8 @@ def key_sizes(
     `savepoint` is what `read_savepoint` returns, or its path; `operator` is a uid, a name or an id
     in hex, `top` how many keys, at least 1. The columns are those of
     `keygroups.savepoint.KeySize`: key, of the type that `read_keyed_state` gives it, key_group,
-    subtask, entries, bytes. The executors read all entries, and hold the keys of one key group at
+    subtask, entries, bytes, and key_bytes where keys may take the job's classes to read. The
+    executors read all entries, and hold the keys of one key group at
     a time. Two keys are one if Java's are: 0.0 and -0.0 are two.
 
     Raises InvalidValueError or InvalidTypeError for an argument, SavepointError where a header is

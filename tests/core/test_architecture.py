@@ -49,7 +49,8 @@ REACH_OF_THE_ADAPTER = {
     },
     "keygroups.savepoint._columns.arrow_values": {"arrow_array", "values"},
     "keygroups.savepoint._columns.batches": {
-        *("TIMES", "TYPED", "Layout", "layout_of", "record_batches", "times_of", "typed_columns"),
+        *("TIMES", "TYPED", "Layout", "apart_of", "bytes_apart", "layout_of", "record_batches"),
+        *("times_of", "typed_columns"),
     },
     "keygroups.savepoint._columns.column_types": {
         *("column_of", "column_of_key_type", "is_written"),

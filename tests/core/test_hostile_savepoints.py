@@ -18,7 +18,7 @@ import pytest
 from extreme_savepoints import EXTREMES
 from growth import count_bytes
 from hostile_savepoints import watched
-from random_savepoints import Files, Maker
+from random_savepoints import CLASSES, Files, Maker
 from savepoint_calls import CALLS, MORE_CALLS, Call, removed
 
 from keygroups.cli import main
@@ -60,7 +60,7 @@ def read(
     new = written_to(folder)
     new.mkdir(exist_ok=True)
     try:
-        savepoint = read_savepoint(folder)
+        savepoint = read_savepoint(folder, serializers=CLASSES)
         str(savepoint)
     except KeyGroupsError as error:
         assert_says(error, counts)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import savepoint_bytes as sb
 from real_savepoints import corpus
+from sst_bytes import varint
 
 from keygroups.errors import SavepointError
 from keygroups.savepoint import (
@@ -31,6 +32,11 @@ REAL = "1.18.0-hashmap-compressed-checkpoint"
 KEYS = ["k0", "k1", "k2", "ключ"]
 STREAM_START = b"\xff\6\0\0sNaPpY"
 LONG, STRING = sb.simple("Long"), sb.simple("String")
+OBJECT = sb.snapshot(
+    f"{sb.JAVA}kryo.KryoSerializerSnapshot",
+    2,
+    sb.utf("java.lang.Object") + sb.optional_map({}) * 3,
+)
 UNKNOWN = sb.snapshot("a.B", 1, b"of the job")
 
 
@@ -83,7 +89,7 @@ def test_a_real_point() -> None:
         "rules": {key: number for number, key in enumerate(KEYS)},
     }
     ((_, handle, _),) = numbers._operator_state_handles()
-    assert has_lost_offsets(handle)
+    assert has_lost_offsets(numbers._files, handle, numbers._context)
     assert [offsets for state, _, offsets in handle.states if state == "offsets"] == [(654,) * 4]
 
 
@@ -102,7 +108,7 @@ def test_a_real_point_is_written_so_that_flink_restores_it(write: str, tmp_path:
     assert lists(new) == lists(savepoint)
     for operator in new.operators:
         for _, handle, _ in operator._operator_state_handles():
-            assert not has_lost_offsets(handle)
+            assert not has_lost_offsets(operator._files, handle, operator._context)
 
 
 def test_a_real_point_is_edited(tmp_path: Path) -> None:
@@ -142,10 +148,59 @@ def test_a_large_list_is_written_to_a_file(tmp_path: Path) -> None:
     assert "_metadata" in names
 
 
+CHUNK = 1 << 16
+TEXT = [letter * 100_000 for letter in "abc"]
+
+
+def chunks_of(texts: Sequence[str]) -> tuple[list[bytes], list[int]]:
+    """The chunks of some texts, and the one at whose start each is said to be."""
+    lengths = [varint(len(text) + 1) + text.encode() for text in texts]
+    data = b"".join(lengths)
+    starts = [sum(map(len, lengths[:place])) // CHUNK for place in range(len(texts))]
+    return [data[start : start + CHUNK] for start in range(0, len(data), CHUNK)], starts
+
+
+@pytest.mark.parametrize("texts", [TEXT, TEXT[:2], [*TEXT, "d" * 300_000, "e"]])
+def test_large_elements(texts: list[str], tmp_path: Path) -> None:
+    """Each is above 64 kB, so that no two are said to start at one place."""
+    chunks, starts = chunks_of(texts)
+    path = written(tmp_path / "savepoint", chunks, starts, snapshot=STRING)
+    assert lists(read_savepoint(path)) == [("a", texts)]
+    convert_to_canonical(path, tmp_path / "new")
+    new = read_savepoint(tmp_path / "new")
+    assert lists(new) == [("a", texts)]
+    [operator] = new.operators
+    [(_, handle, _)] = operator._operator_state_handles()
+    assert not has_lost_offsets(operator._files, handle, operator._context)
+    assert (
+        handle.stream != read_savepoint(path).operators[0]._operator_state_handles()[0][1].stream
+    )
+
+
+def test_large_elements_that_are_where_it_is_said(tmp_path: Path) -> None:
+    """Those of Flink 1.18.2 and newer, also where each fills its chunks."""
+    texts = ["a" * (CHUNK - 3), "b" * (CHUNK - 3), "c"]
+    encoded = [varint(len(text) + 1) + text.encode() for text in texts]
+    assert [len(of) for of in encoded] == [CHUNK, CHUNK, 2]
+    path = written(tmp_path / "savepoint", encoded, range(3), snapshot=STRING)
+    operator = read_savepoint(path).operators[0]
+    [(_, handle, _)] = operator._operator_state_handles()
+    assert not has_lost_offsets(operator._files, handle, operator._context)
+    assert lists(read_savepoint(path)) == [("a", texts)]
+
+
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "only the job can tell": (
         {"snapshot": UNKNOWN},
         r"Flink 1\.18\.0 and 1\.18\.1 do not say .* \(FLINK-33863\), and of 'a' only the job's",
+    ),
+    "only the job can tell of large ones": (
+        {"snapshot": UNKNOWN, "chunks": [bytes(CHUNK), bytes(CHUNK)], "starts": [0, 1]},
+        r"Flink 1\.18\.0 and 1\.18\.1 do not say .* \(FLINK-33863\), and of 'a' only the job's",
+    ),
+    "only the job can tell of objects of Kryo": (
+        {"snapshot": OBJECT, "chunks": [b"\1\0a.\xc2" + bytes(20)], "starts": [0, 0]},
+        r"Flink 1\.18\.0 and 1\.18\.1 do not say .* only the job's classes can tell \(an object",
     ),
     "not compressed": ({"is_compressed": False}, "two elements of operator state start here"),
     "of two states": ({"other": [0]}, "two elements of operator state start here"),

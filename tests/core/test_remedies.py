@@ -957,7 +957,7 @@ OF_STATE = [
     ),
     Remedy(
         "savepoint/_state/formats/changelog",
-        "take a canonical savepoint, which has no changes",
+        "take a savepoint in canonical format, which has no changes",
         changes_of_no_key,
         lambda: entries("2.3.0-changelog-canonical"),
         put("2.3.0-changelog-canonical"),

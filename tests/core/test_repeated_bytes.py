@@ -326,7 +326,7 @@ def test_what_the_error_says(tmp_path: Path) -> None:
 
 def test_a_change_that_is_refused(tmp_path: Path) -> None:
     (operator,) = read_savepoint(change_of_a_map(tmp_path)).operators
-    problem = r"7\d,\d+ bytes would become 128,\d+,000 and more, .*: take a canonical savepoint"
+    problem = r"7\d,\d+ bytes would become 128,\d+,000 and more, .*: take a savepoint in canonical"
     with pytest.raises(SavepointError, match=problem):
         next(operator.entries())
 

@@ -312,12 +312,13 @@ LISTS = logged(1, sb.state("l", "LIST", sb.list_of(STRING)))
 MAPS = logged(2, sb.state("m", "MAP", sb.map_of(STRING, STRING)))
 KRYO = logged(3, sb.state("k", "LIST", sb.list_of(sb.kryo_of("a.B"))))
 KRYO_KEYS = logged(9, sb.state("t", "", sb.timer_of(sb.kryo_of("a.B"), VOID), backend_type=3))
-CANONICAL = "take a canonical savepoint, which has no changes$"
+CANONICAL = "take a savepoint in canonical format, which has no changes$"
 REFUSED: dict[str, tuple[list[Change], str]] = {
     "no type of keys": ([STATE], rf"do not say what the keys are.*: {CANONICAL}"),
     "keys of the job's": (
-        [KRYO_KEYS],
-        rf"cannot be replayed: .*KRYO\(a\.B\).* takes the job.s own classes to read: {CANONICAL}",
+        [KRYO_KEYS, change(ADD_ELEMENT, 9, sb.i32(0))],
+        r"cannot be replayed: .*KRYO\(a\.B\).* takes the job.s own classes to read; "
+        f"can be read: no state: {CANONICAL}",
     ),
     "two types of keys": (
         [TIMERS, logged(8, sb.state("u", "", sb.timer_of(LONG, VOID), backend_type=3))],
@@ -556,7 +557,11 @@ def test_keys_that_are_told(tmp_path: Path) -> None:
         ),
         (types.STRING, [change(SET, 0, A, X)], "have key 'a' in key group 3, which is of key"),
         (types.STRING, [change(SET, 0, b"\0\0", X)], "have a key that is no STRING: "),
-        (types.LONG, [TIMERS], "have keys of STRING, key_types LONG: take a canonical"),
+        (
+            types.LONG,
+            [TIMERS],
+            "have keys of STRING, key_types LONG: take a savepoint in canonical",
+        ),
     ],
 )
 def test_keys_that_are_told_wrong(

@@ -34,6 +34,7 @@ from keygroups.savepoint import (
     StateEntry,
     TimeWindow,
     TtlValue,
+    operator_reports,
     read_savepoint,
 )
 from keygroups.savepoint._files import files as files_module
@@ -438,6 +439,55 @@ def test_raw_timers_behind_other_bytes(tmp_path: Path) -> None:
     operator = operator_of(tmp_path, raw_keyed=sb.native(3, [5], stream))
     assert [entry.timestamp for entry in operator.entries()] == [7]
     assert operator.key_group_bytes().weights[3] == 11
+
+
+def several(*of_services: bytes) -> bytes:
+    """The timer services of a key group, each of which is there as the only one."""
+    return of_services[0][:8] + sb.i32(len(of_services)) + b"".join(of[12:] for of in of_services)
+
+
+OF_JOB = b"\1\0a.\xc2\1\7" + b"\0" + sb.i64(7)  # Kryo's mark of a name, a.B, an object
+
+
+def test_raw_timers_of_the_job(tmp_path: Path) -> None:
+    """They hide only themselves, and the timers behind: of one service, and of one key group."""
+    kept, own = services(b"\x02a\0" + sb.i64(7), name="kept"), services(OF_JOB, key=KRYO)
+    behind = services(b"\x02a\0" + sb.i64(9), name="behind")
+    header = sb.keyed_header(KRYO, [COUNT])
+    entries = sb.canonical_key_group([(0, [(bytes([4]) + OF_JOB[:-9] + b"\0", sb.i64(5))])])
+    managed = sb.canonical(
+        4,
+        [len(header)],
+        sb.inline(header + entries),
+    )
+    key_groups = [several(kept, services(key=KRYO), behind), several(kept, own, behind)]
+    offsets = [0, len(key_groups[0])]
+    timers = sb.native(3, offsets, sb.inline(b"".join(key_groups)))
+    operator = operator_of(tmp_path, managed, raw_keyed=timers)
+    names = [state.name for state in operator.states]
+    assert names == [
+        "count",
+        *(f"_timer_state/{time}_kept" for time in ("event", "processing")),
+        *(f"_timer_state/{time}_user-timers" for time in ("event", "processing")),
+        *(f"_timer_state/{time}_behind" for time in ("event", "processing")),
+    ]
+    assert [entry.value for entry in operator.entries(["count"])] == [5]
+    assert [entry.key for entry in operator.entries([names[1]])] == ["a", "a"]
+    assert [entry.timestamp for entry in operator.entries([names[5]], [3])] == [9]
+    weights = operator.key_group_bytes().weights
+    assert weights[3:5] == (11 + 11, 11 + len(OF_JOB) + 11 + len(entries))
+    message = (
+        r"user-timers: timers <KRYO\(a\.B\)> takes the job's own classes to read .*: take a "
+        r"savepoint in canonical format, .*; all but timers can be read, and of timers: "
+        r"'_timer_state/event_kept', '_timer_state/processing_kept'$"
+    )
+    for states in (None, names[3:4], names[4:5], names[5:6]):
+        with pytest.raises(SavepointError, match=message):
+            list(operator.entries(states))
+    (report,) = operator_reports(read_savepoint(tmp_path))
+    assert [state.name for state in report.states] == names
+    assert report.unread == ()
+    assert report.unknown_keys is not None
 
 
 def test_no_raw_timers(tmp_path: Path) -> None:

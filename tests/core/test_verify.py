@@ -30,6 +30,7 @@ from keygroups.savepoint import (
 from keygroups.savepoint._metadata.handles import RocksDBHandle
 from keygroups.savepoint._operator import missing_timers
 from keygroups.savepoint._state.writing import spill
+from keygroups.savepoint._tasks.verify import VerifyTask
 from keygroups.savepoint._verification.faults import EXAMPLES, Tally
 from keygroups.types import LONG, STRING
 
@@ -271,6 +272,25 @@ def test_a_file_that_is_gone_or_cut(tmp_path: Path) -> None:
     unreadable = [count for by in report.operators for count in by.faults]
     assert {count.kind for count in unreadable} == {"unreadable"}
     assert "key groups more" in str(unreadable[0].examples[0])  # one place, not one a key group
+
+
+def test_very_many_damaged_key_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How often some are tried is bounded, as each time all offsets are looked at."""
+    header = sb.keyed_header(TEXT, [COUNT])
+    content = sb.canonical_key_group([(0, [(b"\0\0\2a", b"")])])
+    offsets = [len(header) + len(content) * place for place in range(4_000)]
+    keyed = sb.canonical(0, offsets, sb.inline(header + content * 4_000))
+    tasks = [sb.operator([sb.subtask(managed_keyed=keyed)], max_parallelism=4_000)]
+    savepoint = read_savepoint(sb.write(tmp_path, tasks))
+    tries = []
+    verified = VerifyTask._verified
+    monkeypatch.setattr(
+        VerifyTask, "_verified", lambda *given: tries.append(given) or verified(*given)
+    )
+    [operator] = savepoint.verify().operators
+    assert len(tries) < 1_000
+    assert [count.kind for count in operator.faults] == ["unreadable"]
+    assert operator.faults[0].count > 100
 
 
 def test_damage_in_a_key_group_leaves_the_others(tmp_path: Path) -> None:

@@ -7,14 +7,14 @@ what is before it is read.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import savepoint_bytes as sb
-from expected_savepoints import LONGS, STRINGS
+from unread_values import CLASSES, FORMATS, LONG, PLACES, UNFRAMED, A, kryo, operator_of
 
-from keygroups import assign_to_key_group
 from keygroups.errors import SavepointError
 from keygroups.savepoint import (
     DELETE,
@@ -24,100 +24,28 @@ from keygroups.savepoint import (
     operator_reports,
     read_savepoint,
 )
-from keygroups.types import STRING
 
-A = assign_to_key_group("a", 128, STRING)
-
-
-def kryo(java_class: str) -> bytes:
-    """A snapshot of a job that registers no class with Kryo."""
-    contents = sb.utf(java_class) + sb.optional_map({}) * 3
-    return sb.snapshot(f"{sb.JAVA}kryo.KryoSerializerSnapshot", 2, contents)
-
-
-def by_name(java_class: str) -> bytes:
-    return b"\1\0" + java_class[:-1].encode() + bytes([ord(java_class[-1]) | 0x80]) + b"\1\7"
-
-
-OF_A_JOB = by_name("a.B")
-# The declared class, of Java, of Flink, an array, of the job; and what Kryo wrote, which nothing
-# here reads. Of the first three there are others that are read.
-CLASSES = {
-    "java.lang.Object": OF_A_JOB,
-    "java.util.List": by_name("a.List"),
-    "java.util.ArrayList": b"\1\0java.util.ArrayLis\xf4\1\x82\1\1a.\xc2\0\1",
-    "java.util.OptionalInt": by_name("java.util.OptionalInt"),
-    "sun.misc.Any": by_name("sun.misc.Any"),
-    "org.apache.flink.util.Any": by_name("org.apache.flink.util.Any"),
-    "[La.B;": by_name("[La.B;"),
-    "a.B": OF_A_JOB,
-}
 OWN = pytest.mark.parametrize(("java_class", "own"), CLASSES.items(), ids=CLASSES)
-VOID = sb.NONE
-TEXT, LONG = STRINGS.snapshot, LONGS.snapshot
-PLACES = ("key", "value", "element", "map value", "user key", "namespace", "timer")
+CHANGES = ("changelog, of one element", "changelog, of many")
+"""Those whose entries are what changes make of them."""
+SOME = ("java.lang.Object", "a.B")
+"""One class of which other values are read, and one of the job."""
 
 
-def keyed(place: str, snapshot: bytes, own: bytes) -> tuple[bytes, bytes, bytes, bytes, bytes]:
-    """Return the snapshot of keys, the state, an entry's key and value, and all of it on heap.
-
-    The key is "a" unless it is what only the job reads.
-    """
-    key = b"\2a"
-    if place == "key":
-        state = sb.state("own", "VALUE", LONG)
-        return snapshot, state, own + b"\0", sb.i64(5), b"\0" + own + sb.i64(5)
-    if place == "value":
-        state = sb.state("own", "VALUE", snapshot)
-        return TEXT, state, key + b"\0", own, b"\0" + key + own
-    if place == "element":
-        state = sb.state("own", "LIST", sb.list_of(snapshot))
-        return TEXT, state, key + b"\0", own, b"\0" + key + sb.i32(1) + own
-    if place == "map value":
-        state = sb.state("own", "MAP", sb.map_of(TEXT, snapshot))
-        heap = b"\0" + key + sb.i32(1) + b"\2u\0" + own
-        return TEXT, state, key + b"\0\2u", b"\0" + own, heap
-    if place == "user key":
-        state = sb.state("own", "MAP", sb.map_of(snapshot, LONG))
-        heap = b"\0" + key + sb.i32(1) + own + b"\0" + sb.i64(5)
-        return TEXT, state, key + b"\0" + own, b"\0" + sb.i64(5), heap
-    if place == "namespace":
-        state = sb.state("own", "VALUE", LONG, namespace=snapshot)
-        joined = key + bytes([len(key)]) + own + bytes([len(own)])
-        return TEXT, state, joined, sb.i64(5), own + key + sb.i64(5)
-    state = sb.state("own", "", sb.timer_of(snapshot, VOID), backend_type=3)
-    timer = sb.i64(5 ^ -(2**63)) + own + b"\0"
-    return snapshot, state, timer, b"", timer
+def cells(is_framed: bool) -> Iterator[Any]:
+    """Yield each format and place, with each class where all are read alike, else with some."""
+    for name in FORMATS:
+        for place in PLACES:
+            if (place not in UNFRAMED.get(name, ())) is is_framed:
+                classes = CLASSES if name in ("canonical", "hashmap") else SOME
+                for java_class in classes:
+                    label = f"{name}-{place}-{java_class}"
+                    yield pytest.param(name, place, java_class, CLASSES[java_class], id=label)
 
 
-def operator_of(
-    folder: Path, place: str, java_class: str, own: bytes, is_native: bool
-) -> Operator:
-    """Return an operator with a state that is read, if its keys are, and one that is not."""
-    key, state, encoded, value, heap = keyed(place, kryo(java_class), own)
-    has_other = key == TEXT
-    states = [sb.state("read", "VALUE", LONG), state] if has_other else [state]
-    header = sb.keyed_header(key, states)
-    if is_native:
-        content = sb.i32(A)
-        if has_other:
-            content += sb.i16(0) + sb.i32(1) + b"\0\2a" + sb.i64(7)
-        content += sb.i16(int(has_other)) + sb.i32(1) + heap
-        handle = sb.native(A, [len(header)], sb.inline(header + content))
-    else:
-        prefix = bytes([A])
-        entries = [(0, [(prefix + b"\2a\0", sb.i64(7))])] if has_other else []
-        entries.append((int(has_other), [(prefix + encoded, value)]))
-        content = sb.canonical_key_group(entries)
-        handle = sb.canonical(A, [len(header)], sb.inline(header + content))
-    tasks = [sb.operator([sb.subtask(managed_keyed=handle)], uid="uid")]
-    return read_savepoint(sb.write(folder, tasks)).operator("uid")
-
-
-@OWN
-@pytest.mark.parametrize("place", PLACES)
-def test_framed(place: str, java_class: str, own: bytes, tmp_path: Path) -> None:
-    operator = operator_of(tmp_path / "old", place, java_class, own, is_native=False)
+@pytest.mark.parametrize(("name", "place", "java_class", "own"), [*cells(is_framed=True)])
+def test_framed(name: str, place: str, java_class: str, own: bytes, tmp_path: Path) -> None:
+    operator = operator_of(tmp_path / "old", place, java_class, own, name)
     [entry] = operator.entries(["own"])
     names = {"element": "value", "map value": "value", "user key": "user_key", "timer": "key"}
     assert getattr(entry, names.get(place, place)) == own
@@ -148,16 +76,13 @@ def check_table(operator: Operator, place: str, own: bytes) -> None:
     pa = pytest.importorskip("pyarrow")
     table = operator.to_arrow("own")
     [row] = table.to_pylist()
-    if place in ("value", "element", "map value"):
-        name = "value" if table.schema.field("value").type == pa.binary() else "value_bytes"
-        assert row[name] == own
-        assert row["value"] in (own, None)
-    elif place in ("key", "timer"):
-        name = "key" if table.schema.field("key").type == pa.binary() else "key_bytes"
-        assert row[name] == own
-        assert row["key"] in (own, None)
-    elif table.schema.field(place.replace(" ", "_")).type == pa.binary():
-        assert row[place.replace(" ", "_")] == own
+    name = {"element": "value", "map value": "value", "user key": "user_key", "timer": "key"}.get(
+        place, place
+    )
+    is_binary = table.schema.field(name).type == pa.binary()
+    assert row[name if is_binary else f"{name}_bytes"] == own
+    assert is_binary or row[name] is None
+    assert is_binary or table.schema.field(f"{name}_bytes").type == pa.binary()
 
 
 def check_deleted(folder: Path, place: str) -> None:
@@ -174,10 +99,9 @@ def check_deleted(folder: Path, place: str) -> None:
     assert kept == next(read_savepoint(folder / "old").operator("uid").entries(["own"]))
 
 
-@OWN
-@pytest.mark.parametrize("place", PLACES)
-def test_unframed(place: str, java_class: str, own: bytes, tmp_path: Path) -> None:
-    operator = operator_of(tmp_path / "old", place, java_class, own, is_native=True)
+@pytest.mark.parametrize(("name", "place", "java_class", "own"), [*cells(is_framed=False)])
+def test_unframed(name: str, place: str, java_class: str, own: bytes, tmp_path: Path) -> None:
+    operator = operator_of(tmp_path / "old", place, java_class, own, name)
     has_other = place not in ("key", "timer")
     named = ["operator 'uid': own: ", java_class, "take a savepoint in canonical format"]
     named.append("can be read: 'read'" if has_other else "can be read: no state")
@@ -193,10 +117,13 @@ def test_unframed(place: str, java_class: str, own: bytes, tmp_path: Path) -> No
     refused(lambda: convert_to_canonical(tmp_path / "old", tmp_path / "new"))
     refused(lambda: read_savepoint(tmp_path / "old").compare(read_savepoint(tmp_path / "old")))
     assert not (tmp_path / "new").exists()
-    assert operator.key_group_bytes().weights[A] > 0
+    if name in CHANGES:
+        refused(operator.key_group_bytes)
+    else:
+        assert operator.key_group_bytes().weights[A] > 0
     assert operator.states[-1].name == "own"
     (report,) = operator_reports(read_savepoint(tmp_path / "old"))
-    assert report.unread == ()
+    assert report.unread == ((report.unknown_keys,) if name in CHANGES else ())
     assert all(text in str(report.unknown_keys) for text in named)
     if has_other:
         assert [entry.value for entry in operator.entries(["read"])] == [7]
@@ -205,6 +132,22 @@ def test_unframed(place: str, java_class: str, own: bytes, tmp_path: Path) -> No
     refused(lambda: operator.to_arrow("own"))
     if has_other:
         assert operator.to_arrow("read").column("value").to_pylist() == [7]
+
+
+def test_what_reads_a_serializer_that_is_not_known(tmp_path: Path) -> None:
+    """The error names the class of its snapshot, as an own serializer is given by that."""
+    snapshot = sb.snapshot("a.CoderSnapshot", 1)
+    state = sb.state("own", "VALUE", sb.list_of(snapshot))
+    header = sb.keyed_header(sb.simple("String"), [state])
+    content = sb.i32(A) + sb.i16(0) + sb.i32(1) + b"\0\2a" + sb.i32(1) + b"any"
+    keyed = sb.native(A, [len(header)], sb.inline(header + content))
+    sb.write(tmp_path, [sb.operator([sb.subtask(managed_keyed=keyed)], uid="uid")])
+    message = (
+        "take a savepoint in canonical format, or pass serializers="
+        r"\{'a\.CoderSnapshot': \.\.\.\} to say how it is read; what comes before can be read: no"
+    )
+    with pytest.raises(SavepointError, match=message):
+        list(read_savepoint(tmp_path).operator("uid").entries())
 
 
 @OWN

@@ -17,6 +17,7 @@ from keygroups._serializers.jvm.kryo_classes import (
     KryoClass,
     KryoFields,
 )
+from keygroups._serializers.jvm.kryo_fields import KryoOutput
 from keygroups._serializers.jvm.kryo_input import KryoInput, Registrations
 from keygroups._serializers.jvm.kryo_output import WRITE_BODIES, head_by_name
 from keygroups._serializers.jvm.optional_maps import (
@@ -98,6 +99,12 @@ class KryoSerializer(Serializer):
                 return b"\0" if value is None else head + write(value, kryo_version)
 
             self.write = write_kryo
+        elif described and self.read is not None and not of_job:
+            classes = dict(described)
+            self.writes_keys = False  # another order, or other references, are the same value
+            self.write = lambda value: KryoOutput(kryo_version, registrations, classes).written(
+                java_class, value
+            )
         super().__init__(java_class, kryo_version, self.maps, self.described)
 
     @classmethod

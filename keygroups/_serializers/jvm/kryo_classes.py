@@ -158,6 +158,11 @@ class KryoFields:
     List<String>. Of an interface or a superclass "java.lang.Object" says as much. A record's
     fields go without type arguments, which Kryo does not look at there.
 
+    A new value is a `Pojo` of the class with these fields, each object of it another one. A list,
+    a set or a map is written where its type says which it is: java.util.ArrayList, LinkedList,
+    HashSet, HashMap or LinkedHashMap, also of a field that the job declares as an interface. No
+    key is written: Flink may have other bytes for it.
+
     A class of the job that is a type has to be one of `serializers` too. `is_final` says whether
     this one can have no subclass, as a record: then Kryo does not write it in a field.
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from keygroups._checks import show
+from keygroups._serializers.base import Serializer
 from keygroups._serializers.data_input import LONGEST_NAME
+from keygroups._serializers.jvm import avro, kryo, pojos, scala
 from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.savepoint._columns.arrow_values import arrow_array
 from keygroups.savepoint._columns.column_types import column_of, is_open, key_column_of
@@ -23,6 +25,7 @@ from keygroups.savepoint._columns.columns import (
     ttl_of,
 )
 from keygroups.savepoint._state.header import StateDescriptor
+from keygroups.savepoint._state.layouts import has_key_bytes
 from keygroups.savepoint._tasks.read import ReadTask
 
 if TYPE_CHECKING:
@@ -36,14 +39,18 @@ _SAME = {
 }
 TYPED = ("key", "namespace", "user_key", "value")
 TIMES = ("last_access", "timestamp")
-VALUE_BYTES = "value_bytes"
+BYTES_OF = {role: f"{role}_bytes" for role in TYPED}  # the columns of what only the job reads
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which type each of key, namespace, user key and value has, by state."""
+    """Which type each of key, namespace, user key and value has, by state.
+
+    `apart` are those that are text in some state, and may be bytes that only the job reads.
+    """
 
     types: tuple[Mapping[str, pa.DataType], ...]
+    apart: tuple[str, ...] = ()
 
     @property
     def states(self) -> list[str]:
@@ -55,6 +62,7 @@ class Layout:
         """The schema of batches."""
         types: dict[str, pa.DataType] = {**_SAME, **dict(zip(TYPED, map(_joined, self.types)))}
         types.update(dict.fromkeys((*TIMES, "bytes"), pa.int64()), key_bytes=BINARY.data_type)
+        types.update((BYTES_OF[role], BINARY.data_type) for role in self.apart)
         return pa.schema([*types.items()])
 
 
@@ -73,7 +81,8 @@ def layout_of(states: Sequence[StateDescriptor]) -> Layout:
                 if (column := columns[role])
             }
             for role in range(len(TYPED))
-        )
+        ),
+        tuple(role for role in TYPED if any(role in roles_apart(state) for state in states)),
     )
 
 
@@ -88,20 +97,20 @@ def record_batches(
 ) -> Iterator[Any]:
     """Yield what a task reads, as batches of Arrow that each have entries of one state.
 
-    `names` are the columns, None for all. What only the job reads of keys and values that are
-    else text is null there, and in `key_bytes` and `value_bytes` if these are among the names.
+    `names` are the columns, None for all. What only the job reads of keys, and of what is else
+    text, is null there, and in a column of bytes.
     """
     schema = layout.schema if names is None else named_schema(layout, names)
     columns: dict[StateDescriptor, dict[str, ArrowColumn]] = {}
+    apart: dict[StateDescriptor, list[str]] = {}
     for entries in task.columns():
         state = entries.state
         if state not in columns:
-            columns[state] = _columns_of(state, layout)
+            columns[state], apart[state] = _columns_of(state, layout), bytes_apart(state)
             if "state" in schema.names:
                 check_name(state)
         constants = {"subtask": task.subtask, "state": state.name, "kind": state.kind}
-        if names is not None:
-            entries = _apart(entries, columns[state], schema.names)
+        entries = _apart(entries, columns[state], apart[state])
         arrays = []
         for field in schema:
             if field.name in constants:
@@ -117,34 +126,83 @@ def record_batches(
 
 
 def named_schema(layout: Layout, names: Sequence[str]) -> Any:
-    """Return the schema of columns with some names, of which `value_bytes` is none of a layout."""
-    schema = layout.schema.append(pa.field(VALUE_BYTES, pa.binary()))
+    """Return the schema of columns with some names."""
+    schema = layout.schema
     return pa.schema([schema.field(name) for name in names])
 
 
-def has_bytes_apart(state: StateDescriptor) -> bool:
-    """Return whether a value is text but where it is bytes that only the job reads."""
-    serializer = state.value_serializer
-    if serializer is None or serializer.read is None:
-        return False
-    return is_open(serializer) and column_of(serializer) is TEXT
+def names_of(state: StateDescriptor) -> list[str]:
+    """Return the columns of a state in which not all is null."""
+    typed = [name for name, column in zip(TYPED, typed_columns(state)) if column is not None]
+    names = ["key_group", "subtask", *typed, *times_of(state), "bytes"]
+    of_key = [serializer for _, serializer in _serializers(state)[:-1]]
+    if any(map(_is_of_the_job, of_key)) or has_key_bytes(state):
+        names.append(BYTES_OF["key"])
+    return names + [BYTES_OF[role] for role in roles_apart(state) if role != "key"]
+
+
+def roles_apart(state: StateDescriptor) -> list[str]:
+    """Return what is text in a state but where it is bytes that only the job reads."""
+    return [
+        role
+        for role, serializer in _serializers(state)
+        if serializer.read is not None and is_open(serializer) and column_of(serializer) is TEXT
+    ]
+
+
+def _serializers(state: StateDescriptor) -> list[tuple[str, Serializer]]:
+    """Return the serializers of a state, each with its role."""
+    serializers = [
+        ("key", state.key_serializer),
+        ("namespace", state.namespace_serializer),
+        ("user_key", state.user_key_serializer),
+        ("value", state.value_serializer),
+    ]
+    return [(role, serializer) for role, serializer in serializers if serializer is not None]
+
+
+def bytes_apart(state: StateDescriptor) -> list[str]:
+    """Return the roles whose bytes that only the job reads are in columns of their own."""
+    of_key = ["key"] if _is_of_the_job(state.key_serializer) else []
+    return of_key + [role for role in roles_apart(state) if role != "key"]
+
+
+def _is_of_the_job(serializer: Serializer) -> bool:
+    """Return whether there may be values that take the job's classes to read."""
+    if serializer.read is None or isinstance(serializer, _OF_THE_JOB):
+        return True  # a POJO may be of a subclass
+    return any(map(_is_of_the_job, serializer.parts))
+
+
+_OF_THE_JOB = (
+    avro.AvroSerializer,
+    kryo.KryoSerializer,
+    pojos.PojoSerializer,
+    scala.TrySerializer,
+    scala.TrySerializer2,
+)
+
+
+def apart_of(values: Sequence[Any]) -> tuple[list[Any], list[bytes | None]]:
+    """Return values without the bytes that only the job reads, and these bytes."""
+    is_own = [type(value) is bytes for value in values]
+    others = [None if own else value for value, own in zip(values, is_own)]
+    return others, [value if own else None for value, own in zip(values, is_own)]
 
 
 def _apart(
-    entries: EntryColumns, columns: Mapping[str, ArrowColumn], names: Sequence[str]
+    entries: EntryColumns, columns: Mapping[str, ArrowColumn], roles: Sequence[str]
 ) -> EntryColumns:
     """Return entries whose bytes that only the job reads are in columns of their own."""
     changed: dict[str, Any] = {}
-    for role, apart in (("key", "key_bytes"), ("value", VALUE_BYTES)):
-        values = entries.columns.get(role)
+    for role in roles:
+        values, apart = entries.columns.get(role), BYTES_OF[role]
         is_binary = role not in columns or columns[role].data_type == pa.binary()
-        if apart not in names or is_binary or not isinstance(values, (list, tuple)):
+        if is_binary or not isinstance(values, (list, tuple)):
             continue
         there = entries.columns.get(apart) or [None] * entries.count
-        changed[apart] = [
-            value if type(value) is bytes else other for value, other in zip(values, there)
-        ]
-        changed[role] = [None if type(value) is bytes else value for value in values]
+        changed[role], own = apart_of(values)
+        changed[apart] = [other if value is None else value for value, other in zip(own, there)]
     return replace(entries, columns={**entries.columns, **changed}) if changed else entries
 
 

@@ -11,8 +11,11 @@ import pyarrow as pa
 
 from keygroups.errors import InvalidTypeError
 from keygroups.savepoint._columns.batches import (
+    BYTES_OF,
     TYPED,
     Layout,
+    apart_of,
+    bytes_apart,
     check_name,
     layout_of,
     placed,
@@ -49,7 +52,16 @@ class DifferenceLayout:
         types |= {"timestamp": pa.int64(), "kind": pa.string()}
         types |= {"old_value": old.field(_VALUE).type, "new_value": new.field(_VALUE).type}
         types |= {f"{side}_last_access": pa.int64() for side in _SIDES}
-        return pa.schema([*types.items(), ("key_bytes", pa.binary())])
+        return pa.schema([*types.items(), *((name, pa.binary()) for name in self._apart)])
+
+    @property
+    def _apart(self) -> list[str]:
+        """The columns of bytes, which only the job reads where there is a column without them."""
+        of_sides = [layout.apart for layout in self.layouts]
+        of_keys = [role for role in _KEYS if role != "key" and any(role in of for of in of_sides)]
+        of_values = [side for side, of in zip(_SIDES, of_sides) if _VALUE in of]
+        names = [BYTES_OF[role] for role in ("key", *of_keys)]
+        return names + [f"{side}_{BYTES_OF[_VALUE]}" for side in of_values]
 
     def batches(self, differences: Iterable[EntryDifference]) -> Iterator[pa.RecordBatch]:
         """Yield batches that each have differences of one state, in no order."""
@@ -74,54 +86,59 @@ class DifferenceLayout:
             [of.there for of in differences],
         ]
         known = [there if here is None else here for here, there in zip(*sides)]
-        schema = self.schema
         of_key = 0 if name in self.states[0] else 1
-
-        def column(role: str, side: int, entries: Sequence[Any]) -> Any:
-            """Return what entries of a savepoint have in a role, null for those it has not."""
-            field_type = self.layouts[side].schema.field(role).type
-            state = self.states[side].get(name)
-            if state is None:
-                return pa.nulls(len(entries), field_type)
-            column = dict(zip(TYPED, typed_columns(state)))[role]
-            if column is None:
-                return pa.nulls(len(entries), field_type)
-            is_there = [entry is not None for entry in entries]
-            there = [*compress(entries, is_there)]
-            of_entries = EntryColumns(
-                state,
-                len(there),
-                {
-                    "key_group": [entry.key_group for entry in there],
-                    role: [getattr(entry, role) for entry in there],
-                },
-            )
-            array = typed_array(of_entries, role, column)
-            array = placed(array, field_type, len(there), state, self.layouts[side], role)
-            numbers = iter(range(len(there)))
-            return array.take(
-                pa.array([next(numbers) if of else None for of in is_there], pa.int64())
-            )
-
-        def plain(name: str, entries: Sequence[Any]) -> list[Any]:
-            return [None if entry is None else getattr(entry, name) for entry in entries]
-
         columns: dict[str, Any] = {
-            "key_group": plain("key_group", known),
+            "key_group": _plain("key_group", known),
             "state": [name] * len(known),
-            "timestamp": plain("timestamp", known),
+            "timestamp": _plain("timestamp", known),
             "kind": [of.kind for of in differences],
-            "key_bytes": plain("key_bytes", known),
         }
-        columns |= {role: column(role, of_key, known) for role in _KEYS}
+        for role in _KEYS:
+            columns[role], columns[BYTES_OF[role]] = self._column(name, of_key, role, known)
+        columns["key_bytes"] = [
+            there if own is None else own
+            for there, own in zip(_plain("key_bytes", known), columns["key_bytes"])
+        ]
         for number, (side, entries) in enumerate(zip(_SIDES, sides)):
-            columns[f"{side}_value"] = column(_VALUE, number, entries)
-            columns[f"{side}_last_access"] = plain("last_access", entries)
+            column = self._column(name, number, _VALUE, entries)
+            columns[f"{side}_value"], columns[f"{side}_{BYTES_OF[_VALUE]}"] = column
+            columns[f"{side}_last_access"] = _plain("last_access", entries)
+        schema = self.schema
         arrays = [
             of if isinstance(of := columns[field.name], pa.Array) else pa.array(of, field.type)
             for field in schema
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _column(
+        self, name: str, side: int, role: str, entries: Sequence[StateEntry | None]
+    ) -> tuple[pa.Array, Sequence[bytes | None]]:
+        """Return what entries of a savepoint have in a role, and the bytes that are apart.
+
+        Both are null for the entries that it has not.
+        """
+        field_type = self.layouts[side].schema.field(role).type
+        state = self.states[side].get(name)
+        column = None if state is None else dict(zip(TYPED, typed_columns(state)))[role]
+        apart: Sequence[bytes | None] = [None] * len(entries)
+        if state is None or column is None:
+            return pa.nulls(len(entries), field_type), apart
+        values = _plain(role, entries)
+        if role in bytes_apart(state) and column.data_type != pa.binary():
+            values, apart = apart_of(values)
+        is_there = [entry is not None for entry in entries]
+        there = {"key_group": _plain("key_group", entries), role: values}
+        there = {of: [*compress(values, is_there)] for of, values in there.items()}
+        count = sum(is_there)
+        array = typed_array(EntryColumns(state, count, there), role, column)
+        array = placed(array, field_type, count, state, self.layouts[side], role)
+        numbers = iter(range(count))
+        taken = [next(numbers) if of else None for of in is_there]
+        return array.take(pa.array(taken, pa.int64())), apart
+
+
+def _plain(name: str, entries: Iterable[StateEntry | None]) -> list[Any]:
+    return [None if entry is None else getattr(entry, name) for entry in entries]
 
 
 def difference_layout(
@@ -144,5 +161,5 @@ def difference_layout(
                 )
     layouts = [layout_of([*side.values()]) for side in states]
     keys = [{**first, **second} for first, second in zip(*(of.types[:-1] for of in layouts))]
-    first, second = (Layout((*keys, layout.types[-1])) for layout in layouts)
+    first, second = (Layout((*keys, layout.types[-1]), layout.apart) for layout in layouts)
     return DifferenceLayout((first, second), (states[0], states[1]))

@@ -14,22 +14,15 @@ except ModuleNotFoundError as error:
         "tables of state need NumPy and PyArrow: pip install 'keygroups[arrays]'", name=error.name
     ) from None
 
-from keygroups._serializers.base import Serializer
-from keygroups._serializers.jvm import avro, kryo, pojos, scala
 from keygroups.errors import KeyGroupsError
 from keygroups.progress import Meter
 from keygroups.savepoint._columns.batches import (
-    TYPED,
-    VALUE_BYTES,
-    has_bytes_apart,
     layout_of,
     named_schema,
+    names_of,
     record_batches,
-    times_of,
-    typed_columns,
 )
 from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint._state.layouts import has_key_bytes
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 
 if TYPE_CHECKING:
@@ -44,7 +37,7 @@ def batch_reader(
 ) -> pa.RecordBatchReader:
     """Return the entries of a state that tasks read, batch by batch, as a meter counts them."""
     layout = layout_of([state])
-    names = _names(state)
+    names = names_of(state)
 
     def batches() -> Iterator[Any]:
         with metered as meter:
@@ -73,32 +66,3 @@ def polars_frame(table: pa.Table) -> PolarsFrame:
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)
     return frame
-
-
-def _names(state: StateDescriptor) -> list[str]:
-    """Return the columns in which not all is null."""
-    typed = [name for name, column in zip(TYPED, typed_columns(state)) if column is not None]
-    names = ["key_group", "subtask", *typed, *times_of(state), "bytes"]
-    of_key = (state.key_serializer, state.namespace_serializer, state.user_key_serializer)
-    is_of_the_job = any(_is_of_the_job(part) for part in of_key if part is not None)
-    if is_of_the_job or has_key_bytes(state):
-        names.append("key_bytes")
-    if has_bytes_apart(state):
-        names.append(VALUE_BYTES)
-    return names
-
-
-def _is_of_the_job(serializer: Serializer) -> bool:
-    """Return whether there may be values that take the job's classes to read."""
-    if serializer.read is None or isinstance(serializer, _OF_THE_JOB):
-        return True  # a POJO may be of a subclass
-    return any(map(_is_of_the_job, serializer.parts))
-
-
-_OF_THE_JOB = (
-    avro.AvroSerializer,
-    kryo.KryoSerializer,
-    pojos.PojoSerializer,
-    scala.TrySerializer,
-    scala.TrySerializer2,
-)

@@ -32,7 +32,7 @@ def check_operator_state(operator: Operator) -> None:
     """Raise SavepointError where `mended_operator_state` could not write its operator state."""
     for subtask in operator._subtasks:
         handle = subtask.managed_operator
-        if handle is not None and has_lost_offsets(handle):
+        if handle is not None and has_lost_offsets(operator._files, handle, operator._context):
             for state in read_encoded_operator_state(
                 operator._files, handle, False, operator._context
             ):
@@ -49,7 +49,7 @@ def mended_operator_state(
     subtasks, names = [], []
     for subtask in metadata.subtasks:
         handle = subtask.managed_operator
-        if handle is not None and has_lost_offsets(handle):
+        if handle is not None and has_lost_offsets(operator._files, handle, operator._context):
             name = f"{metadata.operator_id}-{subtask.index}-operator-state-{uuid.uuid4().hex}"
             mended = _mended(operator, handle, folder, name)
             names += [name] if mended.stream.data is None else []

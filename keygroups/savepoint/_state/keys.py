@@ -36,7 +36,7 @@ def has_one_form(serializer: Serializer) -> bool:
 def is_written(serializer: Serializer) -> bool:
     """Return whether the keys of a serializer are written here, with all that is in them."""
     try:
-        check_writable(serializer)
+        check_writable(serializer, is_key=True)
     except UnsupportedKeyTypeError:
         return False
     return True
@@ -96,6 +96,8 @@ def key_finder(state: StateDescriptor) -> FindKey:
     start = layout_of(state).before_key
     read = state.key_serializer.read
     write = state.key_serializer.write_key or state.key_serializer.write
+    if not state.key_serializer.writes_keys:
+        write = None
     whole = _unreadable_key_reader(state, start)
 
     def find(key: bytes, sought: SoughtKeys) -> bytes | None:

@@ -613,7 +613,7 @@ class _KeyWithBytes(Serializer):
 def has_key_bytes(state: StateDescriptor) -> bool:
     """Return whether a key is there with its bytes, as nobody here writes it."""
     key = state.key_serializer
-    return key.read is not None and key.write is None
+    return key.read is not None and (key.write is None or not key.writes_keys)
 
 
 def _with_key_bytes(layout: Layout, subtask: int) -> EntryReader[StateEntry]:
@@ -693,6 +693,8 @@ def _user_key_writer(name: str, state: StateDescriptor, serializer: Serializer) 
 
 def _part_writer(name: str, serializer: Serializer) -> Write:
     """Return a writer of a namespace or a user key, by the bytes of which RocksDB finds it."""
+    if not serializer.writes_keys:
+        return partial(checked_write, name, serializer, is_key=True)  # which refuses it
     if is_in_order(serializer):
         return partial(checked_write, name, serializer)
 

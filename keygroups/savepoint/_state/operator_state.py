@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from operator import sub
 from typing import Any, NamedTuple
 
 from keygroups._checks import record_repr, show
@@ -19,6 +20,8 @@ from keygroups.savepoint._metadata.handles import OperatorStateHandle
 from keygroups.savepoint._state.state_infos import KEY, VALUE, StateInfo, read_state_infos
 
 _VERSIONS = (5, 6)  # Flink 1.7 to 2.3
+_CHUNK = 1 << 16  # bytes of which Snappy makes a chunk
+_LEAST_CHUNK = 1 << 11  # bytes that such a chunk takes at least
 
 
 class OperatorStateEntry(NamedTuple):
@@ -191,13 +194,25 @@ def opened(
     return spans, header
 
 
-def has_lost_offsets(handle: OperatorStateHandle) -> bool:
-    """Tell whether two elements of a list start at one place, and so cannot be restored.
+def has_lost_offsets(files: Files, handle: OperatorStateHandle, context: ReadingContext) -> bool:
+    """Tell whether elements of a list are not where `_metadata` says, and cannot be restored.
 
     Flink 1.18.0 and 1.18.1 write compressed state so: what it says of an element is where the
     last chunk before it ended, see FLINK-33863.
     """
-    return any(len({*starts}) < len(starts) for _, _, starts in handle.states)
+    lists = [(name, starts) for name, mode, starts in handle.states if mode != "BROADCAST"]
+    if any(len({*starts}) < len(starts) for _, starts in lists):
+        return True
+    if not any(_may_be_chunks(starts) for _, starts in lists):
+        return False
+    with files.open(handle.stream) as stream:
+        spans, header = opened(stream, handle, False, context)
+        return any(spans.is_cut(name, starts, header) for name, starts in lists)
+
+
+def _may_be_chunks(starts: Sequence[int]) -> bool:
+    """Tell whether there may be whole chunks before each element but the first."""
+    return len(starts) > 1 and min(map(sub, starts[1:], starts)) >= _LEAST_CHUNK
 
 
 class ElementSpans:
@@ -222,6 +237,9 @@ class ElementSpans:
         if repeated and not self._is_raw:
             yield from self._in_sequence(state, starts, header, repeated[0])
             return
+        if not self._is_raw and self.is_cut(state, starts, header):
+            yield from self._in_sequence(state, starts, header, starts[1])
+            return
         for start in starts:
             self._starting[start] -= 1
             end = start if self._starting[start] else self._ends[start]
@@ -229,6 +247,26 @@ class ElementSpans:
                 yield start, b"".join(decompressed(stream, start, end))
             else:
                 yield start, stream.read(start, end)
+
+    def is_cut(self, state: str, starts: Sequence[int], header: OperatorStateHeader) -> bool:
+        """Tell whether the elements of a list end within chunks, and start at their ends.
+
+        What is between two starts is then whole chunks, which an element is not by chance.
+        """
+        if not header.is_compressed or not _may_be_chunks(starts):
+            return False
+        spans = ((start, self._ends[start]) for start in starts[:-1])
+        if any(sum(map(len, decompressed(self._stream, *of))) % _CHUNK for of in spans):
+            return False
+        info = header.infos.get(state)
+        read = None if info is None else info.serializers[VALUE].read
+        if read is None:
+            return True
+        data = b"".join(decompressed(self._stream, starts[0], self._ends[starts[0]]))
+        try:
+            return read(data, 0)[1] != len(data)
+        except (*TRUNCATED, ValueError):
+            return True
 
     def _in_sequence(
         self, state: str, starts: Sequence[int], header: OperatorStateHeader, repeated: int
@@ -245,17 +283,15 @@ class ElementSpans:
         info = header.infos.get(state)
         read = None if info is None else info.serializers[VALUE].read
         if read is None:
-            raise SavepointError(
-                f"{where}: Flink 1.18.0 and 1.18.1 do not say where each element of a compressed "
-                f"operator state starts (FLINK-33863), and of {show(state)} only the job's "
-                "classes can tell; without compression a savepoint says it"
-            )
+            raise self._lost(where, state, "nothing here reads it")
         data = b"".join(decompressed(self._stream, first, self._ends[last]))
         pos = 0
         for _ in starts:
             start = pos
             try:
                 _, pos = read(data, start)
+            except UnreadableError as error:
+                raise self._lost(where, state, str(error)) from None
             except (*TRUNCATED, ValueError) as error:
                 raise SavepointError(f"{where}: no element of {show(state)}: {error}") from None
             yield first, data[start:pos]
@@ -263,6 +299,13 @@ class ElementSpans:
             raise SavepointError(
                 f"{where}: the elements of {show(state)} end after {pos} bytes of {len(data)}"
             )
+
+    def _lost(self, where: str, state: str, reason: str) -> SavepointError:
+        return SavepointError(
+            f"{where}: Flink 1.18.0 and 1.18.1 do not say where each element of a compressed "
+            f"operator state starts (FLINK-33863), and of {show(state)} only the job's classes "
+            f"can tell ({reason}); without compression a savepoint says it"
+        )
 
 
 class OperatorStateHeader(NamedTuple):

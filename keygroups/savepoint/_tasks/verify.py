@@ -19,8 +19,8 @@ from keygroups._serializers.base import TRUNCATED, UnreadableError
 from keygroups._values.rows import TimeWindow
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.hashing import finalise
+from keygroups.key_group_range import KeyGroupRange
 from keygroups.progress import Meter
-from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._state.entries import FramedEntry, StateEntry, not_an_entry
 from keygroups.savepoint._state.formats.format import NotFramedError
 from keygroups.savepoint._state.header import StateDescriptor
@@ -42,6 +42,7 @@ from keygroups.savepoint._verification.faults import (
     Tally,
 )
 
+_MOST_TRIES = 1 << 9  # to verify some key groups, of which each looks where all are
 _head = struct.Struct(">I")  # the size of a key, before it
 _window = struct.Struct(">qq")
 _key_and_window = attrgetter("key")
@@ -57,19 +58,27 @@ class VerifyTask:
     def run(self, meter: Meter | None = None) -> Tally:
         """Return what is at fault; nothing that is wrong with the state is an error.
 
-        Where one key group is damaged, each is verified by itself. A meter counts what is read.
+        Where one key group is damaged its neighbours are verified without it, unless very many
+        are: then those beside them may count as damaged too. A meter counts what is read.
         """
         try:
             return self._verified(self.read, meter)
         except SavepointError:
             tally = Tally()
         damaged: dict[str, list[int]] = {}  # key groups by what their error says
-        for key_group in self.read.key_groups:
-            alone = replace(self.read, key_groups=KeyGroupRanges.of([(key_group, key_group)]))
+        groups, tries = self.read.key_groups, _MOST_TRIES
+        spans = _halves(groups.ranges[0].start_key_group, groups.ranges[-1].end_key_group)
+        while spans:
+            first, last = spans.pop()
+            span = groups.intersection(KeyGroupRange(first, last))
+            tries -= 1
             try:
-                tally.join(self._verified(alone))
+                tally.join(self._verified(replace(self.read, key_groups=span)))
             except SavepointError as error:
-                damaged.setdefault(str(error), []).append(key_group)
+                if first == last or tries < 0:
+                    damaged.setdefault(str(error), []).extend(span)
+                else:
+                    spans += _halves(first, last)
         for message, (key_group, *others) in damaged.items():
             more = f", and {len(others)} key groups more" if others else ""
             subtask = self.read.subtask
@@ -97,6 +106,12 @@ class VerifyTask:
         if hidden:
             tally.leave_out(f"states {', '.join(hidden)}: {why}")
         return tally
+
+
+def _halves(first: int, last: int) -> list[tuple[int, int]]:
+    """Return the second and the first half of key groups, one if it is only one."""
+    middle = (first + last) // 2
+    return [(middle + 1, last), (first, middle)] if first < last else [(first, last)]
 
 
 class _Place(NamedTuple):

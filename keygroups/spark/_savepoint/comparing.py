@@ -81,19 +81,20 @@ def weighed(spark: SparkSession, operator: Operator) -> DataFrame:
     # All need PyArrow.
     import pyarrow as pa
 
-    from keygroups.savepoint._columns.batches import layout_of, typed_columns
+    from keygroups.savepoint._columns.batches import bytes_apart, layout_of, typed_columns
     from keygroups.spark._savepoint.rows.spark_types import spark_schema
 
     states = operator.states
     key_type = layout_of(states).schema.field("key").type
     key_column = typed_columns(states[0])[0] if states else None
-    schema = pa.schema(
-        [
-            ("key", key_type),
-            *(("key_group", pa.int32()), ("subtask", pa.int32())),
-            *(("entries", pa.int64()), ("bytes", pa.int64())),
-        ]
-    )
+    fields = [
+        ("key", key_type),
+        *(("key_group", pa.int32()), ("subtask", pa.int32())),
+        *(("entries", pa.int64()), ("bytes", pa.int64())),
+    ]
+    if key_type != pa.binary() and any("key" in bytes_apart(state) for state in states):
+        fields.append(("key_bytes", pa.binary()))
+    schema = pa.schema(fields)
     tasks = tuple(read_tasks(operator, None, None))
     numbers = spark.range(0, len(tasks), 1, max(len(tasks), 1))
     weigher = KeyWeigher(tasks, operator.label, key_column, schema)
@@ -117,6 +118,7 @@ class KeyWeigher:
         import pyarrow as pa
 
         from keygroups.savepoint._columns.arrow_values import arrow_array
+        from keygroups.savepoint._columns.batches import apart_of
 
         for batch in batches:
             for number in batch.column(0).to_pylist():
@@ -125,6 +127,9 @@ class KeyWeigher:
                 )
                 while chunk := list(islice(sizes, _KEYS)):
                     keys, *numbers = zip(*chunk)
+                    if "key_bytes" in self.schema.names:
+                        keys, apart = apart_of(keys)
+                        numbers.append(apart)
                     assert self.key_column is not None
                     key_array = arrow_array(
                         self.key_column.convert(keys), self.key_column.data_type

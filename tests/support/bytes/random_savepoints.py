@@ -16,6 +16,8 @@ import java_bytes as jb
 import savepoint_bytes as sb
 import sst_bytes as sst
 
+from keygroups.savepoint import KryoEnum, KryoFields
+
 Files = dict[str, bytes]
 Value = Callable[[], bytes]
 
@@ -31,6 +33,23 @@ SCHEMES = [
 TEMPLATE = (  # what fsspec made code of
     'data:application/json,{"version":1,"templates":{"f":"{{c()}}"},"refs":{"x":["{{f()}}"]}}'
 )
+CLASSES = {  # as a user describes them; the savepoint may have anything where they are to be
+    "a.B": KryoFields(
+        any="java.lang.Object",
+        e="a.E",
+        list="java.util.List<a.B>",
+        map="java.util.Map<java.lang.String, java.lang.Object>",
+        n="int",
+        texts="java.util.List<java.lang.String>",
+    ),
+    "a.E": KryoEnum("X", "Y"),
+    "a.F": KryoFields(again="a.F", other="a.F", is_final=True),
+}
+_CONNECTORS = "org.apache.flink.streaming.connectors."
+KAFKA = f"{_CONNECTORS}kafka.internals.KafkaTopicPartition"
+KINESIS = f"{_CONNECTORS}kinesis.model.SequenceNumber"
+CONSUMERS = ("topic-partition-offset-states", "Kinesis-Stream-Shard-State")
+LISTS = ("java.util.ArrayList", "java.util.ImmutableCollections$ListN", "java.util.HashMap")
 MANY = (2**31 - 1, 2**30, 100_000, 32_768, 1_000, -1, -(2**31))
 EDGES = (-(2**63), -1, 0, 1, 5, 127, 2**31, 2**40, 2**63 - 1)
 
@@ -163,10 +182,11 @@ class Maker:
         return key_group.to_bytes(4, "big", signed=True)[-size:]
 
     def _operator_state(self) -> bytes:
-        snapshot, value = self._type(2)
+        snapshot, value = self._element()
+        name = self._random.choice(("s", *CONSUMERS))
         states = [
             sb.meta_info(
-                "s",
+                name,
                 1,
                 {"OPERATOR_STATE_DISTRIBUTION_MODE": "UNION"},
                 {"VALUE_SERIALIZER": snapshot},
@@ -187,7 +207,7 @@ class Maker:
             offsets *= self._random.choice((1, 2, 500))
             offsets[-1] = self._random.choice((*EDGES, offsets[-1]))
         mode = 1 if not self._rarely(8) else self._count(0, 2)
-        return sb.operator_state([("s", mode, offsets)], self._stream(data))
+        return sb.operator_state([(name, mode, offsets)], self._stream(data))
 
     # --- where bytes are --------------------------------------------------------------------
 
@@ -306,7 +326,81 @@ class Maker:
         if kind == 8:
             fields: dict[str, bytes | None] = {"a": snapshot, "b": snapshot}
             return sb.pojo_of("Pojo", fields), lambda: b"\2" + (b"\0" + value()) * 2
-        return sb.kryo_of("Kryo"), lambda: self._random.randbytes(self._count(0, 20))
+        return self._kryo()
+
+    def _element(self) -> tuple[bytes, Value]:
+        """Return what an element of operator state is of: a sink's, a consumer's, or any type."""
+        kind = self._random.randrange(4)
+        if kind == 0:
+            return self._two_phase()
+        if kind == 1:
+            java_class = self._random.choice((KAFKA, KINESIS))
+            shard = sb.pojo_of("Shard", dict.fromkeys(("streamName", "shardId"), _STRING))
+            first, second = (
+                (_kryo_of(java_class), sb.simple("Long")),
+                (shard, _kryo_of(java_class)),
+            )
+            parts = first if java_class == KAFKA else second
+            return sb.tuple_of(*parts), lambda: self._of_consumer(java_class)
+        return self._type(2)
+
+    def _of_consumer(self, java_class: str) -> bytes:
+        number = self._random.choice((b"\2", b"\0", b"\xff\xff\xff\xff\x0f"))
+        head, text = self._class(java_class) + b"\1" + number, b"\1" + self._kryo_text()
+        if java_class == KAFKA:
+            return head + number + text + sb.i64(self._random.choice(EDGES))
+        return b"\2" + (b"\0" + self._text()) * 2 + head + text + number
+
+    def _two_phase(self) -> tuple[bytes, Value]:
+        """Return the state of a sink of two phases, of each outer version, and of none."""
+        snapshot, value = self._type(1)
+        version = self._random.randrange(6)
+        sinks = "org.apache.flink.streaming.api.functions.sink."
+        name = f"{sinks}TwoPhaseCommitSinkFunction$StateSerializerSnapshot"
+        outer = self._random.choice((b"\0", b"\1")) if version == 4 else b""
+        mark = b"\0" if version > 2 else b""
+
+        def state() -> bytes:
+            holder = value() + sb.i64(5)
+            return mark + holder + self._counted(lambda: holder) + b"\1" + value()
+
+        return sb.composite(name, version, [snapshot, snapshot], outer), state
+
+    def _kryo(self) -> tuple[bytes, Value]:
+        """Return what Kryo wrote: of a class that is described, of one that is not, or of any."""
+        name = self._random.choice(("Kryo", "a.B", "a.E", "a.F", "java.lang.Object", *LISTS))
+        return _kryo_of(name), lambda: self._class(name) + self._object(name, 4)
+
+    def _class(self, name: str) -> bytes:
+        """Return the mark of a class by its name, which is mostly the first, or of an earlier."""
+        if self._rarely(8):
+            return self._random.choice((b"\0", b"\1\0", b"\1\1", b"\2", b"\3", b"\x57"))
+        text = name[:-1].encode() + bytes([ord(name[-1]) | 0x80])
+        return b"\1" + bytes([self._random.choice((0, 0, 1, 2))]) + text
+
+    def _object(self, name: str, depth: int) -> bytes:
+        """Return an object, one that was there before, or null."""
+        if self._rarely(6) or depth <= 0:
+            return bytes([self._random.choice((0, 2, 2, 3, 4, 9))])
+        count = self._random.choice((1, 1, 2, 5, 40, 255))
+        if name in LISTS:
+            parts = b"".join(self._any(depth - 2) for _ in range(min(count, 5)))
+            return b"\1" + bytes([count & 0x7F]) + parts + bytes(self._count(0, 40))
+        if name == "a.F":
+            return b"\1" + b"".join(self._object("a.F", depth - 1) for _ in range(2))
+        if name != "a.B":
+            return b"\1" + bytes([count])
+        parts = [self._any(depth - 1), b"\1\1", self._any(depth - 1), self._any(depth - 1)]
+        return b"\1" + b"".join([*parts, b"\5", self._any(depth - 1)])
+
+    def _any(self, depth: int) -> bytes:
+        name = self._random.choice(("a.B", "a.F", *LISTS))
+        if self._rarely(3):
+            return self._class("java.lang.String") + b"\1" + self._kryo_text()
+        return self._class(name) + self._object(name, depth)
+
+    def _kryo_text(self) -> bytes:
+        return self._random.choice((b"a\xe2", b"\x81", b"\x80", b"\x82a", b"\xbf" + bytes(62)))
 
     def _counted(self, value: Value) -> bytes:
         count = self._random.choice((0, 1, 3, 30))
@@ -360,3 +454,11 @@ class Maker:
             after=field * self._count(1, 3) + again + jb.END,
         )
         return jb.instance("Row", [("L", "fields", fields), ("L", "typeRoot", root)])
+
+
+_STRING = sb.simple("String")
+
+
+def _kryo_of(java_class: str) -> bytes:
+    contents = sb.utf(java_class) + sb.optional_map({}) * 3
+    return sb.snapshot(f"{sb.JAVA}kryo.KryoSerializerSnapshot", 2, contents)

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
 from heapq import merge
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
 
@@ -24,6 +24,7 @@ from keygroups._serializers.base import (
     read_serializer,
 )
 from keygroups._serializers.data_input import Cursor, ReadingContext, check_repeated
+from keygroups._serializers.jvm.kryo import KryoSerializer
 from keygroups._serializers.scalars import read_count, read_int
 from keygroups._serializers.streaming import TimerSerializer
 from keygroups.errors import KeyGroupsError, SavepointError
@@ -32,7 +33,7 @@ from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._files.files import Files, OpenStream, Planned
 from keygroups.savepoint._metadata.handles import ChangelogHandle, ChangesHandle, StreamHandle
 from keygroups.savepoint._state.entries import Entry, EntryReader, FramedEntry
-from keygroups.savepoint._state.formats.format import Format, NotFramedError, Selection
+from keygroups.savepoint._state.formats.format import Format, NotFramedError, Selection, SizeRun
 from keygroups.savepoint._state.header import (
     KeyedHeader,
     StateDescriptor,
@@ -112,6 +113,20 @@ class Changelog(Format):
             weights.update(keyed.weights())
         return weights
 
+    def size_plan(self, selection: Selection) -> Iterator[Planned]:
+        """Plan to read how many bytes each key group has."""
+        if self._changes:
+            yield from super().size_plan(selection)
+            return
+        for keyed in self._materialized:
+            yield from keyed.size_plan(selection)
+
+    def sizes(self, selection: Selection) -> Iterator[SizeRun]:
+        """Yield how many bytes the key groups have: what was materialized says it by itself."""
+        if self._changes:
+            return super().sizes(selection)
+        return chain.from_iterable(keyed.sizes(selection) for keyed in self._materialized)
+
     def _entries(
         self, selection: Selection, reader_of: Callable[[Layout], EntryReader[Entry]]
     ) -> Iterator[Entry]:
@@ -124,12 +139,11 @@ class Changelog(Format):
         selection = selection._replace(keys=None)  # changes are of all
         header, changes = self._read(selection.key_groups)
         states = {state.name: state for state in header.states if selection.has(state.name)}
-        try:
-            replays = {name: _REPLAYS[state.kind](state) for name, state in states.items()}
-        except UnreadableError as error:
-            raise self._not_framed(selection, error) from None
-        reads = {name: reader_of(layout_of(state)).framed for name, state in states.items()}
-        check_key = self._key_check(states) if self._context.key_bytes else None
+        changed = {name for of_group in changes.values() for name, _ in of_group}
+        replays = self._replays(
+            selection, [state for name, state in states.items() if name in changed]
+        )
+        read = self._reader_of(states, reader_of)
         materialized = merge(
             *(keyed.framed_entries(selection, has_keys=False) for keyed in self._materialized),
             key=lambda entry: entry.key_group,
@@ -137,28 +151,70 @@ class Changelog(Format):
         ahead = next(materialized, None)
         for key_group in selection.key_groups:
             while ahead is not None and ahead.key_group == key_group:
-                replays[ahead.state].start(ahead)
+                if ahead.state in replays:
+                    self._replay(selection, key_group, states[ahead.state], replays, ahead)
+                else:
+                    yield read(ahead.state, key_group, ahead.encoded_key, ahead.encoded_value)
                 ahead = next(materialized, None)
             for name, change in changes.pop(key_group, ()):
                 if name in replays:
-                    try:
-                        replays[name].apply(change)
-                    except UnreadableError as error:
-                        raise self._not_framed(selection, error) from None
-                    except (*TRUNCATED, ValueError) as error:
-                        raise self._error(
-                            f"of {states[name]} in key group {key_group}: {error}"
-                        ) from None
+                    self._replay(selection, key_group, states[name], replays, change)
             for name, replay in replays.items():
                 for key, value in replay.finish():
-                    if check_key is not None:
-                        check_key(name, key_group, key)
-                    try:
-                        yield reads[name](key_group, key, value)
-                    except (*TRUNCATED, ValueError) as error:
-                        raise self._error(
-                            f"of {states[name]}: key {show(key)} is no entry: {error}"
-                        ) from None
+                    yield read(name, key_group, key, value)
+
+    def _replays(
+        self, selection: Selection, states: Sequence[StateDescriptor]
+    ) -> dict[str, _Replay]:
+        """Return what replays the changes of states, none for a state without any."""
+        replays: dict[str, _Replay] = {}
+        for state in states:
+            try:
+                replays[state.name] = _REPLAYS[state.kind](state)
+            except UnreadableError as error:
+                raise self._not_framed(selection, state.name, error) from None
+        return replays
+
+    def _replay(
+        self,
+        selection: Selection,
+        key_group: int,
+        state: StateDescriptor,
+        replays: Mapping[str, _Replay],
+        change: FramedEntry | _Bytes,
+    ) -> None:
+        """Take an entry that was materialized, or apply a change."""
+        replay = replays[state.name]
+        try:
+            if isinstance(change, bytes):
+                replay.apply(change)
+            else:
+                replay.start(change)
+        except UnreadableError as error:
+            raise self._not_framed(selection, state.name, error) from None
+        except (*TRUNCATED, ValueError) as error:
+            raise self._error(f"of {state} in key group {key_group}: {error}") from None
+
+    def _reader_of(
+        self,
+        states: Mapping[str, StateDescriptor],
+        reader_of: Callable[[Layout], EntryReader[Entry]],
+    ) -> Callable[[str, int, _Bytes, _Bytes], Entry]:
+        """Return what reads an entry of a state."""
+        reads = {name: reader_of(layout_of(state)).framed for name, state in states.items()}
+        check_key = self._key_check(states) if self._context.key_bytes else None
+
+        def read(name: str, key_group: int, key: _Bytes, value: _Bytes) -> Entry:
+            if check_key is not None:
+                check_key(name, key_group, key)
+            try:
+                return reads[name](key_group, key, value)
+            except (*TRUNCATED, ValueError) as error:
+                raise self._error(
+                    f"of {states[name]}: key {show(key)} is no entry: {error}"
+                ) from None
+
+        return read
 
     def _key_check(
         self, states: Mapping[str, StateDescriptor]
@@ -264,15 +320,32 @@ class Changelog(Format):
                     feed = Feed(opened, offset + 1, past, is_compressed=False)
                     end = yield from _change_set(feed)
 
-    def _not_framed(self, selection: Selection, error: UnreadableError) -> NotFramedError:
-        """Return the error for a change in which nothing says where a key or a value ends."""
-        operator = f"of operator {show(selection.operator)} " if selection.operator else ""
-        return NotFramedError(str(self._error(f"{operator}cannot be replayed: {error}")))
+    def _not_framed(
+        self, selection: Selection, name: str, error: UnreadableError
+    ) -> NotFramedError:
+        """Return the error for a change in which nothing says where a key or a value ends.
+
+        It names the states of which nothing takes the job's classes.
+        """
+        states = {state.name: state for state in self._read(())[0].states}
+        names = ", ".join(
+            show(state.name)
+            for state in states.values()
+            if not any(map(_may_be_unread, filter(None, _serializers(state))))
+        )
+        return NotFramedError(
+            str(
+                self._error(
+                    f"cannot be replayed: operator {show(selection.operator)}: {states[name]}: "
+                    f"{error}; can be read: {names or 'no state'}"
+                )
+            )
+        )
 
     def _error(self, message: str) -> SavepointError:
         return SavepointError(
             f"{self._files.base}: the changes of the changelog backend {message}: "
-            "take a canonical savepoint, which has no changes"
+            "take a savepoint in canonical format, which has no changes"
         )
 
 
@@ -539,6 +612,21 @@ _REPLAYS: dict[str, Callable[[StateDescriptor], _Replay]] = {
     "MAP": _MapReplay,
     "PRIORITY_QUEUE": _TimerReplay,
 }
+
+
+def _may_be_unread(serializer: Serializer) -> bool:
+    """Return whether there may be values that take the job's own classes to read."""
+    is_of_any = isinstance(serializer, KryoSerializer) and serializer.key_type is None
+    return serializer.read is None or is_of_any or any(map(_may_be_unread, serializer.parts))
+
+
+def _serializers(state: StateDescriptor) -> tuple[Serializer | None, ...]:
+    return (
+        state.key_serializer,
+        state.namespace_serializer,
+        state.user_key_serializer,
+        state.value_serializer,
+    )
 
 
 class _Scope:

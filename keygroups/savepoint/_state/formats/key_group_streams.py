@@ -35,6 +35,7 @@ from keygroups.savepoint._state.formats.format import (
     NotFramedError,
     Selection,
     SizeRun,
+    unframed,
 )
 from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor, read_keyed_header
 from keygroups.savepoint._state.layouts import Layout, layout_of
@@ -98,12 +99,8 @@ class _Passed:
         """Return the error for a value behind which nothing can be found."""
         *passed, number = self.numbers
         names = ", ".join(show(self.states[before].name) for before in dict.fromkeys(passed))
-        said = (
-            f"operator {show(self._operator)}: {self.states[number]} takes the job's own classes "
-            f"to read ({error}), and this format does not say where such a value ends: take a "
-            "savepoint in canonical format, or pass serializers that say what Kryo writes of the "
-            f"class; what comes before can be read: {names or 'no state'}"
-        )
+        readable = f"what comes before can be read: {names or 'no state'}"
+        said = unframed(self._operator, self.states[number], error, readable)
         return NotFramedError(str(feed.error(said)))
 
 

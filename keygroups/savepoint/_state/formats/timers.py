@@ -7,10 +7,11 @@ from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
-from keygroups._checks import LONG_MIN
+from keygroups._checks import LONG_MIN, show
 from keygroups._serializers.base import (
     SNAPSHOT_START,
     TRUNCATED,
+    Read,
     Serializer,
     UnknownSerializer,
     UnreadableError,
@@ -22,12 +23,11 @@ from keygroups._serializers.data_output import i64
 from keygroups._serializers.scalars import LONG, read_long
 from keygroups.savepoint._files.files import OpenStream, Planned
 from keygroups.savepoint._state.entries import Entry, EntryReader
-from keygroups.savepoint._state.formats.format import NotFramedError, Selection
+from keygroups.savepoint._state.formats.format import NotFramedError, Selection, unframed
 from keygroups.savepoint._state.formats.key_group_streams import OffsetFormat, key_group_spans
 from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor, write_state
 from keygroups.savepoint._state.layouts import Layout, layout_of
 
-_WAY_OUT = "take a savepoint in canonical format, which frames keys"
 _MARK = 0xF1CD859F  # of PostVersionedIOReadableWritable
 _VERSION = 2  # of InternalTimerServiceSerializationProxy
 _KIND = "PRIORITY_QUEUE"
@@ -71,34 +71,62 @@ class RawTimers(OffsetFormat):
     def _entries(
         self, selection: Selection, reader_of: Callable[[Layout], EntryReader[Entry]]
     ) -> Iterator[Entry]:
+        known = [state.name for state in self.states()]
         with self._files.open(self._handle.stream) as stream:
             for key_group, start, end in key_group_spans(self._handle):
                 if key_group not in selection.key_groups:
                     continue
+                left = set(filter(selection.has, known))
                 for service in _services(stream, start, end, self._context):
+                    if service.unread is not None and (left or selection.states is None):
+                        raise self._refused(service, service.unread, selection)
                     if not selection.has(service.state.name):
                         continue
+                    left.discard(service.state.name)
                     read = reader_of(layout_of(service.state)).framed
                     for timer in service.timers:
                         yield read(key_group, _framed(timer), b"")
 
+    def _refused(self, service: _Service, unread: _Unread, selection: Selection) -> NotFramedError:
+        """Return the error for timers behind which nothing of a key group can be found."""
+        before = [state.name for state in self.states()]
+        del before[before.index(service.state.name) :]
+        names = ", ".join(map(show, before))
+        readable = f"all but timers can be read, and of timers: {names or 'none'}"
+        said = unframed(selection.operator, service.state, unread.error, readable)
+        return NotFramedError(str(unread.cursor.error(said)))
+
     def _empty_size(self, stream: OpenStream) -> int:
         """Return the bytes of what tells of the timer services."""
         _, start, end = next(key_group_spans(self._handle))
-        services = _services(stream, start, end, self._context)
-        return end - start - sum(len(timer) for service in services for timer in service.timers)
+        size = end - start
+        unread = None
+        for service in _services(stream, start, end, self._context):
+            size -= sum(map(len, service.timers))
+            unread = service.unread
+        return size - (0 if unread is None else unread.bytes)
+
+
+class _Unread(NamedTuple):
+    """Timers that only the job reads: why, where they are, and the bytes behind."""
+
+    error: UnreadableError
+    cursor: Cursor
+    bytes: int
 
 
 class _Service(NamedTuple):
     """The timers of a timer service in a key group, of one time, as bytes.
 
-    `key_bytes` and `namespace_bytes` are the snapshots of their serializers.
+    `key_bytes` and `namespace_bytes` are the snapshots of their serializers; `unread` says of
+    timers, or of ones before, that only the job reads them: there are no more services then.
     """
 
     state: StateDescriptor
     key_bytes: bytes
     namespace_bytes: bytes
     timers: list[bytes]
+    unread: _Unread | None = None
 
     def state_bytes(self) -> bytes:
         """Return what a header says of the timers, with the snapshots as they are here."""
@@ -130,22 +158,34 @@ def _services(
         name = cursor.utf()
         (key, key_bytes), (namespace, namespace_bytes) = _snapshot(cursor), _snapshot(cursor)
         read = TupleSerializer([key, namespace, LONG]).read
+        unread: _Unread | None = None
         for time in ("event", "processing"):
             state = StateDescriptor(f"_timer_state/{time}_{name}", _KIND, key, namespace, None)
-            timers = []
-            for _ in range(cursor.count(8)):
-                try:
-                    if read is None:
-                        raise UnreadableError(f"nothing here reads {key} or {namespace}")
-                    _, pos = read(cursor.data, cursor.pos)
-                except UnreadableError as error:
-                    said = f"{state} takes the job's own classes to read: {error}"
-                    raise NotFramedError(str(cursor.error(f"{said}: {_WAY_OUT}"))) from None
-                except (*TRUNCATED, ValueError) as error:
-                    raise cursor.error(f"no timer of {state}: {error}") from None
-                timers.append(cursor.data[cursor.pos : pos])
-                cursor.pos = pos
-            yield _Service(state, key_bytes, namespace_bytes, timers)
+            timers: list[bytes] = []
+            if unread is None:
+                unread = _read_timers(cursor, state, read, timers)
+            yield _Service(state, key_bytes, namespace_bytes, timers, unread)
+        if unread is not None:
+            return
+
+
+def _read_timers(
+    cursor: Cursor, state: StateDescriptor, read: Read | None, timers: list[bytes]
+) -> _Unread | None:
+    """Add the timers that follow to some; return what only the job reads of them."""
+    for _ in range(cursor.count(8)):
+        try:
+            if read is None:
+                serializers = f"{state.key_serializer} or {state.namespace_serializer}"
+                raise UnreadableError(f"nothing here reads {serializers}")
+            _, pos = read(cursor.data, cursor.pos)
+        except UnreadableError as error:
+            return _Unread(error, cursor, cursor.left)
+        except (*TRUNCATED, ValueError) as error:
+            raise cursor.error(f"no timer of {state}: {error}") from None
+        timers.append(cursor.data[cursor.pos : pos])
+        cursor.pos = pos
+    return None
 
 
 def _snapshot(cursor: Cursor) -> tuple[Serializer, bytes]:
