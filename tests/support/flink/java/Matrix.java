@@ -5,6 +5,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
+import java.time.LocalDate;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -47,8 +48,8 @@ import org.apache.flink.util.ExceptionUtils;
  *
  * <p>Each line of standard input is a JSON object: "folder", "options", "keys", "numbers" (how many
  * each key gets, from 1 on), "parallelism", "max_parallelism", "flood" (how many records more are
- * sent to an operator that is slow) and "kind" ("canonical", "native" or "checkpoint"). Each line
- * of output has the "path" of the point, or why it was "refused". This compiles with Flink 1.13 and
+ * sent to an operator that is slow), "kind" ("canonical", "native" or "checkpoint") and, if there is
+ * to be an operator of them, "has_days". Each line of output has the "path" of the point, or why it was "refused". This compiles with Flink 1.13 and
  * all later ones.
  */
 public class Matrix {
@@ -231,7 +232,16 @@ public class Matrix {
                 .stream(its.keyBy(line, LINE))
                 .process(functions.<Line>counted(), Types.VOID)
                 .uid("by-line");
-        return 4 * numbers * keys.size();
+        if (!task.path("has_days").asBoolean()) {
+            return 4 * numbers * keys.size();
+        }
+        KeySelector<Tuple2<String, Long>, Day> day =
+                event -> new Day(event.f0, LocalDate.EPOCH.plusDays(event.f0.length()));
+        functions
+                .stream(its.keyBy(day, TypeInformation.of(Day.class)))
+                .process(functions.<Day>counted(), Types.VOID)
+                .uid("by-day");
+        return 5 * numbers * keys.size();
     }
 
     /** A class of the job. */
@@ -262,6 +272,37 @@ public class Matrix {
         @Override
         public String toString() {
             return sku + "=" + amount;
+        }
+    }
+
+    /** A POJO, in which Kryo writes the date. */
+    public static class Day {
+
+        public String name;
+        public LocalDate date;
+
+        public Day() {}
+
+        Day(String name, LocalDate date) {
+            this.name = name;
+            this.date = date;
+        }
+
+        @Override
+        public boolean equals(Object other) {
+            return other instanceof Day
+                    && name.equals(((Day) other).name)
+                    && date.equals(((Day) other).date);
+        }
+
+        @Override
+        public int hashCode() {
+            return 31 * name.hashCode() + date.hashCode();
+        }
+
+        @Override
+        public String toString() {
+            return name + " on " + date;
         }
     }
 
