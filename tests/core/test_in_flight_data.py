@@ -22,7 +22,7 @@ from keygroups.savepoint import (
 )
 
 NAME = "2.3.0-unaligned-checkpoint"
-STREAM = sb.inline(bytes(100))
+STREAM = sb.inline(bytes(4) + b"\1" * 96)
 
 
 def merged(code: int, subtask: int, size: int, channels: bytes) -> bytes:
@@ -95,6 +95,40 @@ def test_handles_of_channels(tmp_path: Path) -> None:
     assert written(tmp_path / "x", 6, apart, [of_all]).operators[0].in_flight_data == expected
 
 
+def inline(subtask: int, channel: int, offsets: list[int], *buffers: bytes) -> bytes:
+    """A channel whose bytes are in `_metadata`, behind the version of the stream."""
+    data = bytes(4) + b"".join(sb.i32(len(buffer)) + buffer for buffer in buffers)
+    start = sb.i32(subtask, 0, channel, len(offsets)) + sb.i64(*offsets)
+    return start + sb.i64(len(data)) + sb.inline(data)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "channels"),
+    [
+        ([single(0, 0, 7, [4, 8], 8)], []),  # two lengths, and nothing behind them
+        ([single(0, 0, 7, [4, 8], 9)], [7]),
+        ([single(0, 0, 7, [4, 8], 8), single(0, 0, 8, [4], 8)], [8]),
+        ([inline(0, 7, [4], b"")], []),  # Flink makes one offset of the buffers of a channel
+        ([inline(0, 7, [4], b"", b"")], []),
+        ([inline(0, 7, [4], b"\0")], [7]),
+        ([inline(0, 7, [4], b"", b"\0", b"")], [7]),
+    ],
+)
+def test_empty_buffers_are_nothing_in_flight(
+    inputs: list[bytes], channels: list[int], tmp_path: Path
+) -> None:
+    """Flink writes one of each channel in whose buffer there happens to be no record."""
+    for version, code in ((5, b""), (6, b"\1")):
+        old = written(tmp_path / f"{version}", version, [code + one for one in inputs], inputs[:0])
+        assert [channel.channel for channel in old.operators[0].in_flight_data] == channels
+        if not channels:
+            data = (tmp_path / f"{version}" / "_metadata").read_bytes()
+            convert_to_canonical(old, tmp_path / f"new-{version}")
+            new = (tmp_path / f"new-{version}" / "_metadata").read_bytes()
+            assert sb.i32(0, 0, 7) in data
+            assert sb.i32(0, 0, 7) not in new
+
+
 @pytest.mark.parametrize(
     ("handle", "message"),
     [
@@ -138,8 +172,9 @@ def test_reports_weigh_it(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_many_channels_are_left_out(tmp_path: Path) -> None:
-    channels = b"".join(one(0, number, number) for number in range(30))
-    handle = merged(3, 0, sum(range(30)), sb.i32(30) + channels)
+    numbers = range(1, 31)
+    channels = b"".join(one(0, number, number) for number in numbers)
+    handle = merged(3, 0, sum(numbers), sb.i32(30) + channels)
     text = str(written(tmp_path, 6, [handle], []))
     assert "; the 10 heaviest channels, 20 others are left out:" in text
     assert text.count("op        input") == 10

@@ -199,6 +199,38 @@ def test_values_that_are_not_written(tmp_path: Path) -> None:
         edited("other", lambda entry: pojo_of(7))
 
 
+@FORMATS
+@pytest.mark.parametrize("name", ["value", "own", "list", "map", "named"])
+def test_entries_that_are_returned_keep_their_keys(
+    is_native: bool, name: str, tmp_path: Path
+) -> None:
+    """As they are, made anew of what is equal, and with another value; none gets another key."""
+    operator_of(tmp_path / "old", is_native)
+    before = list(read_savepoint(tmp_path / "old").operator("uid").entries([name]))
+    for number, function in enumerate(
+        (
+            lambda entry: entry,
+            lambda entry: [entry._replace(key=Pojo("a.K", entry.key._asdict()))],
+            lambda entry: entry._replace(value=["x"] if name == "list" else 5),
+        )[: 2 if name == "own" else 3]
+    ):
+        new = tmp_path / f"{number}"
+        with SavepointWriter.from_existing_savepoint(tmp_path / "old", new) as writer:
+            writer.operator("uid").map_entries(name, function)
+        entries = list(read_savepoint(new).operator("uid").entries([name]))
+        assert [entry.key for entry in entries] == [pojo_of(1), pojo_of(2)]
+        assert [entry.key_bytes for entry in entries] == [entry.key_bytes for entry in before]
+        value = ["x"] if name == "list" else 5
+        assert [entry.value for entry in entries] == (
+            [value] * 2 if number == 2 else [entry.value for entry in before]
+        )
+    with (
+        pytest.raises(UnsupportedKeyTypeError, match=f"state '{name}': key, .* must stay"),
+        SavepointWriter.from_existing_savepoint(tmp_path / "old", tmp_path / "x") as writer,
+    ):
+        writer.operator("uid").map_entries(name, lambda entry: entry._replace(key=pojo_of(3)))
+
+
 def test_the_same_bytes_stay(tmp_path: Path) -> None:
     operator_of(tmp_path / "old", is_native=True)
     convert_to_canonical(tmp_path / "old", tmp_path / "new")

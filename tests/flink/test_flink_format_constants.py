@@ -1,7 +1,8 @@
 """Every enum, code and version in Flink's jars that the format of state depends on: is it known?
 
 What the jars say is held against what the library has: a constant that is new fails, as does one
-that has another number. Of 1.13.6, 1.18.0 and 2.3.0 all are known; FLINK_VERSION names another.
+that has another number. All are known of 1.13.6, 1.18.0, 1.18.1, 1.20.5 and 2.3.0, each of which
+`FLINK_VERSION=1.13.6 pytest -m flink tests/flink/test_flink_format_constants.py` asks.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ def ordinals(*names: str) -> Constants:
 
 KINDS = ("VALUE", "LIST", "REDUCING", "FOLDING", "AGGREGATING", "MAP")
 KNOWN: dict[str, Constants] = {
-    # A header has the ordinal: KEY_VALUE_V2 is 4 there, whatever its code is.
+    # A header has the ordinal: KEY_VALUE_V2 is 4 there, whatever its code is. Flink 1.13 has none.
     f"{INFO}$BackendStateType": {
-        name: [number, 10 if name == "KEY_VALUE_V2" else number]
+        name: ([number, 10 if name == "KEY_VALUE_V2" else number], number)
         for number, name in enumerate(state_infos.BACKEND_TYPES)
     },
     f"{INFO}$CommonOptionsKeys": ordinals("KEYED_STATE_TYPE", state_infos._MODE),

@@ -91,7 +91,8 @@ def made(libs: dict[str, Path], folder: Path) -> Iterator[tuple[str, Path]]:
         yield name, make(libs[version], own, options)
 
 
-def _nobody(member: tarfile.TarInfo) -> tarfile.TarInfo:
+def nobody(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Leave out whose file it is and when it was written."""
     member.uid = member.gid = member.mtime = 0
     member.uname = member.gname = ""
     return member
@@ -106,4 +107,4 @@ if __name__ == "__main__":
     ):
         for name, point in made(folders, Path(temporary)):
             for path in sorted(point.iterdir()):
-                archive.add(path, f"{name}/{path.name}", filter=_nobody)
+                archive.add(path, f"{name}/{path.name}", filter=nobody)

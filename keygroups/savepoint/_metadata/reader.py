@@ -48,6 +48,7 @@ from keygroups.savepoint._metadata.handles import (
     SubtaskState,
 )
 
+_LENGTH = 4  # bytes before each buffer of a channel; Flink: ChannelStateSerializerImpl
 _MAX_NESTING = 10  # of keyed state handles in one another; Flink nests two
 
 T = TypeVar("T")
@@ -207,7 +208,7 @@ class _MetadataReader:
                 "managed_keyed", as_read, lambda: self._keyed_state(max_parallelism)
             ),
             raw_keyed=self._field("raw_keyed", as_read, lambda: self._raw_keyed(max_parallelism)),
-            channels=self._field("channels", as_read, self._channels) if self._version > 2 else (),
+            channels=self._in_flight(as_read) if self._version > 2 else (),
             as_read=as_read,
         )
 
@@ -221,6 +222,13 @@ class _MetadataReader:
             places = [(at - start, end - start, said) for at, end, said in self._places]
             as_read[name] = FieldBytes(value, data, tuple(places))
         return value
+
+    def _in_flight(self, as_read: dict[str, FieldBytes]) -> tuple[ChannelState, ...]:
+        """Read the channels; where nothing is in flight, their handles are not kept."""
+        channels = self._field("channels", as_read, self._channels)
+        if not channels:
+            as_read.pop("channels", None)
+        return channels
 
     def _channels(self) -> tuple[ChannelState, ...]:
         """Read how much in-flight data the channels have."""
@@ -246,9 +254,10 @@ class _MetadataReader:
             yield from self._merged_channels(direction, subtask)
             return
         gate, channel = cursor.i32(), cursor.i32()
-        cursor.longs(cursor.count(8))
-        yield ChannelState(direction, subtask, gate, channel, self._size())
-        self._stream()
+        buffers = len(cursor.longs(cursor.count(8)))
+        state = ChannelState(direction, subtask, gate, channel, self._size())
+        if _has_data(state, buffers, self._stream()):
+            yield state
 
     def _merged_channels(self, direction: str, subtask: int) -> Iterator[ChannelState]:
         """Read what a handle says of all channels of a subtask.
@@ -257,15 +266,17 @@ class _MetadataReader:
         """
         cursor = self._cursor
         total = self._size()
-        self._stream()
+        stream = self._stream()
         channels = cursor.frame()
         for _ in range(channels.count(20)):
             gate, channel, count = channels.i32(), channels.i32(), channels.i64()
-            channels.longs(channels.count(8))
+            buffers = len(channels.longs(channels.count(8)))
             total -= count
             if count < 0:
                 raise channels.error(f"a channel of {count} bytes")
-            yield ChannelState(direction, subtask, gate, channel, count)
+            state = ChannelState(direction, subtask, gate, channel, count)
+            if _has_data(state, buffers, stream):
+                yield state
         channels.expect_end("the channels of a subtask")
         if total:
             raise channels.error(f"the channels of a subtask have {-total} bytes too many")
@@ -483,3 +494,13 @@ class _MetadataReader:
                 f"{max_parallelism}"
             )
         return KeyGroupRange(first, first + count - 1)
+
+
+def _has_data(channel: ChannelState, buffers: int, stream: StreamHandle | None) -> bool:
+    """Tell whether any buffer of a channel has bytes; Flink keeps empty ones as well.
+
+    All that they take is their length. Where `_metadata` itself has the bytes of a channel, the
+    number of buffers is not told; what is not zero there is a length or behind one.
+    """
+    is_empty = stream is not None and stream.data is not None and not any(stream.data)
+    return not is_empty and channel.bytes != _LENGTH * buffers

@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING
 from keygroups._serializers.data_input import ReadingContext
 from keygroups.progress import Meter
 from keygroups.savepoint._files.files import Files, Planned
-from keygroups.savepoint._metadata.handles import KeyedHandle
+from keygroups.savepoint._metadata.handles import (
+    KeyedHandle,
+    KeyGroupsHandle,
+    RawTimersHandle,
+)
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._state.entries import FramedEntry, StateEntry
 from keygroups.savepoint._state.formats.by_handle import format_of
@@ -50,7 +54,7 @@ class ReadTask:
         if not self.files.has_plan:
             return (entry for task in ahead([self]) for entry in task.entries())
         of_handles = [
-            self._format(handle).entries(self._selection(handle)) for handle in self.handles
+            self._format(handle).entries(self._read_of(handle)) for handle in self.handles
         ]
         if len(of_handles) == 1:
             return of_handles[0]
@@ -64,7 +68,7 @@ class ReadTask:
         if not self.files.has_plan:
             return (entry for task in ahead([self]) for entry in task.framed_entries(has_keys))
         of_handles = [
-            self._format(handle).framed_entries(self._selection(handle), has_keys)
+            self._format(handle).framed_entries(self._read_of(handle), has_keys)
             for handle in self.handles
         ]
         if len(of_handles) == 1:
@@ -75,7 +79,7 @@ class ReadTask:
         """Yield the entries column by column, in no order; takes NumPy and PyArrow."""
         for task in [self] if self.files.has_plan else ahead([self]):
             for handle in task.handles:
-                yield from task._format(handle).columns(task._selection(handle))
+                yield from task._format(handle).columns(task._read_of(handle))
 
     def plan(self) -> Iterator[Planned]:
         """Plan to read the entries."""
@@ -163,6 +167,19 @@ class ReadTask:
         return Selection(
             self.subtask, prefix_bytes, key_groups, self.states, self.keys, self.operator
         )
+
+    def _read_of(self, handle: KeyedHandle) -> Selection:
+        """Return what is read behind a handle: raw timers only where they are not managed too.
+
+        Flink 1.13 writes timers on the heap twice in a full checkpoint of RocksDB.
+        """
+        selection = self._selection(handle)
+        first = self.handles[0]
+        if not (isinstance(first, KeyGroupsHandle) and isinstance(handle, RawTimersHandle)):
+            return selection
+        raw = {state.name for state in self._format(handle).states()}
+        managed = {state.name for state in self._format(first).states()}
+        return selection._replace(states=frozenset(filter(selection.has, raw - managed)))
 
 
 def ahead(

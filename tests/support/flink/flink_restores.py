@@ -127,7 +127,7 @@ class FlinkRestores:
         python_jars = map(str, lib.parent.glob("opt/flink-python-*.jar"))
         class_path = os.pathsep.join([str(folder), str(lib / "*"), *python_jars])
         compiler = [str(jdk / "javac"), "-nowarn", "-implicit:class", "-d", str(folder)]
-        sources = [str(JAVA_FOLDER / f"{name}.java") for name in ("Restores", "Shop")]
+        sources = [str(JAVA_FOLDER / f"{name}.java") for name in ("Restores", "Shop", "Matrix")]
         compiler += ["-cp", class_path, "-sourcepath", java_sources(lib), *sources]
         done = subprocess.run(compiler, capture_output=True, encoding="utf-8")
         if done.returncode:

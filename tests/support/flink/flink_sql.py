@@ -80,6 +80,12 @@ class FlinkSql:
         points: dict[str, str] = json.loads(said)
         return points
 
+    def matrix(self, tasks: Iterable[dict[str, object]], is_async: bool) -> list[dict[str, str]]:
+        """Run jobs in a local cluster, and return what `java/Matrix.java` says of each."""
+        given = "".join(f"{json.dumps(task)}\n" for task in tasks)
+        program = "AsyncMatrix" if is_async else "Matrix"
+        return [*map(json.loads, self._run(program, "8", given=given).splitlines())]
+
     def jobs(self, tasks: Iterable[dict[str, object]]) -> list[dict[str, Any]]:
         """Run jobs in a local cluster, and return what `java/SqlJobs.java` says of each."""
         return self._answers("SqlJobs", tasks)

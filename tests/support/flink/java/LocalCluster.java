@@ -71,7 +71,7 @@ class LocalCluster {
     /** Returns the settings of a job that ends when it fails. */
     static Configuration settings(JsonNode options) {
         Configuration settings = new Configuration();
-        settings.setString("restart-strategy.type", "none");
+        settings.setString(FlinkApi.option("restart-strategy.type"), "none");
         options.fields()
                 .forEachRemaining(
                         one ->

@@ -6,7 +6,7 @@ import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeutils.TypeSerializer;
 import org.apache.flink.streaming.api.windowing.time.Time;
 
-/** What has another name in Flink 1.20 and later, as it was in 1.17. */
+/** What has another name in Flink 1.20 and later, as it was in 1.13. */
 class FlinkApi {
 
     private static final Map<String, String> OPTIONS =
@@ -14,7 +14,10 @@ class FlinkApi {
                     "execution.checkpointing.dir", "state.checkpoints.dir",
                     "execution.checkpointing.incremental", "state.backend.incremental",
                     "execution.state-recovery.path", "execution.savepoint.path",
-                    "pipeline.operator-chaining.enabled", "pipeline.operator-chaining");
+                    "pipeline.operator-chaining.enabled", "pipeline.operator-chaining",
+                    "execution.checkpointing.unaligned.enabled", "execution.checkpointing.unaligned",
+                    "restart-strategy.type", "restart-strategy",
+                    "state.backend.type", "state.backend");
 
     private FlinkApi() {}
 
