@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -126,6 +126,8 @@ class KeyWeigher:
                     size for task in self.tasks[number] for size in key_sizes_of(task, self.label)
                 )
                 while chunk := list(islice(sizes, _KEYS)):
+                    keys: Sequence[Any]
+                    numbers: list[Sequence[Any]]
                     keys, *numbers = zip(*chunk)
                     if "key_bytes" in self.schema.names:
                         keys, apart = apart_of(keys)
