@@ -223,8 +223,9 @@ class Operator:
         which has Spark's in place of Arrow's: `key_group`, `subtask`, `key`, `value` and `bytes`;
         `namespace` of windows; `user_key` of a MAP; `last_access` of state with a time to live,
         which elements of a LIST have in them; `timestamp` of timers; `key_bytes` where keys may be
-        ones that only the job reads or writes; and `value_bytes` where values are text, and may be
-        ones that only the job reads: of these the text is null. Rows are in no order.
+        ones that only the job reads or writes; and `value_bytes`, `namespace_bytes` and
+        `user_key_bytes` where these are text, and may be ones that only the job reads: of these
+        the text is null. Rows are in no order.
 
         What is held is a batch, of some 16,384 entries or 4 MiB, read by this process alone;
         `keygroups.spark.read_keyed_state` reads on executors. The extra `arrays` has what this

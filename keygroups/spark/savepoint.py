@@ -543,8 +543,8 @@ def key_sizes(
     in hex, `top` how many keys, at least 1. The columns are those of
     `keygroups.savepoint.KeySize`: key, of the type that `read_keyed_state` gives it, key_group,
     subtask, entries, bytes, and key_bytes where keys may take the job's classes to read. The
-    executors read all entries, and hold the keys of one key group at
-    a time. Two keys are one if Java's are: 0.0 and -0.0 are two.
+    executors read all entries, and hold the keys of one key group at a time. Two keys are one if
+    Java's are: 0.0 and -0.0 are two.
 
     Raises InvalidValueError or InvalidTypeError for an argument, SavepointError where a header is
     damaged. The query fails where state is damaged, and where the bytes do not say what is of the

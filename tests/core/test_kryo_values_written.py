@@ -30,28 +30,29 @@ from keygroups.savepoint import (
 )
 
 INNER = KryoFields(n="java.lang.Integer", s=types.STRING)
-CLASSES = {
+WHOLE = KryoFields(
+    amount=types.BIG_DEC,
+    any="java.lang.Object",
+    big=types.BIG_INT,
+    e1="Lab$E",
+    e2="Lab$E",
+    flag=types.BOOLEAN,
+    id="java.util.UUID",
+    inner="Lab$Inner",
+    inners="java.util.ArrayList<Lab$Inner>",
+    ints="java.util.HashSet<java.lang.Integer>",
+    lists="java.util.LinkedHashMap<java.lang.String, java.util.ArrayList<java.lang.Long>>",
+    map="java.util.LinkedHashMap<java.lang.String, java.lang.Integer>",
+    mixed="java.util.ArrayList<java.lang.Object>",
+    nested="java.util.LinkedList<java.util.ArrayList<java.lang.String>>",
+    none="java.lang.Long",
+    texts="java.util.ArrayList<java.lang.String>",
+)
+CLASSES: dict[str, KryoFields | KryoEnum] = {
     "Lab$E": KryoEnum("X", "Y"),
     "Lab$Inner": INNER,
     "Lab$Sub": KryoFields(n="java.lang.Integer", s=types.STRING, z=types.LONG),
-    "Lab$Whole": KryoFields(
-        amount=types.BIG_DEC,
-        any="java.lang.Object",
-        big=types.BIG_INT,
-        e1="Lab$E",
-        e2="Lab$E",
-        flag=types.BOOLEAN,
-        id="java.util.UUID",
-        inner="Lab$Inner",
-        inners="java.util.ArrayList<Lab$Inner>",
-        ints="java.util.HashSet<java.lang.Integer>",
-        lists="java.util.LinkedHashMap<java.lang.String, java.util.ArrayList<java.lang.Long>>",
-        map="java.util.LinkedHashMap<java.lang.String, java.lang.Integer>",
-        mixed="java.util.ArrayList<java.lang.Object>",
-        nested="java.util.LinkedList<java.util.ArrayList<java.lang.String>>",
-        none="java.lang.Long",
-        texts="java.util.ArrayList<java.lang.String>",
-    ),
+    "Lab$Whole": WHOLE,
 }
 WRITTEN: dict[int, list[str]] = {
     5: [
@@ -114,7 +115,7 @@ def inner(n: int | None, s: str | None) -> Pojo:
 
 def value_of(number: int) -> Pojo:
     """Return the same value that Flink wrote."""
-    fields: dict[str, Any] = dict.fromkeys(dict(CLASSES["Lab$Whole"].fields))
+    fields: dict[str, Any] = dict.fromkeys(dict(WHOLE.fields))
     fields["flag"] = number == 0
     if number:
         first = number == 1
@@ -145,7 +146,11 @@ def value_of(number: int) -> Pojo:
 def serializer_of(version: int) -> KryoSerializer:
     """Flink registers the class itself, without a serializer."""
     plain = sb.utf("Lab$Whole") + sb.i32(0)
-    maps = ([OptionalItem("Lab$Whole", sb.utf("Lab$Whole"), plain)], [], [])
+    maps: list[list[OptionalItem]] = [
+        [OptionalItem("Lab$Whole", sb.utf("Lab$Whole"), plain)],
+        [],
+        [],
+    ]
     return KryoSerializer("Lab$Whole", version, maps, [*CLASSES.items()])
 
 

@@ -304,6 +304,21 @@ def test_real_changes_after_real_state(quarters: int, tmp_path: Path) -> None:
         )
 
 
+def test_sizes_are_those_of_what_was_materialized(tmp_path: Path) -> None:
+    """Where there are no changes it says them by itself, of which only the header is read."""
+    header = sb.keyed_header(STRING, [sb.state("s", "VALUE", LONG)])
+    content = sb.canonical_key_group([(0, [(b"\3" + A, sb.i64(5))])])
+    keyed = sb.canonical(3, [len(header)], sb.inline(header + content))
+    alone = operator_of(tmp_path / "alone", keyed)
+    whole = operator_of(tmp_path / "whole", changelog([keyed], []))
+    changed = operator_of(tmp_path / "changed", changelog([keyed], [inline([TIMERS])]))
+    plans = [list(operator.tasks()[0].size_plan()) for operator in (alone, whole, changed)]
+    assert plans[0] == plans[1] != plans[2]
+    weights = [operator.key_group_bytes().weights for operator in (alone, whole)]
+    assert weights[0] == weights[1]
+    assert weights[0][3] == len(content)
+
+
 # Logs that are none
 
 

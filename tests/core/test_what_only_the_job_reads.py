@@ -85,6 +85,28 @@ def check_table(operator: Operator, place: str, own: bytes) -> None:
     assert is_binary or table.schema.field(f"{name}_bytes").type == pa.binary()
 
 
+@pytest.mark.parametrize("place", ["key", "value", "user key", "namespace"])
+def test_differences(place: str, tmp_path: Path) -> None:
+    """In columns of differences too these bytes are apart from text, on the side that has them."""
+    pytest.importorskip("pyarrow")
+    from keygroups.savepoint._columns.differences import difference_layout
+
+    own = CLASSES["java.lang.Object"]
+    operator_of(tmp_path / "old", place, "java.lang.Object", own, "canonical")
+    old = read_savepoint(tmp_path / "old")
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as writer:
+        writer.operator("uid").map_entries("own", lambda entry: DELETE)
+    new = read_savepoint(tmp_path / "new")
+    column = place.replace(" ", "_")
+    for before, after, side in ((old, new, "old"), (new, old, "new")):
+        states = [savepoint.operator("uid").states for savepoint in (before, after)]
+        [batch] = difference_layout(*states).batches(before.differences(after))
+        [row] = batch.to_pylist()
+        name = f"{side}_value" if place == "value" else column
+        shown = row[name]["own"] if isinstance(row[name], dict) else row[name]
+        assert (shown, row[f"{name}_bytes"]) == (None, own)
+
+
 def check_deleted(folder: Path, place: str) -> None:
     def edited(name: str, function: Any) -> list[Any]:
         old = folder / "old"

@@ -12,7 +12,6 @@ from typing import Any
 from uuid import UUID
 
 from keygroups._checks import MAX_DEPTH, exact_repr, show
-from keygroups._serializers.big_numbers import unscaled_value
 from keygroups._serializers.jvm.kryo_classes import (
     PRIMITIVES,
     DeclaredClass,
@@ -23,6 +22,7 @@ from keygroups._serializers.jvm.kryo_input import Registrations
 from keygroups._serializers.jvm.kryo_output import WRITE_BODIES
 from keygroups._serializers.scalars import write_varint
 from keygroups._values.checks import expect
+from keygroups._values.java_lang import unscaled_value
 from keygroups._values.java_values import Pojo
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 

@@ -47,9 +47,15 @@ def mended_operator_state(
     `operator` reads the state. The new streams are not compressed.
     """
     subtasks, names = [], []
+    read = [subtask.managed_operator for subtask in operator._subtasks]
     for subtask in metadata.subtasks:
         handle = subtask.managed_operator
-        if handle is not None and has_lost_offsets(operator._files, handle, operator._context):
+        # One that the operator does not read was written just now.
+        if (
+            handle is not None
+            and handle in read
+            and has_lost_offsets(operator._files, handle, operator._context)
+        ):
             name = f"{metadata.operator_id}-{subtask.index}-operator-state-{uuid.uuid4().hex}"
             mended = _mended(operator, handle, folder, name)
             names += [name] if mended.stream.data is None else []

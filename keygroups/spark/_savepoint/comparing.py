@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -126,10 +126,11 @@ class KeyWeigher:
                     size for task in self.tasks[number] for size in key_sizes_of(task, self.label)
                 )
                 while chunk := list(islice(sizes, _KEYS)):
-                    keys, *numbers = zip(*chunk)
+                    columns: list[Sequence[Any]] = [*zip(*chunk)]
                     if "key_bytes" in self.schema.names:
-                        keys, apart = apart_of(keys)
-                        numbers.append(apart)
+                        columns[0], apart = apart_of(columns[0])
+                        columns.append(apart)
+                    keys, *numbers = columns
                     assert self.key_column is not None
                     key_array = arrow_array(
                         self.key_column.convert(keys), self.key_column.data_type

@@ -33,7 +33,9 @@ SCHEMES = [
 TEMPLATE = (  # what fsspec made code of
     'data:application/json,{"version":1,"templates":{"f":"{{c()}}"},"refs":{"x":["{{f()}}"]}}'
 )
-CLASSES = {  # as a user describes them; the savepoint may have anything where they are to be
+CLASSES: dict[
+    str, KryoFields | KryoEnum
+] = {  # as a user describes them; the savepoint may have anything where they are to be
     "a.B": KryoFields(
         any="java.lang.Object",
         e="a.E",
@@ -390,8 +392,8 @@ class Maker:
             return b"\1" + b"".join(self._object("a.F", depth - 1) for _ in range(2))
         if name != "a.B":
             return b"\1" + bytes([count])
-        parts = [self._any(depth - 1), b"\1\1", self._any(depth - 1), self._any(depth - 1)]
-        return b"\1" + b"".join([*parts, b"\5", self._any(depth - 1)])
+        fields = [self._any(depth - 1), b"\1\1", self._any(depth - 1), self._any(depth - 1)]
+        return b"\1" + b"".join([*fields, b"\5", self._any(depth - 1)])
 
     def _any(self, depth: int) -> bytes:
         name = self._random.choice(("a.B", "a.F", *LISTS))

@@ -181,7 +181,7 @@ def _log(point: Point, operation: int, content: bytes) -> bytes:
     return changelog([nothing], [inline(changes)])
 
 
-FORMATS = {
+FORMATS: dict[str, Callable[[Point], bytes]] = {
     "canonical": canonical,
     "RocksDB": rocksdb,
     "RocksDB, incremental": incremental,

@@ -5,11 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from keygroups._checks import show
-from keygroups._serializers.base import Serializer, UnknownSerializer, UnreadableError
+from keygroups._serializers.base import UnknownSerializer, UnreadableError
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.files import Planned
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
@@ -33,8 +32,9 @@ def unframed(operator: str, state: StateDescriptor, error: UnreadableError, read
         state.user_key_serializer,
         state.value_serializer,
     )
-    classes = dict.fromkeys(chain.from_iterable(map(_unknown_in, serializers)))
-    unknown = ", ".join(f"{show(name)}: ..." for name in classes)
+    # One that is part of another makes all of that one unknown, by the class of the part.
+    of_unknown = [part.java_class for part in serializers if isinstance(part, UnknownSerializer)]
+    unknown = ", ".join(f"{show(name)}: ..." for name in dict.fromkeys(of_unknown) if name)
     way = " that read it, as KryoFields do what Kryo wrote"
     if unknown:
         way = f"={{{unknown}}} to say how it is read"
@@ -43,14 +43,6 @@ def unframed(operator: str, state: StateDescriptor, error: UnreadableError, read
         "this format does not say where such a value ends: take a savepoint in canonical format, "
         f"or pass serializers{way}; {readable}"
     )
-
-
-def _unknown_in(serializer: Serializer | None) -> Iterator[str]:
-    """Yield the classes of the snapshots that are not known."""
-    if isinstance(serializer, UnknownSerializer) and serializer.java_class:
-        yield serializer.java_class
-    for part in () if serializer is None else serializer.parts:
-        yield from _unknown_in(part)
 
 
 class Selection(NamedTuple):
