@@ -22,7 +22,7 @@ both, and writes it anew with another max parallelism:
 >>> for difference in old.differences(new):
 ...     print(difference)
 key 'ann': 7 -> 8
->>> report = change_max_parallelism(new, 4096, folder + "/rewritten")
+>>> report = change_max_parallelism(new, 4096, folder + "/rescaled")
 >>> report.operators[0].new_max_parallelism
 4096
 

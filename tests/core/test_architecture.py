@@ -56,7 +56,10 @@ REACH_OF_THE_ADAPTER = {
         *("column_of", "column_of_key_type", "is_written"),
     },
     "keygroups.savepoint._columns.columns": {"ArrowColumn", "array_of"},
-    "keygroups.savepoint._columns.differences": {"DifferenceLayout", "difference_layout"},
+    "keygroups.savepoint._comparison.difference_columns": {
+        "DifferenceLayout",
+        "difference_layout",
+    },
     "keygroups.savepoint._comparison.shares": {"ComparisonTask", "comparison_tasks"},
     "keygroups.savepoint._edits.edit_task": {"EditTask", "StatePlan"},
     "keygroups.savepoint._edits.keyed_state": {"EditedKeyedState", "with_keyed_state"},

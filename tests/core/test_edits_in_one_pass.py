@@ -309,7 +309,7 @@ def test_misplaced_keys(tmp_path: Path) -> None:
 def test_verbs_are_checked_at_once(tmp_path: Path) -> None:
     """Before a folder is made."""
     editor = SavepointWriter.from_existing_savepoint(small(tmp_path / "old", 0), tmp_path / "new")
-    for call, cls, match in (
+    calls: list[tuple[Callable[[], object], type[Exception], str]] = [
         (lambda: editor.set_max_parallelism(0), ParallelismError, "new_max_parallelism must be"),
         (
             lambda: editor.set_max_parallelism(64, parallelism=65),
@@ -324,14 +324,19 @@ def test_verbs_are_checked_at_once(tmp_path: Path) -> None:
             "parallelism 129",
         ),
         (lambda: editor.convert_to_canonical(parallelism=0), ParallelismError, "from 1 to"),
-    ):
+    ]
+    for call, cls, match in calls:
         with pytest.raises(cls, match=match):
             call()
     with editor:
         editor.set_max_parallelism(64)
         editor.set_max_parallelism(32)
     assert read_savepoint(tmp_path / "new").operators[0].max_parallelism == 32
-    for late in (lambda: editor.set_max_parallelism(16), editor.convert_to_canonical):
+    too_late: list[Callable[[], object]] = [
+        lambda: editor.set_max_parallelism(16),
+        editor.convert_to_canonical,
+    ]
+    for late in too_late:
         with pytest.raises(InvalidValueError, match="nothing can be added after the block"):
             late()
 

@@ -381,7 +381,7 @@ def values_of_state(name: str, read: Callable[[Operator], Any]) -> Any:
 
 
 def check_rows_of(operator: Operator) -> None:
-    from keygroups.savepoint._columns.differences import difference_layout
+    from keygroups.savepoint._comparison.difference_columns import difference_layout
 
     difference_layout(operator.states, operator.states)
 

@@ -375,7 +375,7 @@ def test_names_that_values_refer_to(kind: str, tmp_path: Path) -> None:
 
 def test_names_of_states_in_rows(tmp_path: Path) -> None:
     from keygroups.savepoint._columns.batches import layout_of, record_batches
-    from keygroups.savepoint._columns.differences import difference_layout
+    from keygroups.savepoint._comparison.difference_columns import difference_layout
 
     for number, (size, is_read) in enumerate({1_024: True, 1_025: False}.items()):
         header = sb.keyed_header(STRING, [sb.state("s" * size, "VALUE", INT)])

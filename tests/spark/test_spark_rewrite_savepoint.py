@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from keygroups import savepoint as local
 from keygroups.errors import InvalidTypeError, InvalidValueError, ParallelismError, SavepointError
-from keygroups.savepoint import Savepoint, read_savepoint
+from keygroups.savepoint import Savepoint, SavepointWriter, read_savepoint
 from keygroups.spark import change_max_parallelism, edit_savepoint
 
 POINTS = [
@@ -65,6 +65,30 @@ def test_it_writes_what_the_local_one_writes(
     written = keyed_bytes(read_savepoint(a))
     assert written == keyed_bytes(read_savepoint(b))
     assert sum(len(data) for *_, data in written) > 1000
+
+
+@pytest.mark.parametrize("name", POINTS[:1])
+def test_other_edits_in_the_same_pass(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    """Their tasks send the entries to the new subtasks, as the local one sorts them."""
+    saved = point(name)
+    key = next(saved.read().operator("by-string").entries(["label"])).key
+    spark_editor = edit_savepoint(spark, saved.path, tmp_path / "a", saved.moved)
+    local_editor = SavepointWriter.from_existing_savepoint(saved.read(), tmp_path / "b")
+    for editor in (spark_editor, local_editor):
+        with editor as writer:
+            writer.set_max_parallelism(4096, parallelism=2, operators=["by-string"])
+            writer.convert_to_canonical()
+            by_string = writer.operator("by-string")
+            by_string.delete_keys([key])
+            by_string.map_entries("count", lambda entry: entry._replace(key=f"{entry.key}!"))
+    assert spark_editor.report().operators == local_editor.report().operators
+    [edited] = [one for one in spark_editor.report().operators if one.deleted_keys is not None]
+    assert (edited.new_max_parallelism, edited.parallelism) == (4096, 2)
+    assert any(state.changed for state in edited.states)
+    assert any(state.deleted for state in edited.states)
+    assert keyed_bytes(read_savepoint(tmp_path / "a")) == keyed_bytes(
+        read_savepoint(tmp_path / "b")
+    )
 
 
 def test_what_is_refused_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:

@@ -367,16 +367,52 @@ class MapEntries(Step):
         return _Mapping(self, state, place)
 
 
-class _Mapping:
+class Calls:
+    """Calls the function of a verb with the entries of a state."""
+
+    def __init__(
+        self,
+        verb: str,
+        function: Callable[[StateEntry], Any],
+        state: StateDescriptor,
+        place: Place,
+    ) -> None:
+        self._verb = verb
+        self._function = function
+        self._state = state
+        self._place = place
+        self._decode = layout_of(state).decoding(place.subtask).framed
+
+    def _call(self, key_group: int, key: bytes, value: bytes) -> tuple[StateEntry, Any]:
+        """Return an entry, and what the function returns for it."""
+        try:
+            entry = self._decode(key_group, key, value)
+        except (*TRUNCATED, ValueError) as error:
+            raise self._place.damaged(self._state, key_group, error) from None
+        try:
+            return entry, self._function(entry)
+        except Exception as error:
+            raise noted(error, f"{self._verb}: {named_entry(entry)}") from None
+
+    def _each(self, entries: Iterator[Any], entry: StateEntry) -> Iterator[Any]:
+        """Yield the entries that the function returned for one, which may be its own iterator."""
+        while True:
+            try:
+                new = next(entries)
+            except StopIteration:
+                return
+            except Exception as error:
+                raise noted(error, f"{self._verb}: {named_entry(entry)}") from None
+            yield new
+
+
+class _Mapping(Calls):
     """Calls a function with each entry of a state."""
 
     def __init__(self, step: MapEntries, state: StateDescriptor, place: Place) -> None:
+        super().__init__("map_entries", step.function, state, place)
         layout = layout_of(state)
-        self._function = step.function
         self._checks_times = state.has_ttl and not step.allow_any_last_access
-        self._state = state
-        self._place = place
-        self._decode = layout.decoding(place.subtask).framed
         assert isinstance(layout, ValueLayout)  # as the verb has checked
         self._write_value = layout.value_writer(allow_any_last_access=True)
         self._encode = layout.encoder(allow_any_last_access=True)
@@ -388,14 +424,7 @@ class _Mapping:
         self._key_type, self._write_key = key.key_type, key.write_key or key.write
 
     def __call__(self, key_group: int, key: bytes, value: bytes) -> Iterable[Framed] | None:
-        try:
-            entry = self._decode(key_group, key, value)
-        except (*TRUNCATED, ValueError) as error:
-            raise self._place.damaged(self._state, key_group, error) from None
-        try:
-            result = self._function(entry)
-        except Exception as error:
-            raise noted(error, f"map_entries: {named_entry(entry)}") from None
+        entry, result = self._call(key_group, key, value)
         if result is DELETE:
             return ()
         if _is_same(result, entry.value):
@@ -403,21 +432,9 @@ class _Mapping:
         if type(result) not in _UNCHANGEABLE:  # which are values, as most are
             entries = entries_of(result)
             if entries is not None:
-                return self._each(entries, entry, key, value)
+                return (self._framed(new, entry, key, value) for new in self._each(entries, entry))
         changed = self._value_of(result, entry.last_access, entry, entry, key, value)
         return None if changed is value else ((key_group, key, changed),)
-
-    def _each(
-        self, entries: Iterator[Any], entry: StateEntry, key: bytes, value: bytes
-    ) -> Iterator[Framed]:
-        while True:
-            try:
-                new = next(entries)
-            except StopIteration:
-                return
-            except Exception as error:
-                raise noted(error, f"map_entries: {named_entry(entry)}") from None
-            yield self._framed(new, entry, key, value)
 
     def _framed(self, new: Any, entry: StateEntry, key: bytes, value: bytes) -> Framed:
         """Return an entry that the function returned for another."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keygroups._checks import LONG_MAX, LONG_MIN, check_int, show
-from keygroups._serializers.base import TRUNCATED, checked_write
+from keygroups._serializers.base import checked_write
 from keygroups._serializers.data_output import i64
 from keygroups.assignment import compute_key_group_for_key_hash
 from keygroups.errors import (
@@ -20,17 +20,16 @@ from keygroups.hashing import hash_code
 from keygroups.savepoint._edits.steps import (
     DELETE,
     Apply,
+    Calls,
     Framed,
     Place,
     Step,
     entries_of,
     named_entry,
-    noted,
 )
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.keys import identity
-from keygroups.savepoint._state.layouts import layout_of
 
 TimerFunction = Callable[[StateEntry], Any]
 
@@ -49,25 +48,15 @@ class MapTimers(Step):
         return _Mapping(self.function, state, place)
 
 
-class _Mapping:
+class _Mapping(Calls):
     """Calls a function with each timer of a state."""
 
     def __init__(self, function: TimerFunction, state: StateDescriptor, place: Place) -> None:
-        self._function = function
-        self._state = state
-        self._place = place
-        self._decode = layout_of(state).decoding(place.subtask).framed
+        super().__init__("map_timers", function, state, place)
         self._key = state.key_serializer
 
     def __call__(self, key_group: int, key: bytes, value: bytes) -> Iterable[Framed] | None:
-        try:
-            entry = self._decode(key_group, key, value)
-        except (*TRUNCATED, ValueError) as error:
-            raise self._place.damaged(self._state, key_group, error) from None
-        try:
-            result = self._function(entry)
-        except Exception as error:
-            raise noted(error, f"map_timers: {named_entry(entry)}") from None
+        entry, result = self._call(key_group, key, value)
         if result is DELETE:
             return ()
         if isinstance(result, int):
@@ -78,16 +67,10 @@ class _Mapping:
                 f"{named_entry(entry)}: a timer becomes a timestamp, DELETE or timers, got "
                 f"{show(result)}"
             )
-        return self._each(timers, entry, key)
+        return self._timers(timers, entry, key)
 
-    def _each(self, timers: Iterator[Any], entry: StateEntry, key: bytes) -> Iterator[Framed]:
-        while True:
-            try:
-                new = next(timers)
-            except StopIteration:
-                return
-            except Exception as error:
-                raise noted(error, f"map_timers: {named_entry(entry)}") from None
+    def _timers(self, timers: Iterator[Any], entry: StateEntry, key: bytes) -> Iterator[Framed]:
+        for new in self._each(timers, entry):
             try:
                 yield self._framed(new, entry, key)
             except KeyGroupsError as error:

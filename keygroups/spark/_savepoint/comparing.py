@@ -23,7 +23,7 @@ from keygroups.spark._savepoint.tasks import TASK_BYTES, read_tasks
 
 if TYPE_CHECKING:
     from keygroups.savepoint._columns.columns import ArrowColumn
-    from keygroups.savepoint._columns.differences import DifferenceLayout
+    from keygroups.savepoint._comparison.difference_columns import DifferenceLayout
 
 _KEYS = 1 << 10  # keys that are sent at once
 
@@ -37,7 +37,7 @@ def compared(
 ) -> DataFrame:
     """Return the entries that are not the same in two savepoints."""
     # Both need PyArrow.
-    from keygroups.savepoint._columns.differences import difference_layout
+    from keygroups.savepoint._comparison.difference_columns import difference_layout
     from keygroups.spark._savepoint.rows.spark_types import spark_schema
 
     operator_id = id_in_either((old, new), check_str("operator", operator))
