@@ -175,7 +175,7 @@ class ReadTask:
         """
         selection = self._selection(handle)
         first = self.handles[0]
-        if not (isinstance(first, KeyGroupsHandle) and isinstance(handle, RawTimersHandle)):
+        if type(first) is not KeyGroupsHandle or not isinstance(handle, RawTimersHandle):
             return selection
         raw = {state.name for state in self._format(handle).states()}
         managed = {state.name for state in self._format(first).states()}

@@ -69,15 +69,12 @@ class Cell(NamedTuple):
         return None
 
     def lacks_timers(self) -> bool:
-        """Tell where Flink leaves timers on the heap out of a native savepoint of RocksDB.
+        """Tell where Flink leaves timers on the heap out of a native savepoint.
 
-        Flink 2.3.0 writes them where checkpoints are full and state is not asynchronous.
+        Those of ForSt with asynchronous state it has.
         """
-        return (
-            (self.kind, self.timers) == ("native", "heap")
-            and self.backend.startswith("rocksdb")
-            and (self.version, self.backend, self.api) != ("2.3.0", "rocksdb-full", "sync")
-        )
+        is_left_out = (self.kind, self.timers) == ("native", "heap")
+        return is_left_out and (self.backend, self.api) != ("forst", "async")
 
 
 CELLS = [Cell(*one) for one in product(VERSIONS, BACKENDS, APIS, TIMERS, KINDS)]
