@@ -1,1 +1,1 @@
-"""Where bytes come from and go to: files, streams in them, RocksDB's tables, folders."""
+"""Bytes read and written: files, streams in them, RocksDB's tables, folders."""

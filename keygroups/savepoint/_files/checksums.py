@@ -15,7 +15,7 @@ _U32 = 0xFFFFFFFF
 def block_checksum(kind: int, name: str) -> Callable[[bytes], int]:
     """Return the function that computes the checksum of a block.
 
-    It takes the block with the byte of its compression behind it. A file without checksums has
+    It takes the block and the byte of its compression after it. A file without checksums has
     zeros in their place. RocksDB: ComputeBuiltinChecksum in table/format.cc.
     """
     if kind == _NONE:

@@ -10,11 +10,11 @@ from keygroups._serializers.base import TRUNCATED
 from keygroups._serializers.scalars import read_varint
 from keygroups.errors import KeyGroupsError, SavepointError
 
-_STREAM_START = b"\xff\x06\x00\x00sNaPpY"  # of a framed stream of Snappy
+_STREAM_START = b"\xff\x06\x00\x00sNaPpY"  # the first chunk of a framed stream of Snappy
 _NAMES = {1: "Snappy", 2: "zlib", 3: "bzip2", 4: "LZ4", 5: "LZ4HC", 7: "ZSTD"}
 _MAX_RATIO = {"Snappy": 64, "zlib": 1032, "LZ4": 255, "LZ4HC": 255, "ZSTD": 1032}
-"""How many bytes one may stand for; in ZSTD up to 32768, which small blocks may make use of."""
-_MAX_SMALL = 16 << 20
+"""Bytes of content for one compressed byte; blocks of ZSTD up to `_MAX_SMALL` may have more."""
+_MAX_SMALL = 16 << 20  # bytes of content
 _ALWAYS_VARINTS = ("Snappy", "ZSTD")
 _u64 = struct.Struct("<Q").unpack_from
 
@@ -34,7 +34,7 @@ def decompress_block(
     """Return the content of a block without frame, as in an SST file: its size stands first.
 
     `has_varints` is false for the format versions 0 and 1, where the size is eight bytes before
-    an LZ4 block, little endian, and is not told of zlib's.
+    an LZ4 block, little endian, and a block of zlib has none.
 
     RocksDB: UncompressBlockData and what it calls in util/compression.h; Snappy's own size is
     written alike, see its format_description.txt.
@@ -75,7 +75,7 @@ def decompress_block(
 
 
 def _inflated(data: bytes, size: int | None, where: str) -> bytes:
-    """Return the content of a raw stream of deflate, which is `size` bytes, if that is told."""
+    """Return the content of a raw stream of deflate; it has to be `size` bytes unless None."""
     inflate = zlib.decompressobj(-zlib.MAX_WBITS)
     try:
         content = inflate.decompress(data, 0 if size is None else size + 1)
@@ -83,8 +83,8 @@ def _inflated(data: bytes, size: int | None, where: str) -> bytes:
         raise SavepointError(f"{where}: {error}") from None
     is_size = size is None or len(content) == size
     if not is_size or not inflate.eof or inflate.unused_data:
-        said = "whole" if size is None else f"the {size} bytes it says"
-        raise SavepointError(f"{where}: a block of zlib that is not {said}")
+        expected = "whole" if size is None else f"the {size} bytes it says"
+        raise SavepointError(f"{where}: a block of zlib that is not {expected}")
     return content
 
 

@@ -12,28 +12,28 @@ from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._files.same_bytes import FileIds, Id
 from keygroups.savepoint._metadata.handles import StreamHandle
 
-# Names that no system and no store takes for anything but a file of the folder.
+# A plain name: every system and store takes it for a file in the folder.
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,199}")
 
 
 class CopiedFiles:
-    """Copies the files of savepoints into a folder, each once; `names` are those it has there.
+    """Copies the files of savepoints into a folder, each once; `names` are those of the copies.
 
     A file of a savepoint's own folder keeps its name, unless that is taken, also in other case,
-    or is not plain. All others get new names, and so do the inline streams of another savepoint
-    of which the name is taken: to Flink two of one name are one and the same.
+    or is not plain. All others get new names, and so do inline streams whose name an earlier
+    savepoint has: to Flink two streams of one name are one and the same.
     """
 
     def __init__(self, folder: OutputFolder) -> None:
         self.names: list[str] = []
         self._folder = folder
         self._taken = {METADATA}
-        self._inline: dict[str, dict[str, str]] = {}  # names, by whose they are
+        self._inline: dict[str, dict[str, str]] = {}  # a name's first user, by its `renamed`
 
     def of(self, files: Files) -> Callable[[StreamHandle], StreamHandle]:
         """Return a function that copies a stream, and returns its handle in the new folder.
 
-        That is the same one if it has not changed.
+        A copy that keeps path and name has the handle itself.
         """
         ids = FileIds(files)
         copies: dict[tuple[Id, StreamHandle], StreamHandle] = {}
@@ -41,7 +41,7 @@ class CopiedFiles:
 
         def copied(stream: StreamHandle) -> StreamHandle:
             if stream.data is None:
-                # The same bytes are copied once, under whatever names they are there.
+                # Handles of the same bytes share a copy, even if their paths are spelled apart.
                 place = ids.of(stream), replace(stream, path="", is_relative=False)
                 if place not in copies:
                     copies[place] = self._copy(files, stream)

@@ -1,4 +1,4 @@
-"""Bytes that come in chunks, of which only what is being read is held."""
+"""Bytes that come in chunks; only those that are being read are held."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from keygroups.savepoint._files.compression import decompress_chunk
 from keygroups.savepoint._files.files import CHUNK, OpenStream
 
 _SNAPPY, _PLAIN, _START = 0, 1, 0xFF  # types of chunks
-_UNCOUNTED = 1 << 16  # bytes that are repeated at once
+_UNCOUNTED = 1 << 16  # bytes that may be repeated before they are counted
 STREAM_START = b"\xff\6\0\0sNaPpY"
 """The first chunk of a framed stream of Snappy."""
 
@@ -29,11 +29,11 @@ class Feed:
         self.data = b""
         self.pos = 0
         self.shared = 0
-        """How many bytes each entry has that stand there once, before the first of several."""
+        """Bytes of each entry that stand in the stream once, before several entries."""
         self._repeated = 0
         self.place = f"{stream.name}, offset "
-        """What stands before an offset in an error."""
-        self._base = start  # the offset of data[0], in what comes after decompression if any
+        """Text that an error has before an offset: the stream's name."""
+        self._base = start  # offset of data[0], after decompression if there is any
         if is_compressed:
             self.place += f"{start}, after decompression "
             self._base = 0
@@ -44,11 +44,11 @@ class Feed:
 
     @property
     def offset(self) -> int:
-        """How many bytes come before what is to be read, after decompression those of the feed."""
+        """Offset of the next byte: in the stream, or in all that was decompressed from `start`."""
         return self._base + self.pos
 
     def more(self) -> None:
-        """Forget what was read and get as many bytes again as are left, or raise at the end."""
+        """Drop the bytes that were read, and at least double the rest; raise at the end."""
         rest = self.data[self.pos :]
         parts, got = [rest], 0
         for chunk in self._chunks:
@@ -63,7 +63,7 @@ class Feed:
         self.pos = 0
 
     def read_sized(self, read: Read) -> tuple[Any, int]:
-        """Read a value, getting as many bytes as it takes; return it with how many it took.
+        """Return a value, however many chunks it takes, and its size in bytes.
 
         Raises SavepointError where the bytes are no value, UnreadableError where it takes the
         job's classes.
@@ -73,7 +73,7 @@ class Feed:
                 value, pos = read(self.data, self.pos)
             except TRUNCATED:
                 self.more()
-            except UnreadableError:  # no damage: whoever knows the state says what to do
+            except UnreadableError:  # The bytes are sound: the caller decides.
                 raise
             except ValueError as error:
                 raise self.error(str(error)) from None
@@ -83,13 +83,13 @@ class Feed:
                 return value, size
 
     def read(self, read: Read) -> Any:
-        """Read a value."""
+        """Return a value; errors are those of `read_sized`."""
         return self.read_sized(read)[0]
 
     def repeat(self, size: int, name: object) -> None:
-        """Count bytes of what has a name that stand there once and are handed out once more.
+        """Count `size` bytes that stand in the stream once and are handed out once more.
 
-        Raises SavepointError where that are too many for the bytes that were read.
+        Raises SavepointError, which calls them `name`, where a small stream would grow too large.
         """
         self._repeated += size
         try:
@@ -101,11 +101,12 @@ class Feed:
             ) from None
 
     def runs(self, count: int, size: int, name: object) -> Iterator[int]:
-        """Yield how many things to read, until it is so many, each with as many bytes repeated.
+        """Yield the numbers of entries to read next, `count` in all, each with `size` repeated.
 
-        Raises SavepointError as `repeat` does, after few of them.
+        Raises SavepointError as `repeat` does, before many of them are held: of 1,000 entries
+        with 10,000 repeated bytes each it yields 6, 6, ... and 4, and counts each time.
         """
-        if size <= MOST_REPEATED:  # each thing takes a byte, and so they are not too many
+        if size <= MOST_REPEATED:  # An entry has a byte of its own: the bytes stay within bounds.
             yield count
             return
         most = max(1, _UNCOUNTED // size)
@@ -115,12 +116,12 @@ class Feed:
             yield run
 
     def error(self, message: str) -> SavepointError:
-        """Return the error that says where it was."""
+        """Return a SavepointError that begins with the stream's name and the offset."""
         return SavepointError(f"{self.place}{self.offset}: {message}")
 
 
 def header_cursor(stream: OpenStream, size: int, context: ReadingContext) -> Cursor:
-    """Return a cursor on the first bytes of a stream; of many it gets as many as are read."""
+    """Return a cursor on the first `size` bytes of a stream; long ones come as they are read."""
     if size > CHUNK:
         return _StreamCursor(stream, size, context)
     return Cursor(stream.read(0, size), stream.name, context=context)
@@ -133,7 +134,7 @@ class _StreamCursor(Cursor):
         self._end = size
 
     def skip(self, count: int) -> int:
-        """Pass over so many bytes, and get those that are not there yet."""
+        """Pass over `count` bytes, and fetch those that `data` does not have yet."""
         got = len(self.data)
         if got < self.pos + count <= self._end:
             end = min(max(self.pos + count, 2 * got, CHUNK), self._end)

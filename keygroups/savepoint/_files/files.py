@@ -1,8 +1,8 @@
-"""Where the bytes of a savepoint come from: `_metadata`, local files, or any that fsspec opens.
+"""Opens the bytes of a savepoint: `_metadata`, local files, or any that fsspec opens.
 
-The paths in `_metadata` are whatever its writer wanted. None is opened but in the savepoint's own
-folder; for a checkpoint `chk-N` in `shared`, `taskowned` and the checkpoints beside it; and where
-the caller said that files are.
+The paths in `_metadata` are whatever its writer wanted. Files are opened only in the savepoint's
+own folder; for a checkpoint `chk-N` in `shared`, `taskowned` and the checkpoints beside it; and
+where the caller said that files are.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ from keygroups.savepoint._metadata.handles import StreamHandle
 METADATA = "_metadata"
 _SHOWN = 500  # characters of a path or a reason in a message
 CHUNK = 1 << 18
-"""How many bytes of a stream are held at once, as long as each entry is shorter."""
+"""Bytes of a stream that are held at once, unless one entry is longer."""
 
-# A path of this machine, also as a URL, which has no host; or the URL of another place.
+# A path of this machine, also as a file: URL without a host; or the URL of another place.
 _ABSOLUTE = re.compile(r"/|file:/(?:/{2,})?(?!/)|(?!(?:file|local):)[A-Za-z][A-Za-z0-9+.-]*://")
 _CHECKPOINT = re.compile(r"(.*[^/:])?/chk-[0-9]+", re.DOTALL)  # in the folder of its job
 _OF_JOB = re.compile(r"/(?:shared|taskowned|chk-[0-9]+)/")
-# Opening waits for nobody, and follows no link that was put there a moment ago.
+# A pipe or a link may replace the file just now: opening neither waits nor follows.
 _FLAGS = sum(getattr(os, name, 0) for name in ("O_NOCTTY", "O_NOFOLLOW", "O_NONBLOCK"))
 
 Resolve = Callable[[Path], str]
 Planned = tuple[StreamHandle, Iterable[Span]]
-"""A stream that will be opened, and what will be read of it, in that order."""
+"""A stream that will be opened, and the spans that will be read of it, in that order."""
 Place = tuple[str, str]
-"""A folder that may be read, and where in it a file or a folder is: after a slash, if at all."""
+"""A folder that may be read, and a path in it, which begins with a slash; "" is the folder."""
 
 
 class Elsewhere(NamedTuple):
-    """The folders that `_metadata` names and that are not there: where those are that were found.
+    """Folders that are not where `_metadata` says: the places of those that were found elsewhere.
 
-    `lost` are those that were not, and `advice` is what to tell the caller of them.
+    `lost` are the others, and `advice` is the `moved` that errors propose for them.
     """
 
     found: Mapping[str, Place]
@@ -68,8 +68,8 @@ class Files:
     """Opens the streams of one savepoint; it holds no file open and may be pickled.
 
     `moved` maps what paths of files start with to where these are now; `allow` has the folders
-    and files, as paths or URLs, that may be opened besides; `has_files` tells whether there are
-    any, which may be files. `elsewhere` tells of folders that are not where `_metadata` says.
+    and files, as paths or URLs, that may be opened besides; `has_files` tells whether it has any.
+    `elsewhere` has the folders that are not where `_metadata` says.
     """
 
     _meter: Meter | None = None
@@ -84,7 +84,7 @@ class Files:
         allowed = [*allow]
         self.has_files = bool(allowed)
         self._allowed = (*self._moved.values(), *allowed)
-        self.elsewhere = NOWHERE  # until it is looked for
+        self.elsewhere = NOWHERE  # until `find_files` has looked
 
     def __repr__(self) -> str:
         return f"<Files {printable(self.base)}>"
@@ -96,7 +96,7 @@ class Files:
         return hash(self.base)
 
     def metered(self, meter: Meter | None) -> Files:
-        """Return what opens the same streams, and counts what is read of them."""
+        """Return Files for the same streams that count in the meter what is read."""
         if meter is None:
             return self
         files = copy.copy(self)
@@ -104,7 +104,7 @@ class Files:
         return files
 
     def __getstate__(self) -> dict[str, Any]:
-        # Another process has a working directory of its own.
+        # The process that unpickles them may have another working directory.
         return {
             **vars(self),
             "base": absolute_path(self.base),
@@ -126,7 +126,7 @@ class Files:
     def path_of(self, stream: StreamHandle) -> str:
         """Return the path or URL of a stream's file; SavepointError for one that may not be read.
 
-        Nothing is looked up for that, on any disk or host.
+        No disk or host is asked for that.
         """
         return joined(*self._place(stream))
 
@@ -163,14 +163,14 @@ class Files:
 
     @property
     def has_plan(self) -> bool:
-        """Whether streams are opened as planned, or none is where that would help."""
+        """Whether `ahead` is of no use: all files are local, or a plan is there."""
         return all(local_path(place) is not None for place in (self.base, *self._allowed))
 
     @contextmanager
     def ahead(self, plan: Iterable[Planned]) -> Iterator[Files]:
-        """Return what opens the same streams, some of which will be, as planned.
+        """Yield Files for the same streams, some of which will be opened as planned.
 
-        At a URL these are asked for before they are opened, as far as there is room for it.
+        Those at a URL are asked for before they are opened, as far as there is room.
         """
         if self.has_plan:
             yield self
@@ -185,33 +185,33 @@ class Files:
         return _Reader(self)._at_url(stream, name)
 
     def _place(self, stream: StreamHandle) -> tuple[str, str]:
-        """Return a folder that may be read, and where in it the file of a stream is."""
+        """Return the Place of a stream's file; SavepointError for one that may not be read."""
         if stream.is_relative:
             root, rest = self.base, f"/{stream.path}"
         else:
-            said = stream.path
-            root, rest = moved_path(said, self._moved) or self._found(said) or self._named(stream)
+            path = stream.path
+            root, rest = moved_path(path, self._moved) or self._found(path) or self._named(stream)
         if not is_plain(rest, local_path(root) is None):
             raise self._error(stream, "")
         return root, rest
 
     @property
     def has_places(self) -> bool:
-        """Whether the caller said of any folder or file where it is, or that it may be read."""
+        """Whether the caller has passed places, in `moved` or `allow`."""
         return bool(self._allowed)
 
     def is_moved(self, stream: StreamHandle) -> bool:
-        """Tell whether the caller said where a file is now."""
+        """Tell whether `moved` has a place for a file."""
         return moved_path(stream.path, self._moved) is not None
 
     def is_path(self, stream: StreamHandle) -> bool:
-        """Tell whether a stream's path is that of a file, be it one that may be read or not."""
+        """Tell whether a stream's path is absolute and plain, whether it may be read or not."""
         path = stream.path
         has_name = is_plain(f"/{path.rpartition('/')[2]}", local_path(path) is None)
         return bool(_ABSOLUTE.match(path)) and "::" not in path and has_name
 
     def own_folders(self) -> Iterator[Place]:
-        """Yield the savepoint's own folder; for a checkpoint what its job shares and owns too.
+        """Yield the savepoint's own folder; for a checkpoint its job's `shared` and `taskowned`.
 
         They are absolute, as another process may have another working directory.
         """
@@ -230,7 +230,7 @@ class Files:
 
     @contextmanager
     def _advising(self, stream: StreamHandle) -> Iterator[None]:
-        """Add where the file may be to an error, if its folder is not there."""
+        """Add to an error the `moved` to pass, if the folder of the file was not found."""
         try:
             yield
         except SavepointError as error:
@@ -258,7 +258,7 @@ class Files:
             below /= name
             if os.path.islink(below):  # noqa: PTH114  # the method raises for a name too long
                 break
-        else:  # as of Flink's own files
+        else:  # No link is on the way, as there is none in what Flink writes.
             return str(below)
         path = _resolved(folder / rest[1:])
         if not self._root_of(path, os.path.realpath):
@@ -267,9 +267,9 @@ class Files:
         return path
 
     def _root_of(self, path: str, resolve: Resolve | None) -> str:
-        """Return which of the folders that may be read has a path, "" if none has.
+        """Return the folder that may be read and holds a path, "" if none does.
 
-        They are compared as local paths that `resolve` has made absolute, without it as URLs.
+        Folders are compared as local paths that `resolve` has made absolute, without it as URLs.
         """
         base = _root(self.base, resolve)
         checkpoint = _CHECKPOINT.fullmatch(base)
@@ -281,7 +281,7 @@ class Files:
         return next((root for root in roots if root and _is_in(path, root)), "")
 
     def _outside(self, stream: StreamHandle, path: str) -> SavepointError:
-        """Return the error for a file that the caller may allow, by its path without links."""
+        """Return the error for a file that the caller may allow; `path` is where it is."""
         folder, _, name = path.rpartition("/")
         if not is_plain(f"/{name}", "://" in path):
             return self._error(stream, "")
@@ -302,7 +302,7 @@ class Files:
 
 
 class _Reader(Files):
-    """Opens the streams of a savepoint for one reader, who has a plan."""
+    """Files of one reader, which asks for the streams of its plan ahead."""
 
     def __init__(self, files: Files, plan: Iterable[Planned] = ()) -> None:
         vars(self).update(vars(files))
@@ -315,12 +315,12 @@ class _Reader(Files):
 
     @property
     def has_plan(self) -> bool:
-        """Whether streams are opened as planned."""
+        """True: it has one."""
         return True
 
     def _planned(self, requests: Requests) -> Iterator[StoreFile]:
         for stream, spans in self._plan:
-            with suppress(KeyGroupsError):  # which is raised when the stream is opened
+            with suppress(KeyGroupsError):  # Opening the stream raises it again.
                 if stream.data is None and local_path(self._place(stream)[0]) is None:
                     with errors_of(name := self.path_of(stream)):
                         filesystem, path = filesystem_of(name)
@@ -357,11 +357,11 @@ class OpenStream:
         self._meter = meter
 
     def read(self, start: int, end: int) -> bytes:
-        """Return the bytes from an offset to another; all of them, or SavepointError."""
+        """Return all bytes from offset `start` to `end` of the stream, or raise SavepointError."""
         if not 0 <= start <= end <= self.size:
             raise self._error(start, f"{end - start} bytes were to follow, of {self.size} in all")
         if end - start > CHUNK and self._file is not None:
-            # Room is made for what is there, not for what was said.
+            # Chunks make room for the bytes that come: the size may be a lie.
             return b"".join(self.chunks(start, end))
         if self._meter is not None:
             self._meter.add(end - start)
@@ -370,33 +370,33 @@ class OpenStream:
         try:
             self._file.seek(self._stream.start + start)
             data = self._file.read(end - start)
-        except Exception as error:  # of a store's client, which has its own
+        except Exception as error:  # Clients of stores raise errors of their own.
             raise self._error(start, _reason(error)) from None
         if len(data) < end - start:
             raise self._error(start, f"the file ends {end - start - len(data)} bytes too early")
         return data
 
     def chunks(self, start: int, end: int) -> Iterator[bytes]:
-        """Yield the bytes from an offset to another, so many at once."""
+        """Yield the bytes from `start` to `end`, `CHUNK` at once."""
         if end - start > CHUNK:
             self.ahead(start, end)
         for pos in range(start, end, CHUNK):
             yield self.read(pos, min(pos + CHUNK, end))
 
     def ahead(self, start: int, end: int) -> None:
-        """Ask for bytes that will be read in order, if the file is one that is asked for them."""
+        """Ask a store for bytes that will be read in order; other files need no asking."""
         if isinstance(self._file, StoreFile):
             begin = self._stream.start
             self._file.ahead(begin + start, begin + min(end, self.size))
 
     @property
     def window(self) -> int:
-        """How many bytes to ask for ahead at once."""
+        """Bytes to ask for ahead at once."""
         return self._file.window if isinstance(self._file, StoreFile) else CHUNK
 
     @property
     def has_room(self) -> bool:
-        """Whether more may be asked for ahead than what is read next."""
+        """Whether more windows than the next one may be asked for ahead."""
         return isinstance(self._file, StoreFile) and self._file.has_room
 
     def _error(self, offset: int, message: str) -> SavepointError:
@@ -405,11 +405,11 @@ class OpenStream:
 
 def moved_path(path: str, moved: Mapping[str, str]) -> tuple[str, str] | None:
     """Return the folder that the start of a path is moved to, and the rest; None if it is not."""
-    for said in (path, _without_scheme(path)):
+    for spelling in (path, _without_scheme(path)):
         for old, new in moved.items():
             start = old.rstrip("/")
-            if said == old or said.startswith(f"{start}/"):
-                return new, said[len(start) :]
+            if spelling == old or spelling.startswith(f"{start}/"):
+                return new, spelling[len(start) :]
     return None
 
 
@@ -429,7 +429,7 @@ def job_folder(path: str) -> str | None:
 
 
 def _without_scheme(path: str) -> str:
-    """Return the path of a URL, without what quotes characters in it."""
+    """Return the path of a URL, its %-escapes decoded; a path as it is."""
     scheme, colon, rest = path.partition(":")
     return unquote(f"/{rest.lstrip('/')}") if colon and "/" not in scheme else path
 
@@ -443,7 +443,7 @@ def _is_in(path: str, root: str) -> bool:
 
 
 def is_plain(rest: str, is_url: bool) -> bool:
-    """Tell whether a path leads down from where it starts, to whatever reads it."""
+    """Tell whether every system takes a path in a folder for one that leads down."""
     if "::" in rest or {"", ".", ".."}.intersection(rest.split("/")[1:]):
         return False
     if is_url and not rest.isprintable():
@@ -467,7 +467,7 @@ def _resolved(path: Path, resolve: Resolve = os.path.realpath) -> str:
 
 
 def check_place(name: str, path: object) -> str:
-    """Return the path or URL of a folder or file; one that names none may mean all there is."""
+    """Return a path or URL as text; refuse one such as "s3://", which could allow everything."""
     text = check_path(name, path)
     if not text or ("://" in text and text.rstrip("/").endswith(":")):
         raise InvalidValueError(f"{name} must name a folder or file, got {show(text)}")
@@ -475,7 +475,7 @@ def check_place(name: str, path: object) -> str:
 
 
 def check_moved(moved: Mapping[str, str] | None) -> dict[str, str]:
-    """Return what paths start with and where that is now, both as text."""
+    """Return `moved` as text: the starts of paths, each with its place now."""
     if not isinstance(moved, Mapping) and moved is not None:
         raise InvalidTypeError(f"moved must be a mapping of paths, got {show(moved)}")
     return {
@@ -496,13 +496,13 @@ def local_path(path: str) -> Path | None:
     """Return a path of this machine, None for the URL of another place."""
     if path.startswith("file:"):
         return Path(_without_scheme(path))
-    if path.startswith("local://"):  # as fsspec calls it, and reads it
+    if path.startswith("local://"):  # fsspec's own scheme, without %-escapes
         return Path(path.removeprefix("local://"))
     return None if "://" in path else Path(path)
 
 
 def absolute_path(path: str) -> str:
-    """Return a path of this machine from its root, and the URL of another place as it is."""
+    """Return a local path made absolute, and the URL of another place as it is."""
     local = local_path(path)
     return path if local is None or local.is_absolute() else str(local.absolute())
 
@@ -524,19 +524,19 @@ def filesystem_of(url: str) -> tuple[Any, str]:
 
 
 def _has_ranges(filesystem: Any) -> bool:
-    """Tell whether files are best read by ranges, side by side; a server of HTTP may have none."""
+    """Tell whether files are read by ranges, side by side; a server of HTTP may lack ranges."""
     return bool(filesystem.async_impl) and not is_server(filesystem)
 
 
 def is_server(filesystem: Any) -> bool:
-    """Tell whether files are those of a server of HTTP, which has no store's list of them."""
+    """Tell whether a file system is a server of HTTP, which does not list its files."""
     protocol = filesystem.protocol
     return "http" in ((protocol,) if isinstance(protocol, str) else protocol)
 
 
 @contextmanager
 def errors_of(name: str) -> Iterator[None]:
-    """Raise SavepointError for a file that cannot be opened, whatever its client raises."""
+    """Turn all that a client raises for a file into SavepointError: it cannot be opened."""
     try:
         yield
     except KeyGroupsError:
@@ -546,9 +546,9 @@ def errors_of(name: str) -> Iterator[None]:
 
 
 def _opened(name: str, path: str) -> BinaryIO:
-    """Open a local file that ends, which an error calls `name`.
+    """Open a local regular file, which an error calls `name`.
 
-    A pipe or a device is not opened, or closed if it came just now.
+    A pipe or device is refused unopened, or closed if it replaced the file a moment ago.
     """
     with errors_of(name), ExitStack() as opened:
         _check_regular(os.lstat(path))
@@ -559,7 +559,7 @@ def _opened(name: str, path: str) -> BinaryIO:
 
 
 def _size_of(file: BinaryIO | StoreFile) -> int | None:
-    """Return how many bytes an open file has, None where its store does not tell."""
+    """Return the size of an open file in bytes, None where its store does not tell."""
     if not isinstance(file, StoreFile):
         with suppress(OSError, AttributeError):
             return os.fstat(file.fileno()).st_size
@@ -577,10 +577,10 @@ def _check_regular(info: os.stat_result) -> None:
 
 
 def file_error(path: str, verb: str, error: Exception) -> SavepointError:
-    """Return the error for a path, which may be any text, and what cannot be done with it."""
+    """Return the SavepointError for a path, which may be any text, that cannot be `verb`."""
     return SavepointError(f"{printable(path)[:_SHOWN]}: cannot be {verb}: {_reason(error)}")
 
 
 def _reason(error: Exception) -> str:
-    said = str(getattr(error, "strerror", None) or error) or type(error).__name__
-    return printable(" ".join(said.split()))[:_SHOWN]
+    text = str(getattr(error, "strerror", None) or error) or type(error).__name__
+    return printable(" ".join(text.split()))[:_SHOWN]

@@ -31,9 +31,9 @@ from keygroups.savepoint._metadata.handles import Metadata, StreamHandle
 
 # Flink: FsCheckpointStateOutputStream.createStatePath, and others, a UUID.randomUUID().
 _RANDOM = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_MOST = 100_000  # files and folders that are looked at
-_OF_A_NAME = 3  # files; where there are more, none of them is the one
-_ASKED = 10  # folders of a store
+_MOST = 100_000  # files and folders that are looked at in all
+_OF_A_NAME = 3  # files of one name that are told apart by their folders; of more none is taken
+_ASKED = 10  # missing folders that a store is asked for
 _SHOWN = 600  # characters of folders in a message
 
 Names = dict[str, StreamHandle]
@@ -41,10 +41,10 @@ Names = dict[str, StreamHandle]
 
 
 def find_files(files: Files, metadata: Metadata) -> Elsewhere:
-    """Return where files are that are not at the paths that `_metadata` has.
+    """Return the folders that are not where `_metadata` says, with the places of those found.
 
-    A folder that `_metadata` names is looked for if it may not be read, or is not on this disk:
-    it is taken for another in which all of its files are, if there is only one.
+    A folder that `_metadata` names is looked for if it may not be read, or is not on this disk.
+    It is found if all of its files are in exactly one other folder.
     """
     folders: dict[str, Names] = {}
     for stream in _streams(metadata):
@@ -63,9 +63,9 @@ def find_files(files: Files, metadata: Metadata) -> Elsewhere:
     known: dict[str, list[str]] = {}
     for folder, names in missing.items():
         common = _common(places, names)
-        is_told = any(map(files.is_moved, names.values()))  # of which the caller knows better
+        is_moved = any(map(files.is_moved, names.values()))  # The caller's word goes first.
         is_sure = all(times[name] == 1 and _RANDOM.search(name) for name in names)
-        if len(common) == 1 and is_sure and not is_told:
+        if len(common) == 1 and is_sure and not is_moved:
             found[folder] = common.pop()
         else:
             known[folder] = sorted(joined(*place) for place in common)
@@ -73,21 +73,21 @@ def find_files(files: Files, metadata: Metadata) -> Elsewhere:
 
 
 def _streams(metadata: Metadata) -> Iterator[StreamHandle]:
-    for said in metadata.said():
-        if isinstance(said, StreamHandle) and said.data is None:
-            yield said
+    for handle in metadata.said():
+        if isinstance(handle, StreamHandle) and handle.data is None:
+            yield handle
 
 
 def _is_missing(files: Files, names: Names) -> bool:
-    """Tell whether a folder is not where it may be read."""
+    """Tell whether the folder of some files is at no path that may be read."""
     streams = [stream for stream in names.values() if files.is_path(stream)]
-    if not files.has_files:  # the caller may have allowed some of its files
+    if not files.has_files:  # Else single files of the folder may be allowed, others not.
         streams = streams[:1]
     return bool(streams) and not any(_is_there(files, stream) for stream in streams)
 
 
 def _is_there(files: Files, stream: StreamHandle) -> bool:
-    """Tell whether the folder of a file may be read, and is there if it is of this machine."""
+    """Tell whether the folder of a file may be read, and exists if it is on this machine."""
     try:
         local = local_path(files.path_of(stream))
     except SavepointError:
@@ -96,7 +96,7 @@ def _is_there(files: Files, stream: StreamHandle) -> bool:
 
 
 def _listed(files: Files, missing: Mapping[str, Names]) -> dict[str, list[Place]]:
-    """Return the savepoint's own folders that have files of the names of missing ones."""
+    """Return the savepoint's own folders that have files named like missing ones, by name."""
     wanted = {name for names in missing.values() for name in names}
     places: dict[str, list[Place]] = {}
     for name, place in _own(files, missing):
@@ -106,7 +106,7 @@ def _listed(files: Files, missing: Mapping[str, Names]) -> dict[str, list[Place]
 
 
 def _common(places: Mapping[str, Collection[Place]], names: Iterable[str]) -> set[Place]:
-    """Return the folders in which all names are."""
+    """Return the folders that have files of all names."""
     common: set[Place] | None = None
     for name in names:
         of_name = places.get(name, ())
@@ -121,19 +121,19 @@ def _own(files: Files, missing: Mapping[str, Names]) -> Iterator[tuple[str, Plac
     if local_path(files.base) is None:
         yield from _in_store(files, missing)
         return
-    left = _MOST
+    room = _MOST
     own: list[tuple[str, Place]] = []
     folders = [*files.own_folders()]
     while folders:
         root, rest = folders.pop()
         path = local_path(joined(root, rest))
         assert path is not None
-        if rest and path.is_symlink():  # The folders of a job may be links.
+        if rest and path.is_symlink():  # Only the folders of a job may be links.
             continue
         with suppress(OSError), os.scandir(path) as entries:
             for entry in entries:
-                left -= 1
-                if not left:
+                room -= 1
+                if not room:
                     return
                 # A link is no file, as it may lead out of here.
                 if entry.is_dir(follow_symlinks=False):
@@ -144,15 +144,15 @@ def _own(files: Files, missing: Mapping[str, Names]) -> Iterator[tuple[str, Plac
 
 
 def _in_store(files: Files, missing: Mapping[str, Names]) -> Iterator[tuple[str, Place]]:
-    """Yield the files in the savepoint's folder, and a few of its job that are asked for.
+    """Yield the files in the savepoint's folder, and those of a few folders of its job.
 
-    What is shared there may be of many checkpoints: it is not listed, but asked for a file of
-    each folder that has the same place in the folder of another job.
+    The job's shared folder may have the files of many checkpoints: it is not listed. For each
+    missing folder the store is asked for one file at the same place in this job's folder.
     """
     base, *shared = files.own_folders()
     with suppress(SavepointError), errors_of(files.base):
         filesystem, inner = filesystem_of(files.base)
-        if is_server(filesystem):  # which is asked for files, and for no list of them
+        if is_server(filesystem):  # A server of HTTP has files, but no list of them.
             return
         start = f"{inner.rstrip('/')}/"
         paths = filesystem.find(inner)
@@ -172,14 +172,14 @@ def _in_store(files: Files, missing: Mapping[str, Names]) -> Iterator[tuple[str,
 
 
 def _advice(known: Mapping[str, Collection[str]]) -> str:
-    """Return the folders as `moved` takes them, with where they may be now."""
+    """Return a `moved` for folders: each with the places where it may be now."""
     shown: list[str] = []
-    left = _SHOWN
+    room = _SHOWN
     for folder, places in known.items():
         now = " or ".join(map(show, places)) or "..."
         text = printable(f"{show(folder)}: {now}")
-        left -= len(text)
-        if shown and left < 0:
+        room -= len(text)
+        if shown and room < 0:
             return f"moved={{{', '.join(shown)}}}, and so on for {len(known) - len(shown)} more"
         shown.append(text)
     return f"moved={{{', '.join(shown)}}}"

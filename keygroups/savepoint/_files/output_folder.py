@@ -35,7 +35,7 @@ from keygroups.savepoint._files.files import (
 
 W = TypeVar("W", bound="FolderWriter")
 
-# What fsspec can only read, or shows of another place; that may be one which a file names.
+# Schemes that fsspec can only read, or that stand for a place which a file or another URL names.
 _NO_STORES = (
     *("blockcache", "cached", "data", "dir", "filecache", "generic", "git", "github", "gist"),
     *("http", "https", "libarchive", "reference", "simplecache", "tar", "zip"),
@@ -65,12 +65,12 @@ class OutputFolder:
                 f"s3://bucket/savepoint, got {show(path)}"
             )
         with _errors(self.path, Exception):
-            # Whatever the working directory is later.
+            # Absolute now, as the working directory may change while files are written.
             self._local = None if local is None else local.absolute()
             is_there = self._exists()
         if is_there:
             raise self._is_there()
-        self._beside = Path()  # where a local one is written
+        self._beside = Path()  # the local folder that is renamed at the end
         if self._local is not None:
             name = f".{self._local.name}.{uuid.uuid4().hex}.writing"
             self._beside = self._local.with_name(name)
@@ -99,7 +99,7 @@ class OutputFolder:
 
     @property
     def writing_path(self) -> str:
-        """The path or URL where its files are until it is whole."""
+        """Path or URL of its files until it is whole."""
         return self.path if self._local is None else str(self._beside)
 
     @property
@@ -107,7 +107,7 @@ class OutputFolder:
         return import_fsspec(self.path).core.url_to_fs(self.path)[0]
 
     def is_within(self, folder: str) -> bool:
-        """Return whether it is to be inside another folder, however the paths are spelled."""
+        """Return whether the folder would be inside another, however the paths are spelled."""
         other = local_path(folder)
         if self._local is not None and other is not None:
             place = Path(os.path.realpath(self._local))
@@ -145,14 +145,14 @@ class OutputFolder:
                 raise file_error(str(folder), "removed", error) from None
 
     def make(self) -> None:
-        """Make the folder, or nothing."""
+        """Make the folder; where that fails, leave nothing."""
         if self._local is not None:
             with _errors(self.path, Exception):
                 try:
                     self._beside.mkdir(parents=True)
                 except Exception:
                     raise
-                except BaseException:  # of a signal, before anyone knows that there is a folder
+                except BaseException:  # A signal came: no caller knows the folder to remove yet.
                     self.remove()
                     raise
             return
@@ -179,7 +179,7 @@ class OutputFolder:
             try:
                 yield cast("BinaryIO", file)
             except BaseException:
-                with suppress(SavepointError):  # it is not the first
+                with suppress(SavepointError):  # The first error is the one to raise.
                     file.close()
                 raise
             file.close()
@@ -202,7 +202,8 @@ class OutputFolder:
             file.write(metadata)
         if self._local is not None:
             with _errors(self.path):
-                self._beside.rename(self._local)  # which fails where there is a full folder now
+                # This fails where a folder with files has come there since.
+                self._beside.rename(self._local)
 
     def remove(self) -> None:
         """Remove all that was written, as far as that can be done."""
@@ -216,7 +217,7 @@ class OutputFolder:
         if self._local is not None:
             return {path.name for path in self._beside.iterdir()}
         filesystem = self._filesystem
-        filesystem.invalidate_cache()  # which does not know what other machines have written
+        filesystem.invalidate_cache()  # Other machines write too, unseen by the cache.
         return {path.rpartition("/")[2] for path in filesystem.ls(self.path, detail=False)}
 
     def _delete(self, name: str) -> None:
@@ -227,7 +228,7 @@ class OutputFolder:
 
     @property
     def scratch(self) -> Path | None:
-        """The local folder for files that go before the end, None for the machine's own."""
+        """Local folder for temporary files; None stands for the machine's own."""
         return None if self._local is None else self._beside
 
 
@@ -256,12 +257,12 @@ def _errors(path: str, errors: type[Exception] = OSError) -> Iterator[None]:
         yield
     except KeyGroupsError:
         raise
-    except errors as error:  # every Exception of fsspec, and of what it needs
+    except errors as error:  # fsspec's stores raise any Exception.
         raise file_error(path, "written", error) from None
 
 
 def replace_file(path: str, data: bytes) -> None:
-    """Write a file that may be there already: it has what it had, or all of the new bytes."""
+    """Write a file, or replace it: it has all of the new bytes, or is as it was."""
     local = local_path(path)
     try:
         if local is None:
@@ -277,7 +278,7 @@ def replace_file(path: str, data: bytes) -> None:
             beside.replace(local)
         finally:
             beside.unlink(missing_ok=True)
-    except Exception as error:  # as of all that fsspec needs
+    except Exception as error:  # fsspec's stores raise any Exception.
         raise file_error(path, "written", error) from None
 
 
@@ -296,7 +297,7 @@ def _last_written(folder: Path) -> float:
 
 
 class FolderWriter(ABC):
-    """What writes a savepoint in a `with` block, at the end of which it is there."""
+    """A context manager that writes a savepoint, which appears when the block has ended."""
 
     def __init__(self, name: str, path: str | os.PathLike[str]) -> None:
         self._folder = OutputFolder(name, check_path(name, path))

@@ -1,9 +1,9 @@
-"""Which streams of a savepoint are the same bytes, by what is opened and not by how it is named.
+"""Streams of a savepoint that are the same bytes, told by the file that is opened, not its name.
 
-Flink has one handle for nearly every stream. Several subtasks of one operator may have the same
-SST files and what was materialized, after a change of parallelism; several operators may have
-the same files of channels, and of changes. Were it otherwise there would be as many times the
-bytes of a file as `_metadata` has handles.
+Flink has one handle for nearly every stream. After a change of parallelism several subtasks of
+one operator may have the same SST files and materialized state; several operators may have the
+same files of channels, and of changes. Other handles that share bytes are refused: a small file
+that many of them name would become any amount of state.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from keygroups.savepoint._metadata.handles import (
     StreamHandle,
 )
 
-# Of most files; a path with such a name is read if its folder is.
+# Most files have such names; a path that ends in one may be read if its folder may.
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 _OWN, _SHARED, _CHANGES, _CHANNEL = "own", "shared", "changes", "channel"
 
 Id = tuple[Hashable, ...]
 _Streams = list[tuple[str, int, StreamHandle]]
-"""Those of a handle: of which kind each is, and from which offset on it is read."""
+"""Streams of a handle: (kind, offset of its first change or 0, stream) each."""
 
 
 class FileIds:
@@ -50,12 +50,12 @@ class FileIds:
     def __init__(self, files: Files) -> None:
         self._files = files
         self._known: dict[tuple[str, bool], Id] = {}
-        self._folders: dict[tuple[str, bool], str] = {}  # where they are, of this machine
+        self._folders: dict[tuple[str, bool], str] = {}  # local folders, by path and is_relative
 
     def of(self, stream: StreamHandle) -> Id:
-        """Return the device and inode of a stream's file, or the key that a store has it by.
+        """Return the device and inode of a stream's file, or its key in a store.
 
-        Of a file that is not there, or may not be read, it is the path.
+        A file that is not there, or may not be read, has its path as id.
         """
         named = stream.path, stream.is_relative
         known = self._known.get(named)
@@ -69,16 +69,16 @@ class FileIds:
             if path is None:
                 return _key_in_store(self._files.path_of(stream))
             info = os.stat(path)  # noqa: PTH116  # there are many, and a Path for each takes longer
-            if info.st_ino:  # else the file system has none
+            if info.st_ino:  # Some file systems have no inodes, and say 0.
                 return info.st_dev, info.st_ino
-        except (KeyGroupsError, OSError, ValueError):  # Opening it says so.
+        except (KeyGroupsError, OSError, ValueError):  # Whoever opens the stream gets the error.
             pass
         return stream.is_relative, normpath(
             stream.path if stream.is_relative else unquote(stream.path)
         )
 
     def _local_path(self, stream: StreamHandle) -> str | None:
-        """Return the path of a file of this machine; what may be read is asked for each folder."""
+        """Return the path of a local file, else None; a folder is checked once for its files."""
         folder, _, name = stream.path.rpartition("/")
         is_alike = not self._files.has_places and _NAME.fullmatch(name)
         place = self._folders.get((folder, stream.is_relative)) if is_alike else None
@@ -91,14 +91,14 @@ class FileIds:
 
 
 def _key_in_store(url: str) -> Id:
-    """Return what opens a URL, which may have several schemes, and the path that takes."""
+    """Return the file system class of a URL and the path in it: a store may have two schemes."""
     with errors_of(url):
         cls = import_fsspec(url).get_filesystem_class(url.partition("://")[0])
         return cls, cls._strip_protocol(url)
 
 
 class _Use(NamedTuple):
-    """The bytes of a file from `start` to `end`, as the handle of an operator has them."""
+    """A use of the bytes of a file from `start` to `end` by the handle of an operator."""
 
     file: Id
     start: int
@@ -131,9 +131,9 @@ def check_apart(files: Files, metadata: Metadata) -> None:
 
 
 def _check_same(files: Files, uses: Sequence[_Use]) -> None:
-    """Check that all may have the same bytes."""
+    """Raise SavepointError unless Flink may write all uses of the same bytes."""
     first = uses[0]
-    seen: dict[int, str] = {}  # operators, by handles or offsets
+    seen: dict[int, str] = {}  # operator ids, by number of handle or offset
     for use in uses:
         place = use.handle if use.kind == _SHARED else use.offset
         if use.kind == _SHARED:
@@ -177,12 +177,12 @@ def _handles(operator: OperatorMetadata) -> Iterator[_Streams]:
             yield from _keyed_handles(keyed, _OWN)
         channels = task.as_read.get("channels")
         if channels is not None:
-            said = [said for _, _, said in channels.places]
-            yield [(_CHANNEL, 0, one) for one in said if isinstance(one, StreamHandle)]
+            handles = [handle for _, _, handle in channels.places]
+            yield [(_CHANNEL, 0, each) for each in handles if isinstance(each, StreamHandle)]
 
 
 def _keyed_handles(handle: KeyedHandle, kind: str) -> Iterator[_Streams]:
-    """Yield the streams of a handle of keyed state, and of those in it."""
+    """Yield the streams of a handle of keyed state, then of each handle that it holds."""
     if isinstance(handle, ChangelogHandle):
         for base in handle.materialized:
             yield from _keyed_handles(base, _SHARED)

@@ -2,10 +2,10 @@
 
 The format is RocksDB's block-based table, format version 0 to 5; where memory is managed, Flink
 1.10 to 1.13 write 0. Numbers are little endian; varints have 7 bits a byte, the lowest first. Each
-block that is read has its checksum verified. The footer has none: its zeros have to be zeros, and
-its places those where RocksDB puts the blocks. A file that was written without checksums
-(kNoChecksum, which takes options of the job's own) is read as RocksDB reads it; a flipped bit in
-its blocks may give another entry.
+block that is read has its checksum verified. The footer has none: its padding has to be zeros, and
+its two places those where RocksDB puts such blocks. A file written without checksums (kNoChecksum,
+which only a job's own options choose) is read as RocksDB reads it: a flipped bit in its blocks may
+give another entry.
 `FORMAT.md` in `keygroups/savepoint` describes the format. Where a method names a class of RocksDB
 alone, this is in table/block_based/block.cc.
 """
@@ -28,13 +28,16 @@ from keygroups.savepoint._files.compression import decompress_block
 from keygroups.savepoint._files.files import CHUNK, OpenStream
 
 _MAGIC, _LEGACY_MAGIC = 0x88E241B785F4CFF7, 0xDB4775248B80FB57
-_FOOTER = 53  # the kind of checksums, two places with zeros behind them, the version, the magic
-_LEGACY_FOOTER = 48  # the places and zeros alone, the magic
+_FOOTER = 53  # bytes: kind of checksum 1, two places padded to 40, version 4, magic 8
+_LEGACY_FOOTER = 48  # bytes: two places padded to 40, magic 8
 _PLACES = 40
-_TRAILER = 5  # of a block: its compression, its checksum
+_TRAILER = 5  # bytes after a block: compression 1, checksum 4
 _FORMAT_VERSIONS = range(1, 6)
 _SIZES_AS_VARINTS = 2
-"""The first format version that has them; RocksDB: GetCompressFormatForVersion."""
+"""First format version whose compressed blocks say their size as a varint.
+
+RocksDB: GetCompressFormatForVersion.
+"""
 _PROPERTIES, _RANGE_DELETIONS = b"rocksdb.properties", b"rocksdb.range_del"
 _DICTIONARY = b"rocksdb.compression_dict"
 _DATA_SIZE = b"rocksdb.data.size"
@@ -46,34 +49,38 @@ _GLOBAL_NUMBER = b"rocksdb.external_sst_file.global_seqno"
 _BINARY_SEARCH, _TWO_LEVEL = 0, 2  # types of index; RocksDB: BlockBasedTableOptions
 _KNOWN = {*(_DATA_SIZE, _FAMILY, _INDEX_TYPE, _IS_USER_KEY, _IS_DELTA_ENCODED, _GLOBAL_NUMBER)}
 _MAX_SHARING = 256
-"""How many times a block's bytes its keys may share: RocksDB lets 15 keys do so, if not told."""
+"""Bytes that a block's keys may take over from the keys before, in sizes of the block.
+
+RocksDB writes every 16th key whole unless a job's options say otherwise: 15 keys share bytes.
+"""
 
 TAIL = 64 << 10
-"""How many bytes at the end of a file are asked for at once: what tells where the data is."""
-_AHEAD = 16  # windows
-_HELD = 1 << 12  # entries of a block at once
+"""Bytes at the end of a file that one request asks for: the blocks that say where data is."""
+_AHEAD = 16  # windows asked for ahead of the one that is read
+_HELD = 1 << 12  # entries of a block that are decoded at once
 
 _u32 = struct.Struct("<I").unpack_from
 _u64 = struct.Struct("<Q").unpack_from
 _version_and_magic = struct.Struct("<IQ").unpack_from
 
 DELETION, VALUE, MERGE, SINGLE_DELETION = 0, 1, 2, 7
-"""What was done with a key. RocksDB: ValueType in db/dbformat.h."""
+"""Types of a record: the low byte of its mark. RocksDB: ValueType in db/dbformat.h."""
 
 Runs = Sequence[tuple[bytes, bytes]]
-"""Some keys: those from a first one up to and without a second one, and so on, in order."""
+"""Half-open ranges of keys, each (first, past the last), in ascending order."""
 Place = tuple[int, int]
-"""The offset of a block and its size, without what follows it."""
+"""Offset and size of a block in bytes; the trailer after it does not count."""
 
 Record = tuple[bytes, int, bytes]
-"""One version of a key: the key, minus the mark, the value; records sort by key, newest first.
+"""One version of a key: the key, the negated mark, the value.
 
-The mark is the version's number, the larger the newer, times 256, and what was done.
+The mark is the version's sequence number, times 256, plus its type. As it is negated, records in
+ascending order have the newest version of a key first: VALUE number 6 is -1537, number 5 -1281.
 """
 
 
 class Block(NamedTuple):
-    """A block without compression, perhaps with more behind it, and where its entries end."""
+    """A decompressed block: its entries up to `end`, its restarts, perhaps its trailer."""
 
     octets: bytes
     end: int
@@ -138,27 +145,31 @@ class SstFile:
         self._stream.ahead(offset, offset + size + _TRAILER)
 
     def records(self, runs: Runs) -> Iterator[list[Record]]:
-        """Return an iterator over the records of the keys of some runs, in order, some at once.
+        """Return an iterator over lists of the records whose keys are in some runs, in order.
 
-        A run is from its first key up to and without its second, and behind the run before. The
-        index is read, and the first blocks are asked for, before there is a record.
+        The call itself reads the index up to the first blocks and asks for these.
         """
         return self._records(self._places(runs), runs)
 
     def blocks(self, runs: Runs) -> Iterator[Block]:
-        """Return an iterator over the blocks with keys of some runs, and perhaps others."""
+        """Return an iterator over the blocks that may have keys of some runs."""
         return (self._block(*place) for place in self._places(runs))
 
     def _places(self, runs: Runs) -> Iterator[Place]:
-        """Return an iterator over where the blocks are that may have keys of some runs."""
+        """Return an iterator over the places of the blocks that may have keys of some runs.
+
+        The call itself asks for the first window of them.
+        """
         windows = self._windows(runs)
         first = [*islice(windows, 1)]
         return chain.from_iterable(chain(first, windows))
 
     def _windows(self, runs: Runs) -> Iterator[list[Place]]:
-        """Yield the blocks that may have keys of some runs, those together that are neighbours.
+        """Yield windows: places of neighbouring blocks that may have keys of some runs.
 
-        They are asked for at once, and the more of them ahead, the more have been read.
+        One request fetches a window. A reader that stops early should have fetched little, one
+        that goes on should not wait: the bytes of a window, and the windows asked for ahead,
+        double as it goes (256 KiB, 512 KiB ... ; 1, 2, 4, 8, 16).
         """
         stream = self._stream
         asked: deque[list[Place]] = deque()
@@ -185,7 +196,7 @@ class SstFile:
         yield from asked
 
     def _wanted(self, runs: Runs) -> Iterator[Place]:
-        """Yield the blocks that may have keys of some runs."""
+        """Yield the places of the blocks that may have keys of some runs."""
         ahead = iter(runs)
         run = next(ahead, None)
         if run is None:
@@ -202,8 +213,13 @@ class SstFile:
                 start, end = run
 
     def _records(self, places: Iterator[Place], runs: Runs) -> Iterator[list[Record]]:
-        """Yield the records in some blocks of the keys of some runs.
+        """Yield the records in some blocks whose keys are in some runs.
 
+        A key in a block ends in its mark, little endian: `b"k" + 01 05 00 00 00 00 00 00` is
+        sequence number 5, type VALUE, of the key b"k", and becomes (b"k", -0x501, value). Keys
+        ascend, and versions of one key from the newest: where whole blocks of other keys ascend,
+        C code sees that, and only else the loop compares marks. Blocks and runs are then walked
+        side by side, as a block may begin before a run, and hold several.
         RocksDB: ParseInternalKey in db/dbformat.h.
         """
         ahead = iter(runs)
@@ -237,7 +253,10 @@ class SstFile:
                 pos = past
 
     def _read_properties(self, place: Place | None) -> None:
-        """Read the properties. RocksDB: ReadTablePropertiesHelper in table/meta_blocks.cc."""
+        """Set what the file's properties say of its data and its index.
+
+        RocksDB: ReadTablePropertiesHelper in table/meta_blocks.cc.
+        """
         entries = self._pairs(*place) if place else ()
         properties = {name: value for name, value in entries if name in _KNOWN}
         index_type = int.from_bytes(properties.get(_INDEX_TYPE, b""), "little")
@@ -260,10 +279,10 @@ class SstFile:
         """Yield the range deletions. RocksDB: RangeTombstone in db/dbformat.h."""
         if place is None:
             return
-        offset, left = place
+        offset, room = place
         for key, end in self._pairs(*place):
-            left -= len(key) + len(end)
-            if left < 0:  # RocksDB neither compresses the block nor lets keys share bytes in it
+            room -= len(key) + len(end)
+            if room < 0:  # RocksDB neither compresses the block nor lets keys share bytes in it
                 raise self._error(offset, "range deletions of more bytes than their block has")
             if len(key) < 8:
                 raise self._error(offset, f"a range deletion with a key of {len(key)} bytes")
@@ -271,10 +290,10 @@ class SstFile:
             yield RangeDeletion(key[:-8], end, mark >> 8)
 
     def _data_blocks(self, lowest: bytes) -> Iterator[tuple[bytes, int, int]]:
-        """Yield a key of each data block, and its place.
+        """Yield a separating key, the offset and the size of each data block.
 
-        No key in the block is higher, and none behind it lower. Parts of an index of two levels
-        are left out where all keys are below `lowest`.
+        No key in the block is above the separator, none in a later block below it. Parts of an
+        index of two levels are left out where all keys are below `lowest`.
         """
         index = self._index_entries(*self._index)
         if self._is_two_level:
@@ -293,9 +312,9 @@ class SstFile:
     def _partition_entries(
         self, partitions: Iterator[tuple[bytes, Place]], lowest: bytes
     ) -> Iterator[tuple[bytes, Place]]:
-        """Yield the entries of an index of two levels: those of the blocks that the first names.
+        """Yield the entries of the second level of an index, whose blocks `partitions` names.
 
-        These stand between the data and the first level.
+        These blocks stand between the data and the first level.
         RocksDB: PartitionedIndexBuilder in table/block_based/index_builder.cc.
         """
         free, end = self._data_size, self._index[0]
@@ -307,14 +326,19 @@ class SstFile:
                 yield from self._index_entries(offset, size)
 
     def _index_entries(self, offset: int, size: int) -> Iterator[tuple[bytes, Place]]:
-        """Return the entries of a block of the index."""
+        """Return an iterator over the separators and places in a block of the index."""
         if self._has_deltas:
             return self._delta_entries(offset, size)
         return ((key, self._place(value, 0)[0]) for key, value in self._pairs(offset, size))
 
     def _delta_entries(self, offset: int, size: int) -> Iterator[tuple[bytes, Place]]:
-        """Yield the entries of an index whose values have no lengths, and differ from the last.
+        """Yield separators and places out of an index block that writes places as differences.
 
+        An entry is how many bytes its key shares with the last, how many follow, these bytes and
+        the place. A key that shares none has the whole place, offset and size; else its block
+        follows the last one, and only the difference of sizes is there, in zigzag:
+        `00 02 "k1" 00 64` is a block of 100 bytes at 0, and `01 01 "2" 08` after it has key "k2",
+        100 + 4 bytes, at 0 + 100 + 5, as a trailer takes 5.
         RocksDB: IndexBlockIter::DecodeCurrentValue.
         """
         block, end = self._block(offset, size)
@@ -346,7 +370,10 @@ class SstFile:
         return self._error(self._index[0], f"the index is damaged: {message}")
 
     def _place(self, data: bytes, pos: int) -> tuple[Place, int]:
-        """Read where a block is. RocksDB: BlockHandle::DecodeFrom in table/format.cc."""
+        """Return the place of a block, two varints from `pos` on, and the position after them.
+
+        RocksDB: BlockHandle::DecodeFrom in table/format.cc.
+        """
         try:
             offset, pos = read_varint(data, pos, 64)
             size, pos = read_varint(data, pos, 64)
@@ -355,8 +382,10 @@ class SstFile:
         return (offset, size), pos
 
     def _block(self, offset: int, size: int) -> Block:
-        """Return a block.
+        """Return the block at a place, once its checksum is verified, without compression.
 
+        After its entries come the offsets of the keys that share nothing ("restarts"), and their
+        count: reading in order needs neither.
         RocksDB: BlockFetcher::ReadBlockContents in table/block_fetcher.cc, Block::Block.
         """
         block = self._stream.read(offset, offset + size + _TRAILER)
@@ -385,10 +414,11 @@ class SstFile:
             yield from zip(keys, values)
 
     def _entries(self, offset: int, size: int) -> Iterator[tuple[list[bytes], list[bytes]]]:
-        """Yield the keys of a block and their values, some at once.
+        """Yield lists of the keys of a block, and of their values, at most `_HELD` at once.
 
-        A key leaves out what it shares with the last.
-
+        An entry is three varints, the rest of the key and the value: how many bytes the key
+        shares with the last, the size of its rest, the size of the value. So
+        `00 02 01 "k1" "a"`, `01 01 01 "2" "b"` are k1: a and k2: b.
         RocksDB: DecodeEntry in table/block_based/block_util.h.
         """
         block, end = self._block(offset, size)
@@ -398,7 +428,7 @@ class SstFile:
             while pos < end:
                 keys: list[bytes] = []
                 values: list[bytes] = []
-                room = end  # for long ones, which may share more bytes than there are
+                room = end  # Keys that share bytes may together be larger than the block.
                 for _ in repeat(None, _HELD):
                     shared = block[pos]
                     unshared = block[pos + 1]

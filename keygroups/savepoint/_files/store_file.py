@@ -1,8 +1,8 @@
 """Files of a store behind a network: ranges of their bytes, asked for ahead and side by side.
 
-An answer takes a while, however short it is. So what will be read is asked for before it is, by
-fsspec's own loop; how many bytes that are does not depend on how many files there are. Nothing is
-asked for twice: retries are the client's.
+An answer takes a while, however short it is. So ranges are asked for before they are read, by
+fsspec's own loop; their bytes are bounded for all files together. Nothing is asked for twice:
+retries are the client's.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from typing import Any, TypeVar
 from keygroups.savepoint._metadata.handles import StreamHandle
 
 AHEAD = 32 << 20
-"""How many bytes are asked for, or held, before they are read."""
+"""Bytes that are asked for, or held, before they are read."""
 REQUEST = 2 << 20
-"""How many bytes one request asks for at most."""
-_LEAST = 128 << 10  # bytes that a request counts at least, which bounds how many there are at once
-_SMALL = 64 << 10  # bytes of a window where there is no room
-_GAP = 64 << 10  # bytes between two ranges that are read too, rather than asked around
-_LISTED = 32  # files of one folder, from which on it is listed for their sizes
+"""Bytes that one request asks for at most."""
+_LEAST = 128 << 10  # bytes that a request counts at least: 256 requests fill AHEAD
+_SMALL = 64 << 10  # bytes of a window where there is little room
+_GAP = 64 << 10  # bytes between two ranges up to which one request asks for both
+_LISTED = 32  # files of the savepoint's folder whose sizes are worth a listing
 
 T = TypeVar("T")
 Span = tuple[int, int]
-"""Where bytes of a file, or of a stream in it, start and end."""
+"""Start and end offset of bytes in a file, or in a stream in it."""
 
 
 class Requests:
-    """What one reader has asked a store for; `free` is how many bytes more may be asked ahead for.
+    """Requests of one reader to a store; `free` is how many bytes more may be asked for ahead.
 
-    `folder` is that of the savepoint: it has its own files alone, and so may be listed. `planned`
+    `folder` is the savepoint's: nobody else's files are in it, so it may be listed. `planned`
     makes the files that will be opened, in that order.
     """
 
@@ -50,12 +50,12 @@ class Requests:
         self._listing: Future[dict[str, int | None]] | None = None
 
     def close(self) -> None:
-        """Forget what nobody has read."""
+        """Cancel the requests of planned files that nobody has opened."""
         for file in self._begun:
             file.close()
 
     def take(self, stream: StreamHandle) -> StoreFile | None:
-        """Return the file of a stream if it is planned; those before it are not taken any more."""
+        """Return the file of a stream if it is planned next, and close those before it."""
         while len(self._begun) < 2 and all(file.stream != stream for file in self._begun):
             if not self._begin_next():
                 break
@@ -67,7 +67,7 @@ class Requests:
         return None
 
     def fill(self, file: StoreFile) -> None:
-        """Ask ahead for what a file that is being read has, then for that of the planned ones."""
+        """Ask for the next spans of a file that is being read, then for those of planned files."""
         while self.free > 0 and file.ask_next():
             pass
         while self.free > 0:
@@ -83,7 +83,7 @@ class Requests:
         return True
 
     def ask_size(self, filesystem: Any, path: str) -> Future[Any]:
-        """Ask for the size of a file, or for those of all in its folder, by their paths."""
+        """Return a future of the size of a file, or of all sizes in its folder by their paths."""
         if path.rpartition("/")[0] == self._folder:
             self._asked_sizes += 1
             if self._asked_sizes == _LISTED:
@@ -96,8 +96,8 @@ class Requests:
 class StoreFile:
     """The file of a stream, which is read by ranges.
 
-    `spans` are those of the stream that will be read, in that order: others may be read too, by
-    a request each.
+    `spans` of the stream will be read, in that order, and are asked for ahead; other bytes may be
+    read too, by a request each.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class StoreFile:
         self._end = stream.start + stream.file_size
         self._is_exact = not stream.is_segment
         self._pieces: deque[_Piece] = deque()
-        self._last: _Piece | None = None  # with the end of the file, if it was the first
+        self._last: _Piece | None = None  # the piece with the file's end, if it is the first
         self._spans = _joined(
             (stream.start + max(start, 0), min(stream.start + end, self._end))
             for start, end in spans
@@ -136,7 +136,7 @@ class StoreFile:
         self.close()
 
     def close(self) -> None:
-        """Forget what was asked for and not read."""
+        """Cancel the requests whose bytes were not read."""
         while self._pieces:
             self._drop()
         if self._last is not None:
@@ -147,7 +147,8 @@ class StoreFile:
     def begin(self) -> None:
         """Ask for the first span, and for the size unless the span shows it.
 
-        It does where it ends with the file: then one byte more is asked for, which is not there.
+        A span that ends with the file does: one byte beyond is asked for, and where the answer
+        lacks it, the file ends there.
         """
         self._next = next(self._spans, None)
         if self._is_exact and self._next is not None and self._next[1] == self._end:
@@ -160,11 +161,12 @@ class StoreFile:
 
     @property
     def size(self) -> int | None:
-        """How many bytes the file has, None where its store does not tell.
+        """Size of the file in bytes, None where its store does not tell.
 
-        Raises what the client raises for a file that is not there.
+        A file that is not there raises the client's error.
         """
-        # A listing may be of before, or forbidden; a range of a file that ends may be an error.
+        # A listing may be stale or forbidden, and a store may refuse a range of a file that is
+        # too short: only the answer for the file itself proves that its size is another.
         with suppress(Exception):
             size = self._shown_size()
             if size is None or (size == self._end if self._is_exact else size >= self._end):
@@ -177,12 +179,12 @@ class StoreFile:
         if self._last is not None:
             return self._last.start + len(self._last.future.result())
         assert self._size is not None
-        said: dict[str, int | None] | int | None = self._size.result()
-        return said.get(self._path, -1) if isinstance(said, dict) else said
+        answer: dict[str, int | None] | int | None = self._size.result()
+        return answer.get(self._path, -1) if isinstance(answer, dict) else answer
 
     @property
     def window(self) -> int:
-        """How many bytes to ask for at once now."""
+        """Bytes for the next request: a quarter of the room, but 64 KiB to 2 MiB."""
         return min(REQUEST, max(_SMALL, self._requests.free // 4))
 
     @property
@@ -191,7 +193,7 @@ class StoreFile:
         return self._requests.free > 0
 
     def ahead(self, start: int, end: int) -> None:
-        """Ask for bytes that will be read in order, of many for the first ones, if nobody has."""
+        """Ask for the first of some bytes that will be read in order, unless that is done."""
         if self._last is not None and self._last.has(start):
             return
         if any(piece.has(start) for piece in self._pieces):
@@ -203,11 +205,11 @@ class StoreFile:
         self.ask_next()
 
     def seek(self, pos: int) -> None:
-        """Go to an offset."""
+        """Let the next `read` start at an offset of the file."""
         self._pos = pos
 
     def read(self, count: int) -> bytes:
-        """Read so many bytes, fewer where the file ends."""
+        """Return the next `count` bytes, fewer where the file ends."""
         pos, end = self._pos, self._pos + count
         parts = []
         while pos < end:
@@ -221,7 +223,7 @@ class StoreFile:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _piece_at(self, pos: int) -> _Piece | None:
-        """Return what was asked for with the byte at an offset, and drop what was before that."""
+        """Return the piece with the byte at an offset, or None, and drop the pieces before it."""
         if self._last is not None and self._last.has(pos):
             return self._last
         while True:
@@ -261,7 +263,7 @@ class StoreFile:
 
 
 class _Piece:
-    """What one request asks for: the bytes from `start` to `end`, and some beyond."""
+    """A range of a file that one request asks for: `start` to `end`, and some bytes beyond."""
 
     def __init__(self, start: int, end: int, beyond: int, future: Future[bytes]) -> None:
         self.start = start
@@ -271,11 +273,11 @@ class _Piece:
         self._most = end + beyond - start
 
     def has(self, offset: int) -> bool:
-        """Tell whether the byte at an offset is in it."""
+        """Tell whether the byte at an offset of the file is in the range."""
         return self.start <= offset < self.end
 
     def data(self, start: int, end: int) -> bytes:
-        """Return the bytes from an offset to another that are in it."""
+        """Return the bytes from `start` to `end` that are in the range, once they have come."""
         data = self.future.result()
         if len(data) > self._most:
             raise OSError(f"the store gave {len(data)} bytes where {self._most} were asked for")
@@ -291,7 +293,7 @@ def _has_failed(future: Future[Any]) -> bool:
 
 
 async def _sizes(filesystem: Any, folder: str) -> dict[str, int | None]:
-    # As the folder is now; and nobody is to be told later that it is still so.
+    # fsspec caches listings: an old one is of no use here, and this one of none to others later.
     filesystem.invalidate_cache(folder)
     listed = await filesystem._ls(folder, detail=True)
     filesystem.invalidate_cache(folder)
@@ -299,7 +301,11 @@ async def _sizes(filesystem: Any, folder: str) -> dict[str, int | None]:
 
 
 def _joined(spans: Iterable[Span]) -> Iterator[Span]:
-    """Yield spans that follow one another closely as one, but none larger than a request."""
+    """Yield spans that follow one another closely as one, but none larger than a request.
+
+    (0, 10), (20, 30) become (0, 30), as reading the 10 bytes between takes less time than another
+    request; (0, 3 MiB) becomes (0, 2 MiB), (2 MiB, 3 MiB).
+    """
     first = last = 0
     for start, end in spans:
         if first <= start <= last + _GAP and first < last:
