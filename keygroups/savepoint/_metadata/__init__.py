@@ -1,1 +1,1 @@
-"""Which streams of bytes a savepoint has: its file `_metadata`, read and written."""
+"""The file `_metadata`, read and written: it names a savepoint's streams of bytes."""

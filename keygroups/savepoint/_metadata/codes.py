@@ -9,7 +9,7 @@ MASTER_STATE_MAGIC = 0xC96B1696  # Flink: MetadataV2V3SerializerBase.MASTER_STAT
 VERSIONS = (2, 3, 4, 5, 6)  # Flink 1.3 to 2.3; it refuses version 1 itself
 WRITTEN_FROM = 3  # the oldest version that is written, which Flink 1.11 and newer read
 MODES = ("SPLIT_DISTRIBUTE", "UNION", "BROADCAST")  # Flink: OperatorStateHandle.Mode
-FULLY_FINISHED = -1  # subtasks of an operator; Flink: MetadataV3Serializer.serializeOperatorState
+FULLY_FINISHED = -1  # a count of subtasks; Flink: MetadataV3Serializer.serializeOperatorState
 
 
 class HandleCode(IntEnum):
@@ -34,7 +34,7 @@ class HandleCode(IntEnum):
     EMPTY_SEGMENT_FILE_HANDLE = 16
     SEGMENT_PARTITIONABLE_OPERATOR_STATE_HANDLE = 17
 
-    __str__ = int.__repr__  # in messages, as from Python 3.11 on
+    __str__ = int.__repr__  # Messages show the number, as Python 3.11 does by itself.
 
 
 class ChannelHandleCode(IntEnum):

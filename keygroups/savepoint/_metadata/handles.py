@@ -1,4 +1,4 @@
-"""What `_metadata` names: the streams of bytes of each subtask's state."""
+"""The handles in `_metadata`: records of the streams of bytes of each subtask's state."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _ID = re.compile("[0-9a-fA-F]{32}")
 
 @dataclass(frozen=True)
 class StreamHandle:
-    """Where a stream of bytes is: `data` if it is in `_metadata`, else `size` bytes of a file.
+    """A place of a stream of bytes: `data` in `_metadata` itself, else `size` bytes of a file.
 
-    The file is `path`, relative to the directory of `_metadata` if `is_relative`. It has nothing
-    else, or if `is_segment` the stream from `start` on among others.
-    To Flink two streams in `_metadata` are one and the same if they have the same `name`. Of a
-    file of changes it does not count the first byte: `uncounted` is 1.
+    The file is `path`, relative to the directory of `_metadata` if `is_relative`. The stream is
+    the whole file, or if `is_segment` a segment of it that begins at `start`.
+    To Flink two streams in `_metadata` are one and the same if they have the same `name`. A file
+    of changes has a first byte that Flink does not count in its size: `uncounted` is 1.
     """
 
     size: int
@@ -38,7 +38,7 @@ class StreamHandle:
 
     @property
     def file_size(self) -> int:
-        """How many bytes the file has, unless it is a segment."""
+        """Size of the file in bytes, or of the segment."""
         return self.size + self.uncounted
 
 
@@ -46,8 +46,8 @@ class StreamHandle:
 class KeyGroupsHandle:
     """Keyed state in one stream, an offset for each key group of `key_groups`.
 
-    Of the offsets there are as many as key groups times subtasks times operators: they are held
-    as the bytes of `_metadata`, of which these are a view.
+    A savepoint of many operators has millions of offsets: they stay bytes, a view on those of
+    `_metadata`.
     """
 
     key_groups: KeyGroupRange
@@ -61,7 +61,7 @@ class KeyGroupsHandle:
         return struct.unpack(f">{len(self.key_groups)}q", self.offset_bytes)
 
     def __reduce__(self) -> tuple[object, ...]:
-        # With its own bytes, and none of the others that a view is of.
+        # A pickle has these offsets only, and not all of `_metadata` with the view.
         own = bytes(self.offset_bytes)
         return type(self), (self.key_groups, own, self.stream, self.is_canonical)
 
@@ -83,10 +83,11 @@ class RocksDBHandle:
 
 @dataclass(frozen=True)
 class ChangesHandle:
-    """So many bytes of changes of keyed state.
+    """Changes of keyed state, `size` bytes.
 
     They are in `streams`, in each from an offset on, or in `_metadata` itself: `changes`, each
-    with its key group. In a file that has others, too, they go no further than to their `ends`.
+    with its key group. A file may have changes of other handles too: in each stream these stop
+    at the offset in `ends`.
     """
 
     size: int
@@ -116,14 +117,14 @@ class OperatorStateHandle:
 
 
 Place = tuple[int, int, "StreamHandle | OperatorStateHandle | str"]
-"""Where bytes start and end, and what they say: a handle, or the path of a folder."""
+"""Start and end of bytes, and the handle or the path of a folder that they encode."""
 
 
 class FieldBytes(NamedTuple):
-    """The bytes that a field was read from, and the places in them that say where files are.
+    """The bytes that a field was read from, and the places of handles and paths in them.
 
-    Operator state in merged files is there as a whole, with the flag before it, and then what is
-    in it.
+    A handle of operator state in merged files is one place, from the flag before it on; the
+    folders and the stream within it follow as places of their own.
     """
 
     value: object
@@ -158,7 +159,7 @@ class ChannelState(NamedTuple):
 
 
 def in_flight_data(channels: Sequence[ChannelState]) -> str:
-    """Return how much in-flight data some channels have, and which has the most."""
+    """Return a text: the bytes of in-flight data in all channels, and in the heaviest."""
     heaviest = max(channels, key=lambda channel: channel.bytes)
     return (
         f"{sum(channel.bytes for channel in channels):,} bytes in {len(channels):,} channels (of "
@@ -168,7 +169,7 @@ def in_flight_data(channels: Sequence[ChannelState]) -> str:
 
 @dataclass(frozen=True)
 class SubtaskState:
-    """What one subtask wrote.
+    """State that one subtask wrote.
 
     `as_read` has the bytes of the fields that are not empty, by their names.
     """
@@ -228,7 +229,7 @@ class Metadata:
             fields = [*operator.as_read.values()]
             fields += (field for task in operator.subtasks for field in task.as_read.values())
             for read in fields:
-                yield from (said for _, _, said in read.places)
+                yield from (named for _, _, named in read.places)
 
 
 class OperatorId(str):
@@ -287,9 +288,9 @@ def is_id(text: str) -> bool:
 
 
 def operator_id_of(uid: str) -> str:
-    """Return the id in hex.
+    """Return the id of an operator by its uid, as 32 hexadecimal digits.
 
     Flink: StreamGraphHasherV2.generateUserSpecifiedHash, murmur3_128 with seed 0.
     """
-    # What UTF-8 has no bytes for is a "?" in Java's too.
+    # UTF-8 has no bytes for half a surrogate pair: Java writes a "?", and so does "replace".
     return hash_bytes(uid.encode("utf-8", "replace"), 0, x64arch=True).hex()

@@ -14,13 +14,13 @@ _end = attrgetter("end_key_group")
 
 @dataclass(frozen=True, slots=True)
 class KeyGroupRanges:
-    """Key groups in order: `ranges` are sorted, and between two of them some are left out."""
+    """Key groups in order: `ranges` are sorted, and neither overlap nor touch."""
 
     ranges: tuple[KeyGroupRange, ...]
 
     @classmethod
     def of(cls, ranges: Iterable[tuple[int, int]]) -> KeyGroupRanges:
-        """Make it of the first and the last key group of ranges in any order."""
+        """Make it of ranges (first, last) in any order: (4, 5), (0, 1), (2, 2) are 0-2 and 4-5."""
         joined: list[tuple[int, int]] = []
         for start, end in sorted(ranges):
             if joined and start <= joined[-1][1] + 1:

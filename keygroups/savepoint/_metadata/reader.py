@@ -48,7 +48,7 @@ from keygroups.savepoint._metadata.handles import (
     SubtaskState,
 )
 
-_MAX_NESTING = 10  # of keyed state handles in one another; Flink nests two
+_MAX_NESTING = 10  # keyed state handles in one another; Flink nests two
 
 T = TypeVar("T")
 
@@ -72,7 +72,7 @@ def read_metadata(data: bytes, name: str) -> Metadata:
     reader = _MetadataReader(cursor, version)
     operators = tuple(reader.operators())
     if any(len(starts) > 1 for starts in reader.changes.values()):
-        # Again, now that it is known where the others in a file start.
+        # Changes end where others in their file start: only now are all the starts known.
         cursor.pos = start
         operators = tuple(_MetadataReader(cursor, version, reader.changes).operators())
     start = cursor.pos
@@ -95,7 +95,7 @@ def _kind(cursor: Cursor) -> str | None:
 
 
 class _MetadataReader:
-    """Reads the operators; `known` and `changes` are offsets of changes, by files."""
+    """Reads the operators; `changes` are the offsets of changes by file, `known` all of them."""
 
     def __init__(
         self, cursor: Cursor, version: int, known: Mapping[str, Iterable[int]] | None = None
@@ -105,7 +105,7 @@ class _MetadataReader:
         self._known = {path: sorted(starts) for path, starts in (known or {}).items()}
         self.changes: dict[str, set[int]] = {}
         self._view = memoryview(cursor.data)
-        self._places: list[Place] = []  # of the field that is read
+        self._places: list[Place] = []  # places in the field that is being read
 
     def operators(self) -> Iterator[OperatorMetadata]:
         ids = set()
@@ -212,18 +212,18 @@ class _MetadataReader:
         )
 
     def _field(self, name: str, as_read: dict[str, FieldBytes], read: Callable[[], T]) -> T:
-        """Read a field, and keep its bytes unless they say that there is nothing."""
+        """Read a field, and keep its bytes unless all are 0, which says that it is empty."""
         cursor, start = self._cursor, self._cursor.pos
         self._places.clear()
         value = read()
         data = self._view[start : cursor.pos]
         if any(data):
-            places = [(at - start, end - start, said) for at, end, said in self._places]
+            places = [(at - start, end - start, named) for at, end, named in self._places]
             as_read[name] = FieldBytes(value, data, tuple(places))
         return value
 
     def _channels(self) -> tuple[ChannelState, ...]:
-        """Read how much in-flight data the channels have."""
+        """Read the in-flight data of each channel."""
         cursor = self._cursor
         channels: list[ChannelState] = []
         for direction in ("input", "output"):  # input channels, then result subpartitions
@@ -251,7 +251,7 @@ class _MetadataReader:
         self._stream()
 
     def _merged_channels(self, direction: str, subtask: int) -> Iterator[ChannelState]:
-        """Read what a handle says of all channels of a subtask.
+        """Yield the channels in the one handle of all channels of a subtask.
 
         Flink: AbstractMergedChannelStateHandle.restoreAndCacheUnmergedHandles.
         """
@@ -271,7 +271,7 @@ class _MetadataReader:
             raise channels.error(f"the channels of a subtask have {-total} bytes too many")
 
     def _stream(self) -> StreamHandle | None:
-        """Read where bytes are, if any are, and keep where that is said."""
+        """Read a handle of a stream, None for the null handle, and keep its place."""
         start = self._cursor.pos
         stream = self._read_stream()
         if stream is not None:
@@ -279,7 +279,7 @@ class _MetadataReader:
         return stream
 
     def _read_stream(self) -> StreamHandle | None:
-        """Read where bytes are. Flink: deserializeStreamStateHandle."""
+        """Read a handle of a stream or null. Flink: deserializeStreamStateHandle."""
         cursor = self._cursor
         code = cursor.u8()
         if code == HandleCode.NULL_HANDLE:
@@ -337,7 +337,7 @@ class _MetadataReader:
             states.append((name, MODES[mode], cursor.longs(cursor.count(8))))
         if code == HandleCode.PARTITIONABLE_OPERATOR_STATE_HANDLE:
             return OperatorStateHandle(tuple(states), self._some_stream())
-        for _ in range(2):  # folders, of the task and of all
+        for _ in range(2):  # two folders: of files that the task owns, and of shared files
             at, folder = cursor.pos, cursor.utf()
             self._places.append((at, cursor.pos, folder))
         is_empty = cursor.bool()
@@ -392,7 +392,7 @@ class _MetadataReader:
             cursor.utf()
             bases = tuple(handle for handle in materialized if handle is not None)
             since = tuple(handle for handle in changes if handle is not None)
-            # Without either there is no state, and nothing that says what it would be.
+            # A handle without either has no state, nor anything that tells its format.
             return ChangelogHandle(key_groups, bases, since) if bases or since else None
         cursor.pos -= 1
         raise cursor.error(f"keyed state handle {code} is not known")
@@ -423,13 +423,13 @@ class _MetadataReader:
         return ChangesHandle(size, streams, ends=ends) if streams else None
 
     def _end_of_changes(self, offset: int, stream: StreamHandle) -> int:
-        """Return where other changes start in a file, or where it ends."""
+        """Return the offset where the next changes in a file start, or its size."""
         starts = self._known[stream.path] if stream.data is None else []
         following = bisect_right(starts, offset)
         return starts[following] if following < len(starts) else stream.size
 
     def _changes_stream(self) -> StreamHandle:
-        """Read the handle of a stream of changes, of which a file has a byte more in front."""
+        """Read the handle of a stream of changes: Flink does not count a file's first byte."""
         stream = self._some_stream()
         if stream.data is None:
             start, end, _ = self._places.pop()
@@ -438,8 +438,8 @@ class _MetadataReader:
         return stream
 
     def _check_offsets(self, offsets: tuple[int, ...], size: int, lowest: int) -> None:
-        """Check that key groups follow one another in a stream; -1 or 0 may say there is none."""
-        # Sorting what is sorted takes a third of the time of a loop.
+        """Check that offsets of key groups ascend; -1 or 0 may stand for one without state."""
+        # Sorting sorted offsets takes a third of the time of the loop, which finds the wrong one.
         least = min(offsets, default=0)
         present = [*offsets] if least > 0 else [offset for offset in offsets if offset > 0]
         if least >= lowest and present == sorted(present) and max(present, default=0) <= size:

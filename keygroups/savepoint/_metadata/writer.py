@@ -39,25 +39,25 @@ _NULL, _INLINE, _RELATIVE, _CANONICAL, _OPERATOR_STATE = (
     )
 )
 _NO_PROPERTIES = bytes.fromhex("aced000570")  # a Java object stream with a null in it
-_PATH_OF_FILE, _PATH_OF_SEGMENT = 9, 21  # where it is in the bytes of a handle
+_PATH_OF_FILE, _PATH_OF_SEGMENT = 9, 21  # bytes of a handle before its path
 _MASTER_STATE = MASTER_STATE_MAGIC.to_bytes(4, "big")
 
 T = TypeVar("T")
 
 Streams = Callable[[StreamHandle], StreamHandle]
-"""Returns where a stream of a savepoint is in its copy: itself if it stays."""
+"""Returns the handle of a stream's copy, the same handle if it stays in its place."""
 
 Replace = Callable[["StreamHandle | OperatorStateHandle | str", bytes], "bytes | None"]
-"""Returns the bytes for a handle or the path of a folder, which was read from others.
+"""Returns new bytes for a handle or the path of a folder that was read from some bytes.
 
-None keeps them. With a handle that is replaced goes all that is in it.
+None keeps these. A handle that is replaced takes along the places within it.
 """
 
 
 def written_version(*versions: int) -> int:
-    """Return the version of `_metadata` that says all that some versions do.
+    """Return the oldest version to write `_metadata` in that holds what some versions hold.
 
-    What version 2 says more of, the legacy state of Flink 1.1, is refused by its reader.
+    Only version 2 has the legacy state of Flink 1.1, which the reader refuses.
     """
     return max(WRITTEN_FROM, *versions)
 
@@ -88,8 +88,8 @@ def write_operator(
 ) -> bytes:
     """Return an operator as a version of `_metadata` from 3 on has it.
 
-    What is as it was read keeps its bytes, but for what `replace` returns others for.
-    All else has to be managed state, canonical if it is keyed, in relative files or inline.
+    A field with the value that was read keeps its bytes, but for places that `replace` changes.
+    Any other has to be managed state, canonical if it is keyed, in relative files or inline.
     Flink: MetadataV3Serializer (V5).serializeOperatorState.
     """
     coordinator = operator.as_read.get("coordinator")
@@ -127,15 +127,19 @@ def _subtask(subtask: SubtaskState, replace: Replace | None) -> bytes:
 def _field(
     value: T, as_read: FieldBytes | None, replace: Replace | None, write: Callable[[T], bytes]
 ) -> bytes | memoryview:
-    """Return the bytes of a field: those that it was read from, unless it has another value."""
+    """Return the bytes of a field: those that it was read from, unless it has another value.
+
+    `replace` is asked for each place that is not within one it has replaced: of places 0-30 and
+    9-20 the second is asked for only if the first is kept.
+    """
     if as_read is None or as_read.value != value:
         return write(value)
     if replace is None:
         return as_read.data
     written: list[bytes | memoryview] = []
     pos = 0
-    for start, end, said in as_read.places:
-        replaced = replace(said, bytes(as_read.data[start:end])) if start >= pos else None
+    for start, end, named in as_read.places:
+        replaced = replace(named, bytes(as_read.data[start:end])) if start >= pos else None
         if replaced is not None:
             written += as_read.data[pos:start], replaced
             pos = end
@@ -143,47 +147,48 @@ def _field(
 
 
 def copied_to(streams: Streams) -> Replace:
-    """Return what replaces handles by those of streams that are copied."""
+    """Return a Replace that puts in the handles of copied streams."""
 
-    def replaced(said: StreamHandle | OperatorStateHandle | str, data: bytes) -> bytes | None:
-        if isinstance(said, StreamHandle):
-            new = streams(said)
-            return None if new is said else _stream(new)
-        assert isinstance(said, OperatorStateHandle)  # of which folders are a part
-        # In merged files Flink takes none but a segment, which a copy is no more. It opens any
-        # other handle without bytes.
-        stream = said.stream
+    def replaced(handle: StreamHandle | OperatorStateHandle | str, data: bytes) -> bytes | None:
+        if isinstance(handle, StreamHandle):
+            new = streams(handle)
+            return None if new is handle else _stream(new)
+        assert isinstance(handle, OperatorStateHandle)  # Folders only occur within one.
+        # In a handle of merged files Flink takes only a segment, and a copy is a file: it gets a
+        # plain handle. Flink opens the stream of such a one even if it is empty: then null.
+        stream = handle.stream
         return _operator_state(
-            OperatorStateHandle(said.states, streams(stream)) if stream.size else None
+            OperatorStateHandle(handle.states, streams(stream)) if stream.size else None
         )
 
     return replaced
 
 
 def moved_to(path_of: Callable[[str], str], name_of: Callable[[str], str]) -> Replace:
-    """Return what replaces paths; `name_of` says by which name a file is in the new folder.
+    """Return a Replace of absolute paths by those that `path_of` returns.
 
-    That is "" where it is elsewhere; only a file of its own can be named so.
+    `name_of` returns the name of a file in the new folder, "" for a file that is elsewhere. A
+    segment keeps an absolute path, as its handle has no relative one.
     """
 
-    def replaced(said: StreamHandle | OperatorStateHandle | str, data: bytes) -> bytes | None:
-        if isinstance(said, str):
-            return utf("folder", path_of(said))
-        if isinstance(said, OperatorStateHandle) or said.data is not None or said.is_relative:
+    def replaced(named: StreamHandle | OperatorStateHandle | str, data: bytes) -> bytes | None:
+        if isinstance(named, str):
+            return utf("folder", path_of(named))
+        if isinstance(named, OperatorStateHandle) or named.data is not None or named.is_relative:
             return None
-        name = "" if said.is_segment else name_of(said.path)
+        name = "" if named.is_segment else name_of(named.path)
         if name:
-            return _stream(StreamHandle(said.size, path=name, is_relative=True))
-        start = _PATH_OF_SEGMENT if said.is_segment else _PATH_OF_FILE
+            return _stream(StreamHandle(named.size, path=name, is_relative=True))
+        start = _PATH_OF_SEGMENT if named.is_segment else _PATH_OF_FILE
         end = start + 2 + int.from_bytes(data[start : start + 2], "big")
-        return data[:start] + utf("file", path_of(said.path)) + data[end:]
+        return data[:start] + utf("file", path_of(named.path)) + data[end:]
 
     return replaced
 
 
 def _no_channels(channels: tuple[ChannelState, ...]) -> bytes:
     assert not channels
-    return bytes(8)  # none of input channels, none of result subpartitions
+    return bytes(8)  # two counts of 0: input channels, result subpartitions
 
 
 def _operator_state(handle: OperatorStateHandle | None) -> bytes:
@@ -217,7 +222,7 @@ def _keyed(handle: object) -> bytes:
 
 
 def _stream(stream: StreamHandle | None) -> bytes:
-    """Return where bytes are. Flink: serializeStreamStateHandle."""
+    """Return the handle of a stream, inline or relative. Flink: serializeStreamStateHandle."""
     if stream is None:
         return _NULL
     if stream.data is not None:
