@@ -1,1 +1,1 @@
-"""What two savepoints have in common, and what not."""
+"""Comparison of two savepoints: what is equal, what differs, what only one of them has."""

@@ -3,8 +3,8 @@
 Keyed state is read key group by key group, both savepoints at once, and the entries of a key
 group are put in the order of their bytes: Flink finds an entry by those of its key, namespace and
 user key, in every format, so that the same bytes are the same entry. Under different max
-parallelisms key groups have nothing in common, and all entries of an operator are sorted. No more
-than some are in memory at a time.
+parallelisms key groups have nothing in common, and all entries of an operator are sorted. Entries
+are sorted on disk where they are too many for memory.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ _in_operator = itemgetter(1, 2)
 _with_value = itemgetter(1, 2, 3)
 
 _Placed = Iterator["tuple[Any, EncodedEntry]"]
-"""Entries, each after what it is found by, in this order."""
+"""Pairs (place, entry) with ascending places; one place in two savepoints is one entry."""
 
 
 class ComparedOperator(Protocol):
-    """What is asked of an Operator."""
+    """The part of an Operator that a comparison uses."""
 
     @property
     def operator_id(self) -> str:
@@ -92,22 +92,22 @@ class ComparedOperator(Protocol):
 
     @property
     def _files(self) -> Files:
-        """What opens the files."""
+        """The Files of the savepoint."""
 
     @property
     def _context(self) -> ReadingContext:
-        """What headers are read with."""
+        """The context that headers are read in."""
 
     @property
     def _progress(self) -> ProgressCallback | None:
-        """What is told how far the work has come."""
+        """The callback that hears how far the work has come, None without one."""
 
     @property
     def _has_channel_state(self) -> bool:
         """Whether there is in-flight data."""
 
     def tasks(self, states: Iterable[str] | None = None) -> list[ReadTask]:
-        """Return what reads the entries of keyed state."""
+        """Return the tasks that read the entries of keyed state, of `states` alone unless None."""
 
     def _operator_state_handles(self) -> list[tuple[int, OperatorStateHandle, bool]]:
         """Return the handles of operator state, with their subtasks, and whether they are raw."""
@@ -125,15 +125,15 @@ class OperatorPair:
     Raises SavepointError, which says in which savepoint, where a header is damaged.
     """
 
-    def __init__(self, here: ComparedOperator | None, there: ComparedOperator | None) -> None:
-        self._here, self._there = here, there
+    def __init__(self, own: ComparedOperator | None, other: ComparedOperator | None) -> None:
+        self._own, self._other = own, other
         self._has_coordinator = True
-        sides = [*enumerate((here, there))]
+        sides = [*enumerate((own, other))]
         self._keyed = _pairs(*(_keyed_states(*side) for side in sides))
         self._others = _pairs(*(_operator_states(*side) for side in sides))
         known = [side for _, side in sides if side is not None]
         self.operator_id = known[0].operator_id
-        # Flink 1.x tells neither, and the caller may have told it to one side alone.
+        # Flink 1.x stores neither, and the caller may have passed them to one side alone.
         names = [*(side.uid for side in known), *(side.name for side in known)]
         self.label = next(filter(None, names), self.operator_id)
         self._progress = next(
@@ -146,7 +146,7 @@ class OperatorPair:
         return {pair.name for pair in (*self._keyed, *self._others)}
 
     def keep_only(self, states: Container[str]) -> None:
-        """Compare these keyed and operator states alone, and not what the coordinator has."""
+        """Compare these keyed and operator states alone, and not the coordinator's."""
         self._keyed, self._others = (
             [pair for pair in pairs if pair.name in states]
             for pairs in (self._keyed, self._others)
@@ -155,24 +155,24 @@ class OperatorPair:
 
     def differences(self) -> Iterator[EntryDifference]:
         """Yield every entry that is not the same."""
-        for pair, kind, here, there in self._found():
+        for pair, kind, own, other in self._found():
             if kind != EQUAL:
-                yield pair.difference(self.label, kind, here, there)
+                yield pair.difference(self.label, kind, own, other)
 
     def comparison(self) -> OperatorComparison:
-        """Return how many entries are the same, and how many are not."""
+        """Return counts of equal and differing entries, examples, and all other differences."""
         pairs = (*self._keyed, *self._others)
         counts: dict[StatePair, Counter[str]] = {pair: Counter() for pair in pairs}
         examples: dict[StatePair, list[EntryDifference]] = {pair: [] for pair in pairs}
-        for pair, kind, here, there in self._found():
+        for pair, kind, own, other in self._found():
             counts[pair][kind] += 1
             if kind != EQUAL and len(examples[pair]) < _EXAMPLES:
-                examples[pair].append(pair.difference(self.label, kind, here, there))
+                examples[pair].append(pair.difference(self.label, kind, own, other))
         keyed, others = (
             tuple(pair.comparison(counts[pair], examples[pair]) for pair in of_kind)
             for of_kind in (self._keyed, self._others)
         )
-        first, second = self._here, self._there
+        first, second = self._own, self._other
         only: str | None = None
         changes: tuple[Change, ...] = ()
         if first is None or second is None:
@@ -192,11 +192,9 @@ class OperatorPair:
         )
 
     def _found(self) -> Iterator[_Found]:
-        here, there = self._here, self._there
+        own, other = self._own, self._other
         has_other_key_groups = (
-            here is not None
-            and there is not None
-            and here.max_parallelism != there.max_parallelism
+            own is not None and other is not None and own.max_parallelism != other.max_parallelism
         )
         place = _in_operator if has_other_key_groups else _in_key_group
         with measured(self._progress, f"compare {self.label}", self._bytes_to_read) as meter:
@@ -204,27 +202,27 @@ class OperatorPair:
                 self._keyed,
                 *(
                     _keyed_entries(number, side, _numbers(self._keyed, number), place, meter)
-                    for number, side in enumerate((here, there))
+                    for number, side in enumerate((own, other))
                 ),
             )
         yield from _compared(
             self._others,
             *(
                 _elements(number, side, _numbers(self._others, number))
-                for number, side in enumerate((here, there))
+                for number, side in enumerate((own, other))
             ),
         )
 
     def _splits(self) -> Iterator[SplitDifference]:
         """Yield the splits that are not the same, of a source whose splits are known."""
-        here, there = self._here, self._there
-        if here is None or there is None or READER_STATE.name not in self.state_names:
+        own, other = self._own, self._other
+        if own is None or other is None or READER_STATE.name not in self.state_names:
             return
         sides = []
-        for operator in (here, there):
+        for operator in (own, other):
             try:
                 source = operator.source_splits()
-            except (SavepointError, InvalidValueError):  # of another source, or none in this one
+            except (SavepointError, InvalidValueError):  # They are other sources, or one is none.
                 return
             splits = source.splits if source is not None else ()
             sides.append({_split_id(split): split for split in splits})
@@ -232,30 +230,30 @@ class OperatorPair:
             first, second = (side.get(split_id) for side in sides)
             others = (UnknownSplit, KinesisSplit)
             if isinstance(first, others) or isinstance(second, others):
-                continue  # its bytes are an element of the readers' state
+                continue  # It is compared as an element of the readers' state.
             if first is None or second is None:
                 yield SplitDifference(ONLY[first is None], first, second)
             elif first._replace(subtask=None) != second._replace(subtask=None):
                 yield SplitDifference("changed", first, second)
 
     def _bytes_to_read(self) -> int:
-        """Return about how many bytes the keyed state of both has."""
+        """Return the bytes of both keyed states, of those that are compared, about."""
         return sum(
             task.bytes_to_read
-            for number, side in enumerate((self._here, self._there))
+            for number, side in enumerate((self._own, self._other))
             if side is not None
             for task in side.tasks(name for name, _ in _numbers(self._keyed, number))
         )
 
     def _coordinator(self) -> str | None:
         states = []
-        for number, side in enumerate((self._here, self._there)):
+        for number, side in enumerate((self._own, self._other)):
             with errors_of(number):
                 states.append(None if side is None else side.coordinator_state())
-        here, there = states
-        if here is None or there is None:
-            return None if here == there else ONLY[here is None]
-        return EQUAL if here == there else "changed"
+        own, other = states
+        if own is None or other is None:
+            return None if own == other else ONLY[own is None]
+        return EQUAL if own == other else "changed"
 
 
 # --- states -----------------------------------------------------------------------------
@@ -266,8 +264,8 @@ class _Found(NamedTuple):
 
     pair: StatePair
     kind: str
-    here: EncodedEntry | None
-    there: EncodedEntry | None
+    own: EncodedEntry | None
+    other: EncodedEntry | None
 
 
 def _keyed_states(number: int, operator: ComparedOperator | None) -> list[KeyedState]:
@@ -301,9 +299,9 @@ def _operator_states(number: int, operator: ComparedOperator | None) -> list[Ope
     return [*states.values()]
 
 
-def _pairs(here: Iterable[State], there: Iterable[State]) -> list[StatePair]:
-    """Return the states of both savepoints, those that are only there last."""
-    first, second = ({state.key: state for state in side} for side in (here, there))
+def _pairs(own: Iterable[State], other: Iterable[State]) -> list[StatePair]:
+    """Return the states of both savepoints, those that only the other has last."""
+    first, second = ({state.key: state for state in side} for side in (own, other))
     return [StatePair(first.get(key), second.get(key)) for key in {**first, **second}]
 
 
@@ -313,7 +311,8 @@ def _pairs(here: Iterable[State], there: Iterable[State]) -> list[StatePair]:
 def _numbers(pairs: Sequence[StatePair], side: int) -> dict[tuple[str, str], int]:
     """Return the numbers of the states of a savepoint, by their keys.
 
-    Those of both are the same if entries have counterparts.
+    The state of pair 3 is number 6 on both sides, so that its entries meet. Where keys have other
+    serializers, and equal bytes mean nothing, it is 7 on side 1. Half of a number is the pair's.
     """
     return {
         state.key: 2 * place + side * (not pair.is_found)
@@ -329,7 +328,7 @@ def _keyed_entries(
     place: Place,
     meter: Meter | None,
 ) -> _Placed:
-    """Yield the entries of keyed state, each of which is there once."""
+    """Yield the entries of keyed state in order; SavepointError for one that is there twice."""
     if operator is None or not numbers:
         return
     with errors_of(number):
@@ -352,7 +351,7 @@ def _sorted_entries(
     meter: Meter | None,
 ) -> Iterator[EncodedEntry]:
     names = {name: number for (name, _), number in numbers.items()}
-    # No two subtasks have a key group; which has the first one is for the savepoint to say.
+    # Subtasks share no key group, but `_metadata` may list them in any order.
     tasks = sorted(operator.tasks(names), key=_first_key_group)
     entries = (
         EncodedEntry(entry.key_group, names[entry.state], entry.encoded_key, entry.encoded_value)
@@ -373,7 +372,7 @@ def _first_key_group(task: ReadTask) -> int:
 def _elements(
     number: int, operator: ComparedOperator | None, numbers: Mapping[tuple[str, str], int]
 ) -> _Placed:
-    """Yield the elements of operator state, of a broadcast state what its copies have."""
+    """Yield the elements of operator state; those of a broadcast state's copies once."""
     if operator is None or not numbers:
         return
     broadcast = set()
@@ -408,31 +407,35 @@ def _read_operator_states(
                 yield subtask, is_raw, state
 
 
-def _compared(pairs: Sequence[StatePair], here: _Placed, there: _Placed) -> Iterator[_Found]:
-    """Yield each entry of two savepoints, those that are found by the same together."""
+def _compared(pairs: Sequence[StatePair], own: _Placed, other: _Placed) -> Iterator[_Found]:
+    """Yield each entry of two savepoints, two at the same place together.
+
+    Both sides ascend by place, so that one step of a merge finds counterparts: places 1, 3 and
+    places 1, 2 give 1 in both, 2 only in the other, 3 only in this one.
+    """
     nothing: tuple[Any, None] = (None, None)
-    at_left, left = next(here, nothing)
-    at_right, right = next(there, nothing)
-    while left is not None and right is not None:
-        pair = pairs[left.state >> 1]
-        if at_left == at_right:
-            yield _Found(pair, pair.compared(left, right), left, right)
-            at_left, left = next(here, nothing)
-            at_right, right = next(there, nothing)
-        elif at_left < at_right:
-            yield _Found(pair, "only_here", left, None)
-            at_left, left = next(here, nothing)
+    place, entry = next(own, nothing)
+    other_place, other_entry = next(other, nothing)
+    while entry is not None and other_entry is not None:
+        pair = pairs[entry.state >> 1]
+        if place == other_place:
+            yield _Found(pair, pair.compared(entry, other_entry), entry, other_entry)
+            place, entry = next(own, nothing)
+            other_place, other_entry = next(other, nothing)
+        elif place < other_place:
+            yield _Found(pair, "only_here", entry, None)
+            place, entry = next(own, nothing)
         else:
-            yield _Found(pairs[right.state >> 1], "only_there", None, right)
-            at_right, right = next(there, nothing)
-    if left is not None:
-        for _, entry in chain([(at_left, left)], here):
-            yield _Found(pairs[entry.state >> 1], "only_here", entry, None)
-    if right is not None:
-        for _, entry in chain([(at_right, right)], there):
-            yield _Found(pairs[entry.state >> 1], "only_there", None, entry)
+            yield _Found(pairs[other_entry.state >> 1], "only_there", None, other_entry)
+            other_place, other_entry = next(other, nothing)
+    if entry is not None:
+        for _, rest in chain([(place, entry)], own):
+            yield _Found(pairs[rest.state >> 1], "only_here", rest, None)
+    if other_entry is not None:
+        for _, rest in chain([(other_place, other_entry)], other):
+            yield _Found(pairs[rest.state >> 1], "only_there", None, rest)
 
 
 def _split_id(split: KafkaSplit | KinesisSplit | FileSplit | UnknownSplit) -> object:
-    """Return what tells a split from the others of its source."""
+    """Return the id of a split in its source: topic and partition of Kafka's."""
     return split[:2] if isinstance(split, KafkaSplit) else split[0]

@@ -1,4 +1,4 @@
-"""What a value is apart from the times of its last access, so that two can be compared."""
+"""Contents of values without the times of last access, so that two can be compared."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from keygroups.savepoint._state.layouts import NOT_NULL, NULL, SEPARATOR, layout
 from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
 
 Contents = tuple[Any, Any]
-"""The times of last access in a value, and all else of it; None for times that do not count.
+"""Times of last access in a value, None where they do not count, and the rest of it.
 
-The first only matters where the second is the same, so it may be the whole value.
+Times are compared only where the rest is the same, so they may be the bytes of the whole value.
 """
 ContentsOf = Callable[[EncodedEntry], Contents]
 
@@ -28,32 +28,31 @@ _TIME_BYTES = 8
 
 
 def contents_readers(
-    here: StateDescriptor, there: StateDescriptor
+    own: StateDescriptor, other: StateDescriptor
 ) -> tuple[ContentsOf, ContentsOf] | None:
-    """Return what tells the contents of the values of a state in one savepoint and in another.
+    """Return a ContentsOf for a state in either savepoint, None for timers, without values.
 
-    None of timers, which have no values. Two values are the same if their contents are equal.
-    Where both savepoints have the same serializers that is so if their bytes are, but for maps and
-    sets within them, whose order says nothing. Else the values are decoded, and compared with
-    their classes: 0.0 is not -0.0, 1 not True. What only the job can read is then equal to nothing
-    of another serializer.
+    Two values are the same if their contents are equal. Under the same serializers the bytes are
+    compared, unless the values have maps or sets in them, whose order says nothing. Else values
+    are decoded and compared with their classes: 0.0 is not -0.0, 1 not True. Values that only the
+    job can read then differ from all of another serializer.
     """
-    if here.value_serializer is None:
+    if own.value_serializer is None:
         return None
-    if _stored_alike(here, there):
-        contents = _of_decoded(here) if not is_in_order(here.value_serializer) else _bytes_of(here)
+    if _stored_alike(own, other):
+        contents = _of_decoded(own) if not is_in_order(own.value_serializer) else _bytes_of(own)
         return contents, contents
-    counts_times = here.has_ttl and there.has_ttl
-    is_same_type = here.value_serializer == there.value_serializer
+    counts_times = own.has_ttl and other.has_ttl
+    is_same_type = own.value_serializer == other.value_serializer
     first, second = (
         _of_decoded(state, counts_times, "" if is_same_type else side)
-        for state, side in ((here, "here"), (there, "there"))
+        for state, side in ((own, "own"), (other, "other"))
     )
     return first, second
 
 
-def _stored_alike(here: StateDescriptor, there: StateDescriptor) -> bool:
-    return (here.value_serializer, here.has_ttl) == (there.value_serializer, there.has_ttl)
+def _stored_alike(own: StateDescriptor, other: StateDescriptor) -> bool:
+    return (own.value_serializer, own.has_ttl) == (other.value_serializer, other.has_ttl)
 
 
 def _of_bytes(entry: EncodedEntry) -> Contents:
@@ -61,7 +60,7 @@ def _of_bytes(entry: EncodedEntry) -> Contents:
 
 
 def _bytes_of(state: StateDescriptor) -> ContentsOf:
-    """Return what tells the contents of values as bytes."""
+    """Return the ContentsOf that cuts the time off the bytes of a value."""
     if state.kind == "LIST":
         return _of_elements(state) if state.has_ttl else _of_bytes
     start = _TIME_BYTES if state.has_ttl else 0
@@ -71,14 +70,18 @@ def _bytes_of(state: StateDescriptor) -> ContentsOf:
     def of_map_value(entry: EncodedEntry) -> Contents:
         value = entry.value
         if value[:1] not in (b"", NOT_NULL):
-            return None, NULL  # behind which the hashmap backend writes the null's own form
+            return None, NULL  # The hashmap backend writes more after the mark of a null.
         return value[1 : 1 + start], value[:1] + value[1 + start :]
 
     return of_map_value
 
 
 def _of_elements(state: StateDescriptor) -> ContentsOf:
-    """Return what tells apart the times and the elements of a LIST with a time to live."""
+    """Return the ContentsOf that cuts the time off each element of a LIST with a time to live.
+
+    An element is its time, 8 bytes, and its value; b"," separates two. The rest is a list of the
+    values' bytes; for times the whole entry does, as nothing else in it can differ then.
+    """
     read = stored_serializer(state).read
 
     def contents(entry: EncodedEntry) -> Contents:
@@ -104,7 +107,7 @@ def _of_elements(state: StateDescriptor) -> ContentsOf:
 def _of_decoded(
     state: StateDescriptor, counts_times: bool = True, unreadable: str = ""
 ) -> ContentsOf:
-    """Return what decodes values; `unreadable` sets those apart that stay bytes."""
+    """Return the ContentsOf that decodes values; `unreadable` marks those that stay bytes."""
     read = layout_of(state).decoding(0).framed
 
     def contents(entry: EncodedEntry) -> Contents:
@@ -132,7 +135,10 @@ def no_entry(state: StateDescriptor, entry: EncodedEntry, error: Exception) -> S
 
 
 def exact(value: Any) -> Any:
-    """Return what is equal for two values only if Java's are, of the same classes."""
+    """Return a stand-in for a value that is equal only to that of the same value and class.
+
+    That of 1 is (int, "1"), of 1.0 (float, "1.0"): they differ, although 1 == 1.0 in Python.
+    """
     cls = type(value)
     if cls is dict:
         return cls, frozenset((exact(key), exact(held)) for key, held in value.items())
@@ -145,7 +151,7 @@ def exact(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return cls, tuple(map(exact, value))
     if cls is Bitmap or vars(object)["__repr__"] is cls.__repr__:
-        return cls, value  # which says itself what it is equal to
+        return cls, value  # The class defines its own equality.
     if is_dataclass(value):
         return cls, tuple(exact(getattr(value, field.name)) for field in fields(value))
     return cls, exact_repr(value)

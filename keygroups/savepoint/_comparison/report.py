@@ -1,4 +1,4 @@
-"""What two savepoints have in common and what not, as it is reported."""
+"""The report of two savepoints' comparison: records, their text and their tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.operator_state import OperatorStateElement
 
 _WIDTH = 80  # characters of a line; paths alone may be longer
-_PARTS = (60, 40, 28, 20)  # characters of a key or a value in it, as many as fit
+_PARTS = (60, 40, 28, 20)  # characters of a key or a value: the first that makes a line fit
 _SPLITS = 20  # lines of an operator
 _NAMES = {"key": "key", "key_bytes": "key bytes", "namespace": " in", "user_key": ", user key"}
 _SHOWN = 50  # entries in a table
@@ -23,7 +23,7 @@ _COUNTS = ("equal", "changed", "touched", "only_here", "only_there")
 
 
 class Change(NamedTuple):
-    """A property that an operator or a state has otherwise in the other savepoint, by its name."""
+    """A property of an operator or a state that is another in the other savepoint."""
 
     name: str
     here: Any
@@ -33,11 +33,11 @@ class Change(NamedTuple):
         return record_repr(self)
 
     def __str__(self) -> str:
-        here, there = map(_property_text, (self.here, self.there))
+        own, other = map(_property_text, (self.here, self.there))
         name = self.name.replace("_", " ")
-        if here == there:  # of a serializer, in what its name does not say
-            return printable(f"{name}: {here}, with another snapshot")
-        return printable(f"{name}: {here} -> {there}")
+        if own == other:  # Serializers of one name have different snapshots.
+            return printable(f"{name}: {own}, with another snapshot")
+        return printable(f"{name}: {own} -> {other}")
 
 
 def _property_text(value: Any) -> str:
@@ -64,7 +64,7 @@ class EntryDifference(NamedTuple):
         return self._line(_WIDTH)
 
     def _line(self, width: int) -> str:
-        """Return a line that is no longer, in which long keys and values are cut."""
+        """Return a line of at most `width` characters; long keys and values are cut."""
         line = ""
         for most in _PARTS:
             line = self._text(most)
@@ -73,16 +73,16 @@ class EntryDifference(NamedTuple):
         return short(line, width)
 
     def _text(self, most: int) -> str:
-        """Return key and values, each of so many characters at most."""
+        """Return key and values as text, each of at most `most` characters."""
         entry = self.there if self.here is None else self.here
         assert entry is not None
         named = [
-            (said, getattr(entry, name, None))
-            for name, said in _NAMES.items()
+            (label, getattr(entry, name, None))
+            for name, label in _NAMES.items()
             if name != "key_bytes" or entry.key is None
         ]
         text = "".join(
-            f"{said} {short(show(value), most)}" for said, value in named if value is not None
+            f"{label} {short(show(value), most)}" for label, value in named if value is not None
         )
         sides = [side for side in (self.here, self.there) if side is not None]
         if isinstance(entry, StateEntry) and entry.timestamp is not None:
@@ -114,14 +114,14 @@ class SplitDifference(NamedTuple):
         else:
             name, names = split.split_id, ["path", "offset", "length", "position"]
         sides = [side for side in (self.here, self.there) if side is not None]
-        said = []
+        texts = []
         for field in names:
             values = [show(getattr(side, field)) for side in sides]
             if values[0] != values[-1]:
-                said.append(f"{field} {' -> '.join(values)}")
+                texts.append(f"{field} {' -> '.join(values)}")
             elif len(values) == 1 and values[0] != "None":
-                said.append(f"{field} {values[0]}")
-        return printable(f"split {name}: {', '.join(said)}")
+                texts.append(f"{field} {values[0]}")
+        return printable(f"split {name}: {', '.join(texts)}")
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class StateComparison:
 
     @property
     def differing(self) -> int:
-        """How many entries are not the same."""
+        """Count of entries that are not the same."""
         return self.changed + self.touched + self.only_here + self.only_there
 
     def __str__(self) -> str:
@@ -159,8 +159,8 @@ class StateComparison:
     def _lines(self, width: int = _WIDTH) -> Iterator[str]:
         yield short(f"{self.state}: {self.kind}", width)
         counts = {name: getattr(self, name) for name in _COUNTS}
-        said = [f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items() if count]
-        yield f"  {', '.join(said) or 'no entries'}"
+        texts = [f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items() if count]
+        yield f"  {', '.join(texts) or 'no entries'}"
         for change in self.changes:
             yield short(f"  {change}", width)
         for difference in self.examples:
@@ -213,12 +213,12 @@ class OperatorComparison:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        said = [*map(str, self.changes)]
+        texts = [*map(str, self.changes)]
         if self.only is not None:
-            said = [self.only.replace("_", " ")]
+            texts = [self.only.replace("_", " ")]
         elif not self.has_differences:
-            said = ["equal"]
-        yield short(f"{self.operator}: {', '.join(said)}" if said else self.operator, _WIDTH)
+            texts = ["equal"]
+        yield short(f"{self.operator}: {', '.join(texts)}" if texts else self.operator, _WIDTH)
         equal = []
         for state in self._all():
             if state.has_differences:
@@ -240,7 +240,7 @@ class OperatorComparison:
             yield f"and {len(self.splits) - _SPLITS:,} splits more"
 
     def _properties(self) -> Iterator[tuple[str, str, str]]:
-        """Yield its name, that of a state if it is of one, and what differs besides entries."""
+        """Yield rows of what differs besides entries: the operator, the state or "", a text."""
         for change in self.changes:
             yield self.operator, "", str(change)
         if self.only is not None:
@@ -277,7 +277,7 @@ class SavepointComparison:
         return "\n".join([*self._head(), *map(str, self._differing())])
 
     def _differing(self) -> list[OperatorComparison]:
-        """Return the operators of which there is something to say."""
+        """Return the operators with differences, or with in-flight data, which is not compared."""
         return [
             operator
             for operator in self.operators
@@ -285,13 +285,13 @@ class SavepointComparison:
         ]
 
     def _head(self) -> list[str]:
-        here, there = printable(self.here), printable(self.there)
-        return [f"here:  {here}", f"there: {there}", self._summary()]
+        paths = f"here:  {printable(self.here)}", f"there: {printable(self.there)}"
+        return [*paths, self._summary()]
 
     def _summary(self) -> str:
         differing = sum(operator.has_differences for operator in self.operators)
-        said = f"{differing} with differences" if differing else "all equal"
-        return f"{len(self.operators)} operators, {said}"
+        result = f"{differing} with differences" if differing else "all equal"
+        return f"{len(self.operators)} operators, {result}"
 
     def __repr__(self) -> str:
         return f"<SavepointComparison: {self._summary()}>"
@@ -300,7 +300,7 @@ class SavepointComparison:
         return html_sections(self._sections())
 
     def _sections(self) -> Iterator[Section]:
-        """Say what `str()` does in tables: properties, how many entries, and some of them."""
+        """Yield the tables of what `str()` says: properties, counts of entries, examples."""
         yield Section(self._head())
         properties = [row for operator in self._differing() for row in operator._properties()]
         if properties:

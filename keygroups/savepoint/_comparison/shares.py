@@ -35,7 +35,7 @@ class OperatorShare:
     _progress = None
 
     def tasks(self, states: Iterable[str] | None = None) -> list[ReadTask]:
-        """Return what reads the entries of keyed state."""
+        """Return the tasks that read the entries of keyed state, of `states` alone unless None."""
         names = None if states is None else frozenset(states)
         return [replace(task, states=names) for task in self.read_tasks]
 
@@ -43,10 +43,10 @@ class OperatorShare:
         return []
 
     def source_splits(self) -> None:
-        """Return nothing: splits are of no key group."""
+        """Return nothing: splits belong to no key group."""
 
     def coordinator_state(self) -> None:
-        """Return nothing: the coordinator's is of no key group."""
+        """Return nothing: a coordinator's state belongs to no key group."""
 
 
 @dataclass(frozen=True)
@@ -56,29 +56,30 @@ class ComparisonTask:
     Entries with a counterpart have it in the same task. `states` are names, all if None.
     """
 
-    here: OperatorShare | None
-    there: OperatorShare | None
+    own: OperatorShare | None
+    other: OperatorShare | None
     states: frozenset[str] | None
 
     def differences(self) -> Iterator[EntryDifference]:
         """Yield every entry that is not the same, as `Savepoint.differences` does."""
-        pair = OperatorPair(self.here, self.there)
+        pair = OperatorPair(self.own, self.other)
         if self.states is not None:
             pair.keep_only(self.states)
         return pair.differences()
 
 
 def comparison_tasks(
-    here: Operator | None, there: Operator | None, states: frozenset[str] | None, size: int
+    own: Operator | None, other: Operator | None, states: frozenset[str] | None, size: int
 ) -> list[ComparisonTask]:
-    """Return tasks that together compare an operator, each about so many bytes of both.
+    """Return tasks that together compare an operator, each about `size` bytes of both sides.
 
-    A hash that is some key group of one max parallelism and of another is the same modulo what
-    divides both: the key groups with one such remainder stay together.
+    Under max parallelisms 128 and 96 a key of hash h is in key groups h % 128 and h % 96. Both
+    have the remainder h % 32, as 32 divides both: key groups with one remainder modulo the
+    greatest common divisor stay in one task, so that entries meet their counterparts.
     """
-    sides = [side for side in (here, there) if side is not None]
+    sides = [side for side in (own, other) if side is not None]
     divisor = gcd(*(side.max_parallelism for side in sides))
-    read_tasks = [[] if side is None else side.tasks() for side in (here, there)]
+    read_tasks = [[] if side is None else side.tasks() for side in (own, other)]
     tasks_of_both = [task for of_side in read_tasks for task in of_side]
     weights: Counter[int] = Counter()
     for task in tasks_of_both:
@@ -86,13 +87,13 @@ def comparison_tasks(
             weights[key_group % divisor] += weight
     most = divisor
     if not all(task.bytes for task in tasks_of_both):
-        # Changes alone do not say how many they are: then no more than a subtask has.
+        # Changelogs do not say how many bytes a key group has: a task has no more than a subtask.
         most = max(divisor // max(side.parallelism for side in sides), 1)
     shares = _shares(divisor, weights, size, most)
     count = shares[-1] + 1
     first, second = (
         [None] * count if side is None else _operator_shares(side, tasks, shares, count)
-        for side, tasks in zip((here, there), read_tasks)
+        for side, tasks in zip((own, other), read_tasks)
     )
     return [
         ComparisonTask(*share, states)
@@ -102,13 +103,16 @@ def comparison_tasks(
 
 
 def _shares(divisor: int, weights: Counter[int], size: int, most: int) -> list[int]:
-    """Return the share of each remainder: those of one follow one another."""
+    """Return the number of the share of each remainder, in ascending order.
+
+    Weights 5, 5, 2 and a size of 10 give 0, 0, 1.
+    """
     shares: list[int] = []
-    share, left, count = 0, size, 0
+    share, room, count = 0, size, 0
     for remainder in range(divisor):
-        if count and (weights[remainder] > left or count == most):
-            share, left, count = share + 1, size, 0
-        left -= weights[remainder]
+        if count and (weights[remainder] > room or count == most):
+            share, room, count = share + 1, size, 0
+        room -= weights[remainder]
         count += 1
         shares.append(share)
     return shares

@@ -36,7 +36,7 @@ _OF_KEYS = ("key_serializer", "namespace_serializer", "user_key_serializer")
 
 
 class State(ABC):
-    """A state in one savepoint: `key` is its name, and what kind of state has names of its own."""
+    """A state in one savepoint: `key` is its name and "keyed", "managed" or "raw"."""
 
     key: tuple[str, str]
     kind: str
@@ -44,23 +44,23 @@ class State(ABC):
     @property
     @abstractmethod
     def shown(self) -> object:
-        """What a report has of a state that only one savepoint has."""
+        """The descriptor, or a text, that a report shows of a state in one savepoint only."""
 
     @abstractmethod
     def finds(self, other: Any) -> bool:
-        """Return whether entries have counterparts in the state of another savepoint."""
+        """Return whether equal key bytes mean the same entry in the state of another savepoint."""
 
     @abstractmethod
     def changes(self, other: Any) -> tuple[Change, ...]:
-        """Return in what the types are not those of another savepoint."""
+        """Return the Changes of its types to those of the state in another savepoint."""
 
     @abstractmethod
     def contents(self, other: Any) -> tuple[ContentsOf, ContentsOf] | None:
-        """Return what tells the contents of values, None where that are their bytes."""
+        """Return a ContentsOf for each savepoint, None where values are compared as bytes."""
 
     @abstractmethod
     def decoded(self, entry: EncodedEntry) -> StateEntry | OperatorStateElement:
-        """Return an entry with its values."""
+        """Return an entry with its values decoded."""
 
 
 class KeyedState(State):
@@ -80,21 +80,22 @@ class KeyedState(State):
         return self._state
 
     def finds(self, other: KeyedState) -> bool:
-        """Return whether entries have counterparts: those whose keys have the same bytes."""
-        here, there = self._state, other._state
-        return LAYOUTS[here.kind] is LAYOUTS[there.kind] and not changes_of(here, there, *_OF_KEYS)
+        """Return whether both have the same kind of layout and the same serializers of keys."""
+        state, others = self._state, other._state
+        is_alike = LAYOUTS[state.kind] is LAYOUTS[others.kind]
+        return is_alike and not changes_of(state, others, *_OF_KEYS)
 
     def changes(self, other: KeyedState) -> tuple[Change, ...]:
-        """Return in what the descriptors differ."""
+        """Return the Changes of the descriptor: kind, serializers and time to live."""
         names = ("kind", *_OF_KEYS, "value_serializer", "has_ttl")
         return changes_of(self._state, other._state, *names)
 
     def contents(self, other: KeyedState) -> tuple[ContentsOf, ContentsOf] | None:
-        """Return what tells the contents of values."""
+        """Return a ContentsOf for each savepoint, None for timers."""
         return contents_readers(self._state, other._state)
 
     def decoded(self, entry: EncodedEntry) -> StateEntry:
-        """Return an entry with its values."""
+        """Return an entry with key and value decoded."""
         with errors_of(self._number):
             try:
                 decoded = self._read(entry.key_group, entry.key, entry.value)
@@ -121,28 +122,28 @@ class OperatorState(State):
         return ", ".join([self.kind, *map(str, self.serializers.values())])
 
     def finds(self, other: OperatorState) -> bool:
-        """Return whether elements have counterparts."""
+        """Return whether both have the same serializers, and broadcast is not mixed with lists."""
         of_both = (self.kind, other.kind)
         same = self.kind == other.kind or "BROADCAST" not in of_both
         return same and self.serializers == other.serializers
 
     def changes(self, other: OperatorState) -> tuple[Change, ...]:
-        """Return in what the states differ."""
+        """Return one Change of the whole state if mode or serializers differ."""
         if self.kind == other.kind and self.serializers == other.serializers:
             return ()
         return (Change("state", self.shown, other.shown),)
 
     def contents(self, other: OperatorState) -> None:
-        """Return nothing: the bytes of a value are all that there is to it."""
+        """Return nothing: elements are equal if their bytes are."""
 
     def decoded(self, entry: EncodedEntry) -> OperatorStateElement:
-        """Return an element with its value."""
+        """Return an element with key and value decoded."""
         subtask, _, key, value = entry
         name, mode = self.key[0], self.kind
         with errors_of(self._number):
             if mode == "BROADCAST":
                 of_key, of_value = self.serializers[KEY], self.serializers[VALUE]
-                if of_key.read is None or of_value.read is None:  # then all of it is one element
+                if of_key.read is None or of_value.read is None:  # Key and value are not split.
                     return OperatorStateElement(name, mode, subtask, None, value)
                 return OperatorStateElement(
                     name,
@@ -158,33 +159,33 @@ class OperatorState(State):
 class StatePair:
     """A state of two savepoints, one of which may not have it."""
 
-    def __init__(self, here: State | None, there: State | None) -> None:
-        self._sides = (here, there)
-        known = here or there
+    def __init__(self, own: State | None, other: State | None) -> None:
+        self._sides = (own, other)
+        known = own or other
         assert known is not None
         self.name, self._kind = known.key[0], known.kind
         self.is_found = False
         self._changes: tuple[Change, ...]
         self._contents: tuple[ContentsOf, ContentsOf] | None = None
-        if here is None or there is None:
+        if own is None or other is None:
             self._changes = (Change("state", *(side and side.shown for side in self._sides)),)
         else:
-            self._changes = here.changes(there)
-            self.is_found = here.finds(there)
+            self._changes = own.changes(other)
+            self.is_found = own.finds(other)
             if self.is_found:
-                self._contents = here.contents(there)
+                self._contents = own.contents(other)
 
     def side(self, number: int) -> State | None:
         """Return the state of a savepoint."""
         return self._sides[number]
 
-    def compared(self, here: EncodedEntry, there: EncodedEntry) -> str:
-        """Return how the values of an entry differ, or "equal"."""
-        if here.value == there.value and not self._changes:
+    def compared(self, own: EncodedEntry, other: EncodedEntry) -> str:
+        """Return "equal", "changed", or "touched" where only times of last access differ."""
+        if own.value == other.value and not self._changes:
             return EQUAL
         if self._contents is None:
-            return "changed" if here.value != there.value else EQUAL
-        sides = zip(self._contents, (here, there))
+            return "changed" if own.value != other.value else EQUAL
+        sides = zip(self._contents, (own, other))
         contents = []
         for number, (of_side, entry) in enumerate(sides):
             with errors_of(number):
@@ -197,7 +198,7 @@ class StatePair:
     def comparison(
         self, counts: Mapping[str, int], examples: Sequence[EntryDifference]
     ) -> StateComparison:
-        """Return what was found of the entries."""
+        """Return the StateComparison of these counts and examples."""
         equal, changed, touched, only_here, only_there = (counts[kind] for kind in _KINDS)
         return StateComparison(
             self.name,
@@ -212,25 +213,25 @@ class StatePair:
         )
 
     def difference(
-        self, operator: str, kind: str, here: EncodedEntry | None, there: EncodedEntry | None
+        self, operator: str, kind: str, own: EncodedEntry | None, other: EncodedEntry | None
     ) -> EntryDifference:
-        """Return an entry that is not the same, with its values."""
+        """Return the EntryDifference of an entry, its values decoded."""
         first, second = (
             None if entry is None or state is None else state.decoded(entry)
-            for state, entry in zip(self._sides, (here, there))
+            for state, entry in zip(self._sides, (own, other))
         )
         return EntryDifference(operator, self.name, kind, first, second)
 
 
-def changes_of(here: Any, there: Any, *names: str) -> tuple[Change, ...]:
-    """Return which attributes of two objects are not equal."""
-    both = ((name, getattr(here, name), getattr(there, name)) for name in names)
+def changes_of(own: Any, other: Any, *names: str) -> tuple[Change, ...]:
+    """Return a Change for each attribute in which two objects differ."""
+    both = ((name, getattr(own, name), getattr(other, name)) for name in names)
     return tuple(Change(*change) for change in both if change[1] != change[2])
 
 
 @contextmanager
 def errors_of(number: int) -> Iterator[None]:
-    """Let errors say in which savepoint they are."""
+    """Begin SavepointErrors with the savepoint that they are about."""
     try:
         yield
     except SavepointError as error:
