@@ -1,4 +1,4 @@
-"""What keyed state has for one key."""
+"""Looks up the keyed state of one key."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Lookup:
             )
         self._key = key
         self._has_one_form = has_one_form(serializer)
-        self.key_groups: list[int] | None = None  # of which the key is, None if it is not known
+        self.key_groups: list[int] | None = None  # the key's, None where its hash is not known
         self._prefix = b""
         hasher = key_hasher(serializer)
         if hasher is not None:
@@ -63,11 +63,11 @@ class Lookup:
             self._sought = SoughtKeys(set(), {sought: b""})
         else:
             self._sought = SoughtKeys({sought}, {})
-        self._key_bytes: bytes | None = None  # those that were read as the key
+        self._key_bytes: bytes | None = None  # the first that were read as the key
 
     def look_up(self, tasks: Sequence[ReadTask], meter: Meter | None) -> dict[str, Any]:
-        """Return what tasks find, by the names of the states that have something for the key."""
-        # RocksDB seeks by bytes, of which there are others where a key has several forms.
+        """Return the key's values by the names of their states, of those that have one."""
+        # RocksDB seeks bytes: where a key has several forms, it would miss the other ones.
         keys = frozenset([self._prefix + self._encoded]) if self._has_one_form else None
         entries: dict[str, list[StateEntry]] = {}
         states: dict[str, StateDescriptor] = {}
@@ -76,7 +76,7 @@ class Lookup:
             states.update(of_task)
             for entry in self._entries(task, of_task):
                 entries.setdefault(entry.state, []).append(entry)
-        return {name: self._of_state(states[name], of) for name, of in entries.items()}
+        return {name: self._of_state(states[name], held) for name, held in entries.items()}
 
     def _entries(
         self, task: ReadTask, states: Mapping[str, StateDescriptor]
@@ -104,7 +104,7 @@ class Lookup:
                     f"{base}: of {states[name]} the bytes do not say what is of key "
                     f"{show(self._key)} and what is behind it"
                 )
-            yield entry._replace(key=None)  # which may be large, and is there for each user key
+            yield entry._replace(key=None)  # A large key would be held with each user key.
 
     def _check_same(self, entry: StateEntry) -> None:
         """Refuse a second key that is read as this one, such as the same list of another class."""
@@ -116,7 +116,7 @@ class Lookup:
         self._key_bytes = entry.key_bytes
 
     def _test(self, state: StateDescriptor) -> Callable[[bytes], bool]:
-        """Return what tells whether the key of an entry, as bytes, starts with the key."""
+        """Return a test of whether the key bytes of an entry begin with the key."""
         encoded = self._encoded
         if self._has_one_form:
             start = layout_of(state).before_key
@@ -125,7 +125,7 @@ class Lookup:
         return lambda data: find(data, sought) is not None
 
     def _of_state(self, state: StateDescriptor, entries: list[StateEntry]) -> Any:
-        """Return what a state has for the key, whose entries there are."""
+        """Return a state's value for the key from its entries; by namespace, if it has any."""
         if isinstance(state.namespace_serializer, NullSerializer):
             return self._of_namespace(state, entries)
         # Two namespaces of Java may be one in Python.
@@ -147,7 +147,7 @@ class Lookup:
 
 
 def _is_known(state: StateDescriptor, entry: StateEntry) -> bool:
-    """Return whether it is known what of an entry's key is the key, and what is behind it."""
+    """Return whether an entry's key bytes were told apart from namespace and user key."""
     if entry.key_bytes is None:
         return True
     has_namespace = not isinstance(state.namespace_serializer, NullSerializer)

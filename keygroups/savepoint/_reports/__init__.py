@@ -1,1 +1,1 @@
-"""What the keyed state of a savepoint weighs and what a rescale does to it, as text and page."""
+"""Reports of a savepoint's keyed state, its weight and a rescale of it, as text and page."""

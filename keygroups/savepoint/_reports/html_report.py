@@ -1,4 +1,4 @@
-"""What a savepoint holds and where it is heavy, as a page for a browser."""
+"""A page for a browser: the operators of a savepoint, and where their state is heavy."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _operator(report: OperatorReport) -> Iterator[str]:
 
 
 def _parallelisms(load: KeyGroupLoad, now: int) -> Iterator[str]:
-    """Yield what each parallelism from half to twice would do."""
+    """Yield a chart and a table of the parallelisms from half to twice the present one."""
     groups = load.max_parallelism
     low = max((now + 1) // 2, now - _FARTHEST)
     high = min(2 * now, now + _FARTHEST, groups)

@@ -1,4 +1,4 @@
-"""What an operator of a savepoint holds, where it is heavy, and what a rescale would move."""
+"""Reports of operators: their states, heaviest keys and key groups, and a rescale's moves."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ class OperatorReport:
         are_known = self.states or not self.unread
         count = f"{len(self.states)} states" if are_known else "its states are not known"
         yield f"== {printable(operator.label)}: {count}"
-        for said in self.unread:
-            yield f"  {printable(said)}"
+        for reason in self.unread:
+            yield f"  {printable(reason)}"
         for state in self.states:
             yield f"  {state}"
         for warning in self.warnings:
@@ -108,7 +108,7 @@ def _heavy_key_groups(report: OperatorReport) -> Iterator[tuple[float, int, int]
 
 
 def warnings_section(report: OperatorReport) -> Section:
-    """Return the warnings, none of most operators."""
+    """Return a section of the warnings, of which most operators have none."""
     return Section([f"warning: {warning}" for warning in report.warnings])
 
 
@@ -202,7 +202,7 @@ def _report(operator: Operator, parallelism: int | None, top: int) -> OperatorRe
 
 
 def _read(read: Callable[[], T], unread: list[str]) -> T | None:
-    """Return what is read, None where it cannot be, which is then said in a list, once."""
+    """Return the result of `read`; None for a SavepointError, which `unread` then has once."""
     try:
         return read()
     except SavepointError as error:
@@ -217,7 +217,7 @@ def _foreign_keys(operator: Operator, keys: Sequence[KeySize]) -> Iterator[str]:
     if hasher is None:
         return
     for key in keys:
-        with suppress(KeyGroupsError):  # of a null, which `verify` tells of
+        with suppress(KeyGroupsError):  # A null has no key group: `verify` counts it as a fault.
             own = finalise(hasher(key.key)) % operator.max_parallelism
             if own != key.key_group:
                 yield (

@@ -1,1 +1,1 @@
-"""Where the sources of a job go on: their splits and what assigns them."""
+"""Positions of a job's sources: their splits, and the state of the coordinator."""

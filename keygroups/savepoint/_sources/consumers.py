@@ -1,6 +1,6 @@
-"""Where the older sources go on: FlinkKafkaConsumer, FlinkKinesisConsumer.
+"""Positions of the older sources, FlinkKafkaConsumer and FlinkKinesisConsumer.
 
-Both have a union list with a pair for each partition or shard: what it is, and how far it is read.
+Both have a union list with a pair for each partition or shard: its name and its position.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class KinesisSplit(NamedTuple):
 
 
 def read_partition(element: Any, subtask: int) -> KafkaSplit:
-    """Return the partition that an element of FlinkKafkaConsumer's state is of.
+    """Return the split in an element of FlinkKafkaConsumer's state.
 
-    The element has the offset of the last record that was read, the partition that of the next.
-    Raises SavepointError for what is none.
+    The element has the offset of the last record that was read, the split that of the next: 41
+    becomes 42. Raises SavepointError for any other element.
 
     Kafka's consumer: FlinkKafkaConsumerBase.initializeState; KafkaConsumerThread, which seeks
-    what is behind the offset.
+    the offset plus 1.
     """
     partition, offset = _pair(element)
     topic: Any
@@ -59,9 +59,9 @@ def read_partition(element: Any, subtask: int) -> KafkaSplit:
 
 
 def read_shard(element: Any, subtask: int) -> KinesisSplit:
-    """Return the shard that an element of FlinkKinesisConsumer's state is of.
+    """Return the split in an element of FlinkKinesisConsumer's state.
 
-    Raises SavepointError for an element that is none.
+    Raises SavepointError for any other element.
 
     Kinesis' consumer: FlinkKinesisConsumer.initializeState, StreamShardMetadata, SequenceNumber.
     """
@@ -76,7 +76,7 @@ def read_shard(element: Any, subtask: int) -> KinesisSplit:
 
 
 def _pair(element: Any) -> tuple[dict[str, Any], Any]:
-    """Return the fields of the first of two, none if it has none, and the second."""
+    """Return the fields of a pair's first object and its second; without fields, none and None."""
     match element:
         case (Pojo() as first, second):
             return first._asdict(), second
@@ -87,4 +87,4 @@ CONSUMERS: dict[str, Callable[[Any, int], KafkaSplit | KinesisSplit]] = {
     "topic-partition-offset-states": read_partition,
     "Kinesis-Stream-Shard-State": read_shard,
 }
-"""By the name of a consumer's state: what its elements are."""
+"""Readers of an element of a consumer's state, by the state's name."""

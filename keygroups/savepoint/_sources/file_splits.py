@@ -14,7 +14,7 @@ from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.scalars import read_string
 from keygroups.errors import SavepointError
 
-VERSION = 1  # of both
+VERSION = 1  # the version of both layouts
 _MAGIC = 0xDEADBEEF
 
 
@@ -39,7 +39,7 @@ class FileSplit(NamedTuple):
 
 
 class PendingSplits(NamedTuple):
-    """What the enumerator has: splits for readers to come, and files it has seen."""
+    """State of the enumerator: splits for readers to come, and files it has seen."""
 
     splits: tuple[FileSplit, ...]
     processed_paths: tuple[str, ...]
@@ -52,8 +52,8 @@ def read_split(version: int, cursor: Cursor, subtask: int | None) -> FileSplit:
     """
     cursor.expect("version of a split of a file", version, VERSION)
     start = cursor.pos
-    # The older layout may be read as the newer one, the newer as the older one only where a file
-    # without hosts is of the first hours of 1970.
+    # The older layout goes first: its bytes may pass as the newer one, but bytes of the newer one
+    # pass as the older only for a file without hosts that is from the first hours of 1970.
     with suppress(SavepointError):
         return _read_split(cursor, subtask, has_times=False)
     cursor.pos = start
@@ -98,7 +98,7 @@ def _read_text(cursor: Cursor) -> str | None:
         text, end = read_string(cursor.data, cursor.pos)
     except (*TRUNCATED, ValueError) as error:
         raise cursor.error(f"no text: {error}") from None
-    cursor.take(end - cursor.pos)  # which is checked, as `data` has more than the cursor
+    cursor.take(end - cursor.pos)  # This checks the cursor's end: `data` may go on after it.
     return text
 
 

@@ -57,7 +57,7 @@ Offset = int | SpecialOffset
 
 @dataclass(frozen=True)
 class KafkaOffsets:
-    """Where a KafkaSource goes on: for `SavepointWriter.add_source`.
+    """The offsets from which a KafkaSource goes on: for `SavepointWriter.add_source`.
 
     `offsets` maps partitions, each the name of its topic and its number from 0, to the offset of
     the next record to read, 0..2^63-1, or a SpecialOffset. `stopping_offsets` are where to stop,
@@ -115,13 +115,13 @@ class KafkaOffsets:
         object.__setattr__(self, "stopping_offsets", stopping)
 
 
-def _checked(name: str, given: object) -> dict[Partition, Offset]:
-    if not isinstance(given, Mapping):
+def _checked(name: str, mapping: object) -> dict[Partition, Offset]:
+    if not isinstance(mapping, Mapping):
         raise InvalidTypeError(
-            f"{name} must be a mapping of partitions such as ('clicks', 0), got {show(given)}"
+            f"{name} must be a mapping of partitions such as ('clicks', 0), got {show(mapping)}"
         )
     offsets: dict[Partition, Offset] = {}
-    for key, offset in given.items():
+    for key, offset in mapping.items():
         partition = check_partition(f"partition in {name}", key)
         if partition in offsets:
             raise InvalidValueError(f"{name} must have {show(partition)} once")
@@ -163,11 +163,11 @@ class KafkaSplit(NamedTuple):
     """A partition that Kafka's source reads.
 
     `offset` is that of the next record to read, `stopping_offset` that to stop before, None where
-    there is none or none is told, as of a split that only the coordinator has. `subtask` has it,
-    None if no reader does; `is_assigned` says what the coordinator knows. A partition that is
+    there is none or it is not known, as in a split that only the coordinator has. `subtask` has
+    it, None if no reader does; `is_assigned` is the coordinator's word. A partition that is
     assigned and that no reader has is read no more, one that a reader has and that is not
-    assigned will be read once more. `lag` is how many records are before the end that was told,
-    negative if the offset is beyond it, None where either is not known.
+    assigned will be read once more. `lag` is the end that a caller passes minus `offset`, negative
+    if that is beyond the end, None where either is not known.
     """
 
     topic: str
@@ -183,7 +183,7 @@ class KafkaSplit(NamedTuple):
 
 
 class Enumerator(NamedTuple):
-    """What the enumerator knows; its splits may be without their offsets."""
+    """State of the enumerator; its splits may be without their offsets."""
 
     splits: tuple[KafkaSplit, ...]
     initial_discovery_finished: bool | None
@@ -254,7 +254,7 @@ def _read_offset(cursor: Cursor) -> Offset | None:
 
 
 def read_enumerator(version: int, cursor: Cursor) -> Enumerator:
-    """Read what an enumerator knows, all that is left; SavepointError if it is not Kafka's.
+    """Read the rest of a cursor as an Enumerator; SavepointError if it is not Kafka's.
 
     Kafka's source: KafkaSourceEnumStateSerializer.deserialize.
     """

@@ -20,7 +20,7 @@ from keygroups.savepoint._state.writing.new_states import ListStateDescriptor
 READER_STATE = ListStateDescriptor("SourceReaderState", BYTES)
 """The splits of the readers. Flink: SourceOperator.SPLITS_STATE_DESC."""
 
-_NO_VERSION = -1  # of an element
+_NO_VERSION = -1  # in place of a version, for an element of an older consumer
 _COORDINATOR_VERSION = 1  # Flink 1.14 to 2.3: SourceCoordinatorSerdeUtils.VERSION_1
 
 
@@ -37,7 +37,7 @@ class UnknownSplit(NamedTuple):
 
 @dataclass(frozen=True)
 class SourceSplits:
-    """The splits of a source, and what its enumerator, in the coordinator, says of them.
+    """The splits of a source, and the state of its enumerator, in the coordinator.
 
     `splits` are those of the readers by subtask, then those that only the enumerator has.
     `enumerator` is the bytes of the enumerator's own serializer, of the version

@@ -1,1 +1,1 @@
-"""What the operators of Flink SQL keep in which state, and how a plan names its columns."""
+"""Descriptions of the state of Flink SQL's operators, with column names from a plan."""

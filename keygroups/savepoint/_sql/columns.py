@@ -1,4 +1,4 @@
-"""How the text of EXPLAIN names the columns of the rows that state has."""
+"""Names of the columns of rows in state, from the text of EXPLAIN."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def fits(node: PlanNode, states: Sequence[StateDescriptor], rules: Sequence[Rule
 def columns_of(
     nodes: Sequence[PlanNode], place: Place | None, serializer: Serializer | None
 ) -> Names | None:
-    """Return how the columns of a row are named, if all nodes say the same."""
+    """Return the names of a row's columns, None unless all nodes say the same."""
     layouts = [_layouts(node, place, serializer) for node in nodes]
-    return same_names(None if one is None else same_names(one) for one in layouts)
+    return same_names(None if layout is None else same_names(layout) for layout in layouts)
 
 
 def _layouts(
     node: PlanNode, place: Place | None, serializer: Serializer | None
 ) -> set[Names] | None:
-    """Return the names that the columns of a row may have, none if it has others; or None."""
+    """Return possible names of a row's columns, none where it does not fit, None if unknown."""
     row = _row(serializer)
     if place is None or row is None:
         return None
@@ -105,7 +105,7 @@ def _attribute(node: PlanNode, name: str) -> list[tuple[str, str]] | None:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Yield what commas separate that are in no brackets and in no string."""
+    """Yield the pieces between commas outside of brackets and strings: "a, f(b, c)" has two."""
     start = depth = 0
     is_string = False
     for index, char in enumerate(text):
@@ -171,7 +171,7 @@ def _accumulator_layouts(node: PlanNode, fields: Sequence[LogicalType]) -> set[N
     ]
     if not all(function in _ACCUMULATORS_OF for function, _, _ in aggregates):
         return None
-    # What leaves the frame of an OVER is retracted, but no key goes with it.
+    # An OVER retracts rows that leave its frame, but its key stays: it needs no count of rows.
     has_count = node.name == "OverAggregate" or "COUNT(*)" in {text for _, text, _ in aggregates}
     layouts = set()
     for retracts in (False, True):
@@ -194,7 +194,7 @@ def _accumulator_layouts(node: PlanNode, fields: Sequence[LogicalType]) -> set[N
 
 
 def same_names(columns: Iterable[Names | None]) -> Names | None:
-    """Return what all have alike, None if they differ or one has none."""
+    """Return the names that all have, None if they differ or one has none."""
     names = set(columns)
     return names.pop() if len(names) == 1 else None
 

@@ -1,4 +1,4 @@
-"""What each state of Flink SQL's operators holds, by its name, kind and types.
+"""Rules that tell the contents of Flink SQL's states by their names, kinds and types.
 
 Flink: StreamingJoinOperator, GroupAggFunction, AbstractTopNFunction and the like, 1.20 and 2.3.
 """
@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 
 class Place(NamedTuple):
-    """Where in a plan the columns of a row are: which, of which input."""
+    """A place in a plan that names the columns of a row, by their role and their input."""
 
     columns: str
     input: int = 0
 
 
 class Rule(NamedTuple):
-    """What a state holds, in operators of some kinds, if its name, kind and types are these.
+    """The contents of a state with this name, kind and types, in operators of some kinds.
 
     An N in the name is a number. `namespace` is VOID, SLICE (the end of a window) or WINDOW.
     `user_key` and `value` are types as `_shape` has them, "" for any.

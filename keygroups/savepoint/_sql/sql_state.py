@@ -1,4 +1,4 @@
-"""What the keyed state of Flink SQL's operators holds: nothing in a savepoint says it.
+"""Describes the keyed state of Flink SQL's operators, as nothing in a savepoint does.
 
 Operators are told apart by the names, kinds and types of their states, which are those of Flink
 1.20 and 2.3. Columns have no names in state; they are read from the text of EXPLAIN.
@@ -29,12 +29,12 @@ from keygroups.savepoint._state.header import StateDescriptor
 _UNKNOWN = "not known"
 _TIMERS = "_timer_state/"
 _NUMBERED = re.compile(r"(agg|distinctAcc_)\d{1,9}")  # states of views
-_OPERATOR = re.compile(r"(\w{1,99})\[\d{1,9}\]")  # how Flink SQL names one since 1.15
+_OPERATOR = re.compile(r"(\w{1,99})\[\d{1,9}\]")  # names such as "Join[7]", since Flink 1.15
 
 
 @dataclass(frozen=True)
 class SqlStateDescription:
-    """What one state of an operator of SQL holds; `str()` says it.
+    """Contents of one state of an operator of SQL; `str()` says them.
 
     `state` is its name, `kind` and `types` are those of its descriptor, `text` says what an entry
     is, "not known" where that is not sure. `namespace_text` says what a namespace is, None where
@@ -64,7 +64,7 @@ class SqlStateDescription:
 
 @dataclass(frozen=True)
 class SqlOperatorDescription:
-    """What the keyed state of an operator of SQL holds; `str()` says it.
+    """Contents of the keyed state of an operator of SQL; `str()` says them.
 
     `operator` is its label. `kinds` are the kinds of operator that have such states, by the names
     that EXPLAIN has for them: more than one where the states do not tell, none where they are not
@@ -89,7 +89,7 @@ class SqlOperatorDescription:
 def describe_sql_state(
     operator: Operator, explain_text: str | None = None
 ) -> SqlOperatorDescription:
-    """Return what each keyed state of an operator of Flink SQL holds.
+    """Return a description of each keyed state of an operator of Flink SQL.
 
     `operator` is one of a savepoint. Which kind it is of is told by its states, and where the
     savepoint has it (Flink 2) by its name; where that is not sure, `kinds` has more than one, or
@@ -131,12 +131,12 @@ def describe_sql_state(
 
 
 def _shape(serializer: Serializer | None) -> str | None:
-    """Return a type without what differs from one operator to another of its kind."""
+    """Return a type as rules have it: a row without its fields, each window as WINDOW."""
     if serializer is None:
         return None
     if serializer.name == "SQL_ROW":
         return "ROW"
-    if serializer.name.endswith("TIME_WINDOW"):  # that of the table runtime too
+    if serializer.name.endswith("TIME_WINDOW"):  # The table runtime's name ends so, too.
         return "WINDOW"
     parts = [*map(_shape, serializer.parts)]
     return f"{serializer.name}({', '.join(map(str, parts))})" if parts else serializer.name
@@ -171,7 +171,7 @@ def _is_of(serializer: Serializer | None, shape: str | None) -> bool:
 
 
 def _kinds(operator: Operator, rules: Sequence[Rule | None]) -> Names:
-    """Return the kinds of operator that have all these states, and none that they must not."""
+    """Return the kinds of operator that have all these states, and need no other one."""
     states = operator.states
     if not states or states[0].key_serializer.name != "SQL_ROW":
         return ()
@@ -212,7 +212,7 @@ def _described(
     return SqlStateDescription(
         state.name,
         state.kind,
-        ", ".join(str(one) for one in types if one is not None),
+        ", ".join(str(each) for each in types if each is not None),
         text,
         namespace,
         user_key_columns,

@@ -1,1 +1,1 @@
-"""Whether all of a savepoint is there, undamaged, and where Flink looks for it."""
+"""Verification that all of a savepoint is there, undamaged, and where Flink looks for it."""

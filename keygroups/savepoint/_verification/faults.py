@@ -62,13 +62,13 @@ class StateFault(NamedTuple):
             "key group": self.key_group,
             "subtask": self.subtask,
         }
-        said = [f"{name} {value}" for name, value in places.items() if value is not None]
-        return ": ".join(filter(None, (", ".join(said), printable(self.message))))
+        texts = [f"{name} {value}" for name, value in places.items() if value is not None]
+        return ": ".join(filter(None, (", ".join(texts), printable(self.message))))
 
 
 @dataclass(frozen=True)
 class FaultCount:
-    """How many faults of a kind there are, and the first few of them.
+    """The count of the faults of a kind, and the first few of them.
 
     `kind` is "file" for one that is not there, or not of its size; "unreadable" for a key group,
     or operator state, that is damaged or not read here; "foreign_key_group" for a key that is not
@@ -88,7 +88,7 @@ class FaultCount:
 
     @property
     def text(self) -> str:
-        """How many of what there are, in words."""
+        """The count and the kind in words."""
         return f"{self.count:,} {_KINDS[self.kind]}"
 
     def __repr__(self) -> str:
@@ -122,12 +122,12 @@ class Tally:
             examples.append(fault)
 
     def leave_out(self, text: str) -> None:
-        """Take note, once, of what cannot be verified."""
+        """Note, once, a text on state that cannot be verified."""
         if len(self._left_out) < _MOST_LEFT_OUT:
             self._left_out[text] = None
 
     def join(self, other: Tally) -> None:
-        """Count what another one has counted."""
+        """Add the counts and notes of another tally."""
         self.entries += other.entries
         for text in other.unverified:
             self.leave_out(text)
@@ -138,12 +138,12 @@ class Tally:
 
     @property
     def unverified(self) -> tuple[str, ...]:
-        """What cannot be verified."""
+        """Texts on state that cannot be verified."""
         return tuple(self._left_out)
 
     @property
     def counts(self) -> tuple[FaultCount, ...]:
-        """How many faults of each kind there are, in the order of the kinds."""
+        """The FaultCount of each kind that occurs, in the order of the kinds."""
         return tuple(
             FaultCount(kind, self._counts[kind], tuple(self._examples[kind]))
             for kind in _KINDS

@@ -1,4 +1,4 @@
-"""What was verified of a savepoint, as it is reported."""
+"""The report of a verification: records, their text and their tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONGEST = 100  # characters of an operator's name
 
 @dataclass(frozen=True)
 class OperatorVerification:
-    """What was verified of an operator: how many entries of keyed state, and what is at fault.
+    """Verification of an operator: the count of its entries of keyed state, and its faults.
 
     `operator` is its uid, name or id. `unverified` says what nobody can tell without the job's
     classes, such as the key groups of keys whose hash is not known.
@@ -65,8 +65,8 @@ class SavepointVerification:
 
     def __str__(self) -> str:
         lines = [f"verified: {printable(self.path)}", self._summary(), *_indented(self.faults)]
-        told = (operator for operator in self.operators if operator.faults or operator.unverified)
-        return "\n".join([*lines, *map(str, told)])
+        shown = (by for by in self.operators if by.faults or by.unverified)
+        return "\n".join([*lines, *map(str, shown)])
 
     def __repr__(self) -> str:
         return f"<SavepointVerification: {self._summary()}>"
@@ -75,10 +75,10 @@ class SavepointVerification:
         entries = sum(operator.entries for operator in self.operators)
         counts = [*self.faults, *(count for by in self.operators for count in by.faults)]
         faults = sum(count.count for count in counts if count.is_fault)
-        said = f"{faults:,} faults" if faults else "no fault"
+        result = f"{faults:,} faults" if faults else "no fault"
         return (
             f"{self.files:,} files of {self.bytes:,} bytes, {len(self.operators):,} operators, "
-            f"{entries:,} entries: {said}"
+            f"{entries:,} entries: {result}"
         )
 
     def _repr_html_(self) -> str:
@@ -102,6 +102,6 @@ class SavepointVerification:
 
 
 def _indented(counts: Iterable[FaultCount]) -> Iterator[str]:
-    """Yield the lines of counts, below something."""
+    """Yield the lines of counts, indented."""
     for count in counts:
         yield from (f"  {line}" for line in str(count).splitlines())

@@ -17,11 +17,11 @@ from keygroups.savepoint._verification.faults import FILE, UNREADABLE, StateFaul
 from keygroups.savepoint._verification.report import OperatorVerification
 
 RunTasks = Callable[[list[VerifyTask]], Iterable[Tally]]
-"""Runs tasks elsewhere, and returns what they return."""
+"""Runs tasks elsewhere, and returns the Tally of each."""
 
 
 class VerifiedOperator(Protocol):
-    """What is asked of an Operator."""
+    """The part of an Operator that a verification uses."""
 
     @property
     def operator_id(self) -> str:
@@ -33,25 +33,25 @@ class VerifiedOperator(Protocol):
 
     @property
     def _files(self) -> Files:
-        """What opens the files."""
+        """The Files of the savepoint."""
 
     @property
     def _context(self) -> ReadingContext:
-        """What headers are read with."""
+        """The context that headers are read in."""
 
     @property
     def _progress(self) -> ProgressCallback | None:
-        """What is told how far the work has come."""
+        """The callback that hears how far the work has come, None without one."""
 
     def tasks(self) -> list[ReadTask]:
-        """Return what reads the entries of keyed state."""
+        """Return the tasks that read the entries of keyed state."""
 
     def _operator_state_handles(self) -> list[tuple[int, OperatorStateHandle, bool]]:
         """Return the handles of operator state, with their subtasks, and whether they are raw."""
 
 
 def verify_files(files: Files, metadata: Metadata) -> tuple[int, int, Tally]:
-    """Look for each file, and for its last byte; return how many there are, and their bytes."""
+    """Read the last byte of each file; return the number of files, their bytes and the faults."""
     tally, streams = Tally(), dict.fromkeys(_streams(metadata))
     for stream in streams:
         try:
@@ -63,14 +63,14 @@ def verify_files(files: Files, metadata: Metadata) -> tuple[int, int, Tally]:
 
 
 def _streams(metadata: Metadata) -> Iterator[StreamHandle]:
-    for said in metadata.said():
-        stream = said.stream if isinstance(said, OperatorStateHandle) else said
+    for named in metadata.said():
+        stream = named.stream if isinstance(named, OperatorStateHandle) else named
         if isinstance(stream, StreamHandle) and stream.data is None:
             yield stream
 
 
 def verify_operator(operator: VerifiedOperator, run: RunTasks | None) -> OperatorVerification:
-    """Return what is at fault with the state of an operator."""
+    """Return the OperatorVerification of an operator: entries, faults, unverified state."""
     tally = Tally()
     tasks = [*map(VerifyTask, operator.tasks())]
     for verified in _run(operator, tasks) if run is None else run(tasks):

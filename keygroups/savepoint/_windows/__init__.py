@@ -1,1 +1,1 @@
-"""Windows of a job that are written: which ones there are, and all that Flink keeps of one."""
+"""Windows of a job for a savepoint: their assigners, and a writer of all Flink keeps of one."""

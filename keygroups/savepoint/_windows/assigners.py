@@ -1,4 +1,4 @@
-"""Which windows an event is in, as Flink's own assigners of windows have them.
+"""Assigners of windows: they give an event the windows that Flink's own ones give it.
 
 All times are milliseconds. Where Java's arithmetic on longs would overflow, and Flink has windows
 that end before they start, the timestamp is refused.
@@ -223,11 +223,11 @@ def check_time_window(name: str, window: object) -> TimeWindow:
 
 
 def _windows(timestamp: int, size: int, slide: int, offset: int) -> list[TimeWindow]:
-    # Flink takes the least long for no timestamp at all.
+    # The lowest long means "no timestamp" in Flink.
     time = check_int("timestamp", timestamp, LONG_MIN + 1, LONG_MAX)
-    start = time - (time - offset) % slide  # as Java's floorMod has it
+    start = time - (time - offset) % slide
     starts = range(start, time - size, -slide)
-    lowest = start - slide * len(starts)  # how far Java counts down
+    lowest = start - slide * len(starts)  # the long at which Java's loop ends
     if lowest < LONG_MIN or start + size > LONG_MAX or not LONG_MIN <= time - offset <= LONG_MAX:
         raise InvalidValueError(
             f"timestamp must have its windows within {LONG_MIN}..{LONG_MAX}, got {time}"

@@ -1,4 +1,4 @@
-"""Writes windows: the contents of each, the timers that end it, and what else Flink keeps of it.
+"""Writes windows: the contents of each, the timers that end it, its count or its session.
 
 Flink: WindowOperator, EvictingWindowOperator; EventTimeTrigger, ProcessingTimeTrigger,
 CountTrigger.
@@ -62,7 +62,7 @@ class WindowOperatorWriter:
         self._is_list = contents.kind == "LIST"
         self._has_evictor = isinstance(contents.value_serializer, StreamElementSerializer)
         self._key_group = -1
-        self._sessions: dict[bytes, list[TimeWindow]] = {}  # of its keys, in order
+        self._sessions: dict[bytes, list[TimeWindow]] = {}  # sorted, by the bytes of their key
 
     def key_group(self, key: Any) -> int:
         """Return the key group of a key, by which windows have to be sorted."""
@@ -101,7 +101,7 @@ class WindowOperatorWriter:
         for entry in entries:
             self._hold(key, entry)
         if SESSIONS in self._numbers:
-            assert isinstance(window, TimeWindow)  # which has been checked
+            assert isinstance(window, TimeWindow)  # `_time_window` has checked it.
             self._add_session(entries[-1], window)
 
     def _time_window(
@@ -174,7 +174,7 @@ class WindowOperatorWriter:
             counted = _counted_with_slide(assigner, assigner.slide, count, len(contents))
         else:
             counted = _counted(assigner, count, len(contents) if self._is_list else None)
-        # Flink's trigger has no count, not one of 0, after it has fired.
+        # Flink's trigger clears its count when it fires, instead of setting it to 0.
         return [entry, self._entry(_COUNT, key, counted, window)] if counted else [entry]
 
     def _entry(
@@ -252,7 +252,7 @@ def _check_records(contents: Any) -> None:
 
 
 def _counted(assigner: CountWindows, count: int | None, elements: int | None) -> int:
-    """Return how many elements a window has that is cleared when it fires."""
+    """Return the number of elements in a window that is cleared when it fires."""
     counted = check_int("count", elements if count is None else count, 1, assigner.size - 1)
     if elements is not None and counted != elements:
         raise InvalidValueError(
@@ -264,9 +264,12 @@ def _counted(assigner: CountWindows, count: int | None, elements: int | None) ->
 def _counted_with_slide(
     assigner: CountWindows, slide: int, count: int | None, elements: int
 ) -> int:
-    """Return how many elements came since a window fired that keeps its last ones."""
+    """Return the number of elements since the last firing of a window that keeps `size`.
+
+    With size 5 and slide 2, 3 elements need a count of 1: it fired with 2 elements.
+    """
     counted = check_int("count", count, 0, slide - 1)
-    # When it fired there were a multiple of `slide`, or `size` if that is less.
+    # It fired with a multiple of `slide` elements, or with `size` if that is less.
     before = elements - counted
     if before != assigner.size and before not in range(0, assigner.size, slide):
         raise InvalidValueError(
