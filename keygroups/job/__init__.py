@@ -1,8 +1,8 @@
 """A running job's own facts, from Flink's REST API.
 
 `read_job` reads the vertices of a job: parallelism, max parallelism, and what each subtask has
-read. `Job.skew` says which subtasks of a vertex are hot, and what that can come from;
-`Job.savepoints` where its state is, for `keygroups.savepoint.read_savepoint`.
+read. `Job.skew` says which subtasks of a vertex are hot, and from what causes; `Job.savepoints`
+lists where its state is, for `keygroups.savepoint.read_savepoint`.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ NOTHING_READ = "nothing read"
 
 _NAME = 32  # characters of a name in a line
 
-_ENDED = ("FINISHED", "CANCELED", "FAILED", "SUSPENDED")  # of Flink's JobStatus
+_ENDED = ("FINISHED", "CANCELED", "FAILED", "SUSPENDED")  # Flink: JobStatus.isTerminalState
 
 _WIDTH = 80
 _LISTED = 5  # jobs or vertices, in a message
-_LONGEST_WAIT = 86_400
+_LONGEST_WAIT = 86_400  # seconds
 
 
 class SubtaskSkew(NamedTuple):
-    """What one subtask of a vertex has read beside the others; `key_groups` if it is keyed.
+    """Records that one subtask of a vertex has read, beside all; `key_groups` if it is keyed.
 
     `host` and `taskmanager_id` say where it runs, where Flink knows. `records_per_second` is known
     between two times.
@@ -83,7 +83,7 @@ class SubtaskSkew(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VertexSkew:
-    """How evenly the subtasks of a vertex read records, and why not; `str()` is 80 wide.
+    """The skew of the records that a vertex's subtasks read; `str()` is 80 wide.
 
     `imbalance` is the heaviest subtask's records over the mean. `hot_subtasks` have at least 1.5
     times the mean, the hottest first; `idle_subtasks` have read nothing. `causes` are those of
@@ -102,8 +102,8 @@ class VertexSkew:
     seconds: float | None = None
 
     def _texts(self) -> list[str]:
-        said = self.diagnosis, self.remedy, self.causes
-        first, *others = head_texts(*said, self.vertex.parallelism, self.imbalance)
+        findings = self.diagnosis, self.remedy, self.causes
+        first, *others = head_texts(*findings, self.vertex.parallelism, self.imbalance)
         texts = [f"{short(self.vertex.name, _NAME)}: {first}", *others]
         if self.seconds is not None:
             records = sum(subtask.records for subtask in self.subtasks)
@@ -131,7 +131,7 @@ class VertexSkew:
         return rows
 
     def _places(self) -> list[tuple[str, ...]]:
-        """Return the rows of where the subtasks run, none where Flink does not know of any."""
+        """Return a table of the hosts of subtasks, empty where Flink does not know any."""
         rows = [
             (f"{subtask.subtask}", *(short(place or "?", _NAME) for place in places))
             for subtask in self.subtasks
@@ -163,7 +163,7 @@ class Job:
     name: str
     state: str
     vertices: tuple[Vertex, ...] = field(repr=False)
-    # What Flink told with the rest, or why it did not: so a Job needs nothing that signs in.
+    # They are read with the rest, or why not is noted: a Job keeps nothing that signs in.
     _checkpoints: tuple[CompletedCheckpoint, ...] | str = field(default=(), repr=False)
 
     def vertex(self, name: str) -> Vertex:
@@ -190,7 +190,7 @@ class Job:
         )
 
     def skew(self, vertex: str | Vertex, since: Job | None = None) -> VertexSkew:
-        """Return how evenly the subtasks of a vertex have read records, and why not.
+        """Return a VertexSkew: how evenly the subtasks of a vertex have read records, and why not.
 
         `vertex` is what `vertex` takes, or a Vertex. The counts are of records read since the
         job was started or restored, in which a key that is hot only now is diluted; with `since`,
@@ -302,7 +302,7 @@ http://localhost:8081, got 'ftp://localhost'
     except KeyGroupsError as error:
         raise error.with_traceback(None) from None
     finally:
-        del headers, url  # or a traceback that shows variables shows what signs in
+        del headers, url  # A traceback that shows variables would show secrets.
     try:
         return _read(rest, job_id or job_of_page or _only_job(rest), seconds)
     except KeyGroupsError as error:
@@ -319,7 +319,7 @@ def _read(rest: Rest, job_id: str, seconds: float) -> Job:
     checkpoints: tuple[CompletedCheckpoint, ...] | str
     try:
         checkpoints = read_checkpoints(rest, path)
-    except JobError as error:  # the rest is known
+    except JobError as error:  # The vertices are known: `savepoints` alone raises it.
         checkpoints = str(rest.told(error))
     return Job(rest.url, job_id.lower(), name, state, vertices, checkpoints)
 
@@ -334,7 +334,7 @@ def _check_timeout(value: object) -> float:
 
 
 def _only_job(rest: Rest) -> str:
-    """Return the id of the only job that runs, or that there is."""
+    """Return the id of the only job that has not ended, or else of the only job."""
     where = f"{rest.url}/jobs/overview"
     jobs = [
         (
@@ -360,7 +360,7 @@ def _only_job(rest: Rest) -> str:
 
 
 def _in_between(url: str, earlier: Vertex, later: Vertex) -> Vertex:
-    """Return a vertex with what its subtasks have read since it was read before."""
+    """Return a vertex with the counts of its subtasks since an earlier reading of it."""
     before = {subtask.subtask: subtask for subtask in earlier.subtasks}
     subtasks = []
     for subtask in later.subtasks:
@@ -392,7 +392,7 @@ def _difference(first: int | None, last: int | None) -> int | None:
 
 
 def _seconds(earlier: Vertex, later: Vertex) -> float | None:
-    """Return how long it was by Flink's clock, None where that does not tell or was set back."""
+    """Return the seconds between two readings by Flink's clock, None unless it went forward."""
     milliseconds = _difference(earlier.read_at, later.read_at)
     return milliseconds / 1000 if milliseconds is not None and milliseconds > 0 else None
 
@@ -417,14 +417,14 @@ def _skew(url: str, vertex: Vertex, seconds: float | None = None) -> VertexSkew:
     diagnosis, remedy = _diagnose(vertex, total, hot, idle, counts)
     imbalance = hottest[0].times_mean if total else 1.0
     causes = counts.causes if counts else ()
-    said = diagnosis, remedy, causes, seconds
-    return VertexSkew(vertex, tuple(rows), imbalance, hot, idle, *said)
+    findings = diagnosis, remedy, causes, seconds
+    return VertexSkew(vertex, tuple(rows), imbalance, hot, idle, *findings)
 
 
 def _subtask_skews(
     vertex: Vertex, total: int, groups: int, seconds: float | None
 ) -> Iterator[SubtaskSkew]:
-    """Yield what each subtask has read beside the others, with its `groups` if there are any."""
+    """Yield the SubtaskSkew of each subtask; `groups` is the max parallelism, 0 if not keyed."""
     parallelism = vertex.parallelism
     for subtask in vertex.subtasks:
         records = subtask.read_records or 0
@@ -453,7 +453,7 @@ def _diagnose(
     idle: tuple[int, ...],
     counts: SubtaskCounts | None,
 ) -> tuple[str, str]:
-    """Return what the counts alone can tell, and what helps or tells more."""
+    """Return a diagnosis of the counts, and its remedy or where to look further."""
     if not total:
         return NOTHING_READ, "a source reads from no other vertex; else wait for records"
     if not vertex.is_keyed:

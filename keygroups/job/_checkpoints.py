@@ -11,7 +11,7 @@ from keygroups.job._rest import Rest, member
 
 # NonPersistentMetadataCheckpointStorageLocation.EXTERNAL_POINTER: it is in the JobManager's memory
 _NOT_IN_A_FILE = "<checkpoint-not-externally-addressable>"
-_STATUSES = ("IN_PROGRESS", "COMPLETED", "FAILED")  # of Flink's CheckpointStatsStatus
+_STATUSES = ("IN_PROGRESS", "COMPLETED", "FAILED")  # Flink: CheckpointStatsStatus
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _LAST = datetime.max.replace(tzinfo=timezone.utc)
@@ -36,7 +36,7 @@ class CompletedCheckpoint(NamedTuple):
 
 
 def read_checkpoints(rest: Rest, job_path: str) -> tuple[CompletedCheckpoint, ...]:
-    """Return those that Flink remembers, the newest first, or raise JobError.
+    """Return the completed checkpoints that Flink remembers, the newest first, or raise JobError.
 
     Flink: CheckpointingStatistics. Its history has the last ten of all, unless
     web.checkpoints.history says otherwise, and `latest` those that may have left it.
@@ -46,16 +46,16 @@ def read_checkpoints(rest: Rest, job_path: str) -> tuple[CompletedCheckpoint, ..
     latest = member(where, answer, "latest", dict)
     listed = [latest[name] for name in ("completed", "savepoint") if latest.get(name) is not None]
     completed = {}
-    for told in (*listed, *member(where, answer, "history", list)):
-        if member(where, told, "status", str, _STATUSES.__contains__) == "COMPLETED":
-            checkpoint = _checkpoint(where, told)
+    for entry in (*listed, *member(where, answer, "history", list)):
+        if member(where, entry, "status", str, _STATUSES.__contains__) == "COMPLETED":
+            checkpoint = _checkpoint(where, entry)
             completed[checkpoint.checkpoint_id] = checkpoint
     return tuple(completed[number] for number in sorted(completed, reverse=True))
 
 
-def _checkpoint(where: str, told: Any) -> CompletedCheckpoint:
-    read = partial(member, where, told)
-    path = None if told.get("external_path") is None else read("external_path", str, len)
+def _checkpoint(where: str, entry: Any) -> CompletedCheckpoint:
+    read = partial(member, where, entry)
+    path = None if entry.get("external_path") is None else read("external_path", str, len)
     milliseconds = read("trigger_timestamp", int, _MILLISECONDS.__contains__)
     return CompletedCheckpoint(
         read("id", int, _LONGS.__contains__),

@@ -1,4 +1,4 @@
-"""Whether a text has a secret in it, in whatever escapes a server may have put it."""
+"""Finds secrets in a text, in whatever escapes a server may have put them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from urllib.parse import unquote
 
 SHORTEST = 4
 """Characters of the shortest secret that is looked for: fewer are in many answers by chance."""
-_PART = 8  # characters of a longer secret that are too many to show
-_MOST_ROUNDS = 8  # escapes within escapes
+_PART = 8  # characters in a row of a longer secret that give it away
+_MOST_ROUNDS = 8  # levels of escapes within escapes
 
 # JSON's, Python's and Java's; then those of quoted-printable.
 _BACKSLASH = re.compile(
@@ -68,7 +68,11 @@ def _character(match: re.Match[str]) -> str:
 
 
 def _encoded_in(text: str) -> Iterator[str]:
-    """Yield what runs of a text are, if they are of base64 or of hexadecimal digits."""
+    """Yield the bytes of each run of base64 or of hexadecimal digits, as Latin-1 text.
+
+    A run may begin with digits of something else, so each offset is tried: "06c6f6e67" has "long"
+    from its second digit on.
+    """
     for match in _BASE64.finditer(text.translate(_URL_SAFE)):
         run = match[0]
         for start in range(4):

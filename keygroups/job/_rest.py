@@ -30,25 +30,25 @@ T = TypeVar("T")
 _ID = re.compile("[0-9a-f]{32}")
 _STATE = re.compile("[A-Z_]{1,32}")
 
-_REQUESTS = 3  # how many requests' time a call has: the list of jobs, the job, all of the rest
-_MOST_BYTES = 1 << 26  # of an answer; a vertex of 32,768 subtasks takes half of it
+_REQUESTS = 3  # times `timeout` that a call has: the list of jobs, the job, all of the rest
+_MOST_BYTES = 1 << 26  # bytes of an answer; a vertex of 32,768 subtasks takes half of them
 _MOST_BYTES_OF_A_CALL = 1 << 28
 _MOST_MARKS = 1 << 21  # commas and brackets of an answer: "[]," takes 20 times its own bytes
 _CHUNK = 1 << 16
 _QUOTED = 1 << 12  # characters of a text that is quoted, in part, in which secrets are looked for
 _QUOTED_IN_ALL = 1 << 17
-_LONG_DIGITS = 20  # with the sign
-_SCHEME = re.compile("[A-Za-z][A-Za-z0-9-]{0,30}")  # of a WWW-Authenticate
-# What OpenSSL finds wrong with a certificate whose signer it does not know, X509_V_ERR_...
+_LONG_DIGITS = 20  # characters of the lowest long, its sign among them
+_SCHEME = re.compile("[A-Za-z][A-Za-z0-9-]{0,30}")  # first word of a WWW-Authenticate header
+# OpenSSL's errors X509_V_ERR_... for a certificate whose signer it does not know.
 _UNKNOWN_SIGNER = {2, 18, 19, 20, 21}
-# What servers say, until TLS 1.2 and since, to who has no certificate.
+# Alerts to a client without a certificate: the first until TLS 1.2, the second from 1.3 on.
 _WANTS_CERTIFICATE = re.compile("HANDSHAKE_FAILURE|CERTIFICATE_REQUIRED")
 _JOB_OF_PAGE = re.compile(r"/job/[a-z]+/([0-9a-f]{32})(/|$)")
 
 
 def check_url(url: str) -> tuple[str, str | None]:
-    """Return the URL of the REST API, and the id of the job whose page of the web UI it is."""
-    if not isinstance(url, str):  # nor is this shown, which may have a password
+    """Return the URL of the REST API, and the id of a job if `url` is its page of the web UI."""
+    if not isinstance(url, str):  # Its value is not shown: it may have a password.
         raise InvalidTypeError(f"url must be a str, got a {type(url).__name__}")
     text = url.strip()
     try:
@@ -82,7 +82,7 @@ class Rest:
         self._deadline = monotonic() + _REQUESTS * timeout
         self._bytes_left = _MOST_BYTES_OF_A_CALL
         self._handler = _Handler(sign_in.context)
-        self._opener = request.OpenerDirector()  # with nothing that follows a redirect
+        self._opener = request.OpenerDirector()  # No handler of it follows a redirect.
         for handler in (self._handler, request.ProxyHandler(), request.UnknownHandler()):
             self._opener.add_handler(handler)
 
@@ -97,7 +97,7 @@ class Rest:
             data, is_html = self._answer(wanted)
         except (OSError, HTTPException, ValueError) as error:
             failure = self._failure(url, error)
-        except BaseException as error:  # without the frames, which have the headers
+        except BaseException as error:  # The frames of its traceback hold the headers.
             raise error.with_traceback(None) from None
         else:
             answer = _parse(data)
@@ -107,15 +107,15 @@ class Rest:
         raise failure
 
     def told(self, error: KeyGroupsError) -> KeyGroupsError:
-        """Return an error, or one that says less where an answer repeats what was sent.
+        """Return an error, or one that quotes nothing if an answer repeats what signs in.
 
         Its message is searched as a whole, whatever parts of an answer have gone into it.
         """
-        said = str(error.args[0]).replace(self.url, "")  # The URL is the caller's own.
-        if isinstance(error, _NoAnswerError):  # whose message has but a start and an end of texts
-            said += ShortRepr(_QUOTED).repr(error.got)[:_QUOTED_IN_ALL]
+        text = str(error.args[0]).replace(self.url, "")  # The URL is the caller's own.
+        if isinstance(error, _NoAnswerError):  # Its message cuts long texts in the middle.
+            text += ShortRepr(_QUOTED).repr(error.got)[:_QUOTED_IN_ALL]
             error = JobError(str(error))
-        if not self._repeats_secret and not repeats(said, [*self._sign_in.secrets()]):
+        if not self._repeats_secret and not repeats(text, [*self._sign_in.secrets()]):
             return error
         return JobError(
             f"{self.url}: this is no answer of Flink's REST API: it repeats what signs in, and is "
@@ -132,7 +132,7 @@ class Rest:
             return self._read(response, url), is_html
 
     def _failure(self, url: str, error: Exception) -> JobError:
-        """Return the error for a request that nothing has answered as HTTP has it."""
+        """Return the error for a request without a whole answer in HTTP."""
         reason = error.reason if isinstance(error, URLError) else error
         if isinstance(reason, TimeoutError):
             return self._too_late(url)
@@ -158,7 +158,7 @@ class Rest:
         )
 
     def _said(self, response: Any) -> str:
-        """Return what an answer that is none says: where it points, or Flink's first error."""
+        """Return the end of an error's text: where an answer points, or Flink's first error."""
         location = response.headers.get("Location")
         if 300 <= response.status < 400 and location:
             self._look_for_secrets_quoted(location)
@@ -179,14 +179,15 @@ class Rest:
             self._look_for_secrets_quoted(line)
         except (OSError, HTTPException, TypeError, LookupError, AttributeError):
             return ""
-        return f": {show(line.rpartition('Exception: ')[2])}"  # without the class's name
+        # Flink puts the class of an exception before its message.
+        return f": {show(line.rpartition('Exception: ')[2])}"
 
     def _look_for_secrets_quoted(self, text: str) -> None:
-        """See whether what is quoted repeats what was sent, of which it may show but a start."""
+        """Note whether the start of a text, which a message may quote, repeats a secret."""
         self._repeats_secret |= repeats(text[:_QUOTED], [*self._sign_in.secrets()])
 
     def _look_for_secrets(self, data: bytes | bytearray) -> None:
-        """See whether an answer has what was sent, as it is or in JSON's shortest escapes."""
+        """Note whether an answer has a secret, as it is or in JSON's shortest escapes."""
         secrets = [
             form.encode()
             for secret in self._sign_in.secrets()
@@ -206,7 +207,7 @@ class Rest:
                 raise JobError(
                     f"{url}: with this answer there are more than {_MOST_BYTES_OF_A_CALL} bytes"
                 )
-        if response.length:  # so many bytes were to follow
+        if response.length:  # bytes that were announced and did not come
             raise HTTPException(f"it breaks off after {len(data)} bytes")
         if sum(map(data.count, b",[{")) > _MOST_MARKS:
             raise JobError(f"{url}: the answer has more than {_MOST_MARKS} commas and brackets")
@@ -223,7 +224,7 @@ class Rest:
 
 
 class _NoAnswerError(JobError):
-    """What Flink cannot have said, which is kept for Rest.told to look for secrets in."""
+    """The error for what Flink cannot have sent, `got`, in which `Rest.told` looks for secrets."""
 
     def __init__(self, url: str, got: object) -> None:
         super().__init__(f"{url}: this is no answer of Flink's REST API: {show(got)}")
@@ -231,7 +232,7 @@ class _NoAnswerError(JobError):
 
 
 def not_flink(url: str, got: object) -> JobError:
-    """Build the error for an answer that is none of Flink's REST API."""
+    """Return the error for an answer that Flink's REST API does not give."""
     return _NoAnswerError(url, got)
 
 
@@ -252,10 +253,7 @@ def member(
     cls: type[T],
     is_plausible: Callable[[T], object] = lambda value: True,
 ) -> T:
-    """Return a member of an answer, or raise JobError.
-
-    That is where it is none, of another class, or what Flink cannot have said.
-    """
+    """Return a member of an answer; JobError if it is missing, of another class or implausible."""
     value = answer.get(name) if isinstance(answer, dict) else None
     is_bool = isinstance(value, bool)
     if not isinstance(value, cls) or is_bool is not (cls is bool) or not is_plausible(value):
@@ -264,13 +262,13 @@ def member(
 
 
 def _parse(data: bytes) -> Any:
-    """Return the value that JSON is of, or None where it is none that Flink can have written."""
+    """Return the value of JSON, or None for bytes that Flink cannot have written."""
     try:
         return json.loads(
             data.decode(),
             object_pairs_hook=_unique,
             parse_int=_long,
-            parse_constant=_long,  # NaN and Infinity, which Flink writes as text
+            parse_constant=_long,  # It refuses NaN and Infinity: Flink writes them as text.
         )
     except (ValueError, RecursionError):
         return None
@@ -293,7 +291,7 @@ def _long(text: str) -> int:
 
 
 def _seconds_to(deadline: float) -> float:
-    """Return how many seconds are left, more than 0, or raise TimeoutError."""
+    """Return the seconds to a deadline, more than 0, or raise TimeoutError."""
     seconds = deadline - monotonic()
     if seconds <= 0:
         raise TimeoutError
@@ -346,7 +344,7 @@ class _Connection(HTTPConnection):
     def connect(self) -> None:
         self._create_connection = partial(_connect, self.deadline)
         super().connect()
-        self.sock.settimeout(_seconds_to(self.deadline))  # of the handshake of TLS
+        self.sock.settimeout(_seconds_to(self.deadline))  # The handshake of TLS may follow.
 
 
 class _TlsConnection(HTTPSConnection, _Connection):
@@ -360,13 +358,13 @@ class _TlsConnection(HTTPSConnection, _Connection):
 
 
 class _Handler(request.AbstractHTTPHandler):
-    """Opens connections that end at the deadline, those of TLS to who has a valid certificate."""
+    """Opens connections that end at the deadline; TLS only to servers with a valid certificate."""
 
     deadline: float
     http_request = https_request = request.AbstractHTTPHandler.do_request_
 
     def __init__(self, context: ssl.SSLContext | None) -> None:
-        super().__init__(debuglevel=0)  # or what is sent may be printed
+        super().__init__(debuglevel=0)  # Another level would print the headers.
         self._context = context
         if context is not None:
             context.sslsocket_class = _TlsSocket

@@ -1,7 +1,7 @@
-"""What a request tells of who asks: headers, certificates, and what the environment has of a host.
+"""Credentials of requests: headers, certificates, and those of the environment for a host.
 
 A secret is in no message, no repr and no frame that an error keeps: values are wrapped in Secret
-as soon as they are there, and nothing that is wrong with one says more than where it is from.
+as soon as they are read, and an error about one says no more than where it is from.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ TOKEN_VARIABLE = "KEYGROUPS_FLINK_TOKEN"
 _NAME = re.compile("[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110: token
 _VALUE = re.compile("[!-~](?:[ \t!-~]*[!-~])?")
 _TOKEN = re.compile("[!-~]+")
-# RFC 9110, 7.6.1: what is of one connection only. The others say where a message goes or ends, and
-# how it is packed.
+# Headers of one connection only, RFC 9110, 7.6.1; those of the last row say where a message goes
+# or ends, and how it is packed.
 _OF_THE_CONNECTION = {
     *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection"),
     *("te", "trailer", "transfer-encoding", "upgrade"),
@@ -46,10 +46,10 @@ class Secret(str):
 
 
 class SignIn(NamedTuple):
-    """What signs in to one host: `source` says where it is from, "" where there is nothing.
+    """Credentials for one host: `source` says where they are from, "" where there are none.
 
-    `hint` is of what the environment has for the host and is not sent. `context` is None for http;
-    `has_certificate` is of the client.
+    `hint` tells of credentials in the environment that are not sent. `context` is None for http;
+    `has_certificate` says that the client has one.
     """
 
     headers: dict[str, Secret]
@@ -59,19 +59,19 @@ class SignIn(NamedTuple):
     hint: str
 
     def secrets(self) -> Iterator[str]:
-        """Yield what an answer must not repeat of the headers: their words, and what Basic has."""
+        """Yield the words of headers that no answer may repeat, and the password within Basic."""
         for name, value in self.headers.items():
             words = value.split()
             scheme = words[0].lower()
             if len(words) > 1 and (scheme == "basic" or name.lower() == "authorization"):
                 del words[0]
             if scheme == "basic":
-                with suppress(ValueError):  # what is no base64, or no text
+                with suppress(ValueError):  # It may be no base64, or no text.
                     words += _basic(words[0])
             yield from (word for word in words if len(word) >= SHORTEST)
 
     def remedy(self) -> str:
-        """Return what to do where this does not do."""
+        """Return the advice for a host that does not accept these credentials."""
         if self.source:
             return f"what {self.source} has is not accepted there{self.hint}"
         return (
@@ -86,7 +86,7 @@ def sign_in(
     ca_file: str | os.PathLike[str] | None,
     client_certificate: str | os.PathLike[str] | tuple[str | os.PathLike[str], ...] | None,
 ) -> SignIn:
-    """Return what signs in to the host of a URL, or raise with the argument."""
+    """Return the SignIn for the host of a URL, or raise for the argument that is wrong."""
     parts = urlsplit(url)
     checked = _check_headers(headers)
     context = _context(parts.scheme, ca_file, client_certificate)
@@ -138,14 +138,14 @@ def _check_headers(headers: Mapping[str, str] | None) -> dict[str, Secret]:
 
 
 def _basic(encoded: str) -> list[str]:
-    """Return user and password together, and the password, also as who takes bytes for text."""
+    """Return "user:password" and the password, each also with its UTF-8 read as Latin-1."""
     user_and_password = b64decode(encoded).decode()
     texts = [user_and_password, user_and_password.partition(":")[2]]
     return texts + [text.encode().decode("latin-1") for text in texts]
 
 
 def _of_environment(host: str) -> tuple[Secret | None, str, str]:
-    """Return the Authorization for a host, where it is from, and what cannot be read."""
+    """Return the Authorization for a host, its source, and a hint if a file cannot be read."""
     token = Secret(os.environ.get(TOKEN_VARIABLE, "").strip())
     if token:
         if not _TOKEN.fullmatch(token):
@@ -160,7 +160,7 @@ def _of_environment(host: str) -> tuple[Secret | None, str, str]:
         entry = netrc(path).hosts.get(host)
     except FileNotFoundError:
         return None, "", ""
-    except (OSError, NetrcParseError, ValueError):  # whose words may be of the file
+    except (OSError, NetrcParseError, ValueError):  # Their texts may quote the file.
         return None, "", f"; {show(path)} cannot be read as a netrc file"
     if entry is None or host == "default":
         return None, "", ""
@@ -182,7 +182,7 @@ def _is_private(parts: SplitResult, host: str) -> bool:
 
 
 def _context(scheme: str, ca_file: object, client_certificate: object) -> ssl.SSLContext | None:
-    """Return what a connection of TLS is made with, which always verifies; None for http."""
+    """Return the context of TLS, which always verifies servers; None for http."""
     if scheme != "https":
         for name, value in (("ca_file", ca_file), ("client_certificate", client_certificate)):
             if value is not None:

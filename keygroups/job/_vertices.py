@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from keygroups._checks import LONG_MAX, UPPER_BOUND_MAX_PARALLELISM
 from keygroups.job._rest import Rest, is_id, is_state, member, not_flink
 
-# Flink says these; anything else is no answer of Flink's.
+# Bounds of Flink's numbers: anything else is no answer of Flink's.
 _SUBTASKS = range(UPPER_BOUND_MAX_PARALLELISM)
 _COUNTS = range(LONG_MAX + 1)
 _TIMES = range(-1, LONG_MAX + 1)
@@ -18,11 +18,11 @@ _LONGEST_PLACE = 1_024  # characters of a host or of a TaskManager's id
 _NO_PLACE = "(unassigned)"
 
 _PATIENCE = 3.0  # seconds for the first counts: Flink fetches them when it is asked for them
-_PAUSE = 0.1
+_PAUSE = 0.1  # seconds
 
 
 class SubtaskReads(NamedTuple):
-    """What one subtask has read, and where it runs; None where Flink does not know it yet.
+    """Counts that one subtask has read, and where it runs; None where Flink does not know yet.
 
     `host` is its TaskManager's, with the port where Flink says it. `start_time` is when it was
     deployed, in milliseconds since 1970.
@@ -67,7 +67,7 @@ class Vertex:
 
 
 def read_vertices(rest: Rest, path: str, answer: Any, seconds: float) -> tuple[Vertex, ...]:
-    """Return the vertices of a job, of which Flink has told at a path, or raise JobError."""
+    """Return the vertices of a job in Flink's answer for a path, or raise JobError."""
     where = rest.url + path
     keyed = _keyed(where, answer)
     deadline = time.monotonic() + min(_PATIENCE, seconds)
@@ -110,9 +110,9 @@ def _keyed(where: str, answer: Any) -> set[str]:
 def _subtasks(
     rest: Rest, path: str, deadline: float
 ) -> tuple[tuple[SubtaskReads, ...], int | None]:
-    """Return what the subtasks of a vertex have read, and Flink's time.
+    """Return the SubtaskReads of a vertex, and Flink's time in epoch milliseconds.
 
-    That is once Flink knows, or the deadline is over.
+    It asks until Flink knows the records of each running subtask, or the deadline is over.
     """
     where = rest.url + path
     while True:
