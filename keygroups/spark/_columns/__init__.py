@@ -1,1 +1,1 @@
-"""From the columns of a key to its hash code: what the functions of the adapter stand on."""
+"""Hash codes of keys given as columns: the expressions under the adapter's functions."""

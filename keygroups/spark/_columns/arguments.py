@@ -12,7 +12,7 @@ from keygroups._checks import MAX_DEPTH, check_class, check_str, show
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.types import KeyType
 
-_MOST_COLUMNS = 10_000  # of one key; lists in lists may hold endlessly many
+_MOST_COLUMNS = 10_000  # columns of one key; lists that share lists may have any number
 
 
 def is_connect(thing: object) -> bool:
@@ -24,14 +24,14 @@ def is_connect(thing: object) -> bool:
 
 
 def check_session(spark: object) -> None:
-    """Refuse what is no session."""
+    """Raise InvalidTypeError for anything but a session, classic or of Spark Connect."""
     cls = type(spark)
     if not issubclass(cls, SparkSession) and not (is_connect(spark) and hasattr(cls, "sql")):
         raise InvalidTypeError(f"spark must be a SparkSession, got {show(spark)}")
 
 
 def check_df(df: object) -> None:
-    """Refuse what is no DataFrame."""
+    """Raise InvalidTypeError for anything but a DataFrame, classic or of Spark Connect."""
     cls = type(df)
     if not issubclass(cls, DataFrame) and not (is_connect(df) and hasattr(cls, "withColumn")):
         raise InvalidTypeError(f"df must be a DataFrame, got {show(df)}")
@@ -62,7 +62,7 @@ def check_column(name: str, column: object) -> Column:
         return checked
     try:
         return F.col(checked)
-    except (AssertionError, RuntimeError):  # PySpark's ways to say it
+    except (AssertionError, RuntimeError):  # Which one depends on the version of PySpark.
         raise KeyGroupsError(
             "there is no running Spark session, in which to make columns: start one first"
         ) from None

@@ -20,7 +20,7 @@ from keygroups.spark._columns.key_columns import KeyColumn, KeyTree, renamed, ty
 from keygroups.spark._columns.key_hash import SPARK_TYPES
 from keygroups.spark._columns.portable import Portable
 
-AnyType: TypeAlias = types.KeyType | LogicalType  # of a key, or of a field of an SQL_ROW
+AnyType: TypeAlias = types.KeyType | LogicalType  # the type of a key or of an SQL_ROW's field
 
 
 class Arrow(Portable):
@@ -31,11 +31,11 @@ class Arrow(Portable):
     def of_whole_key(self, code: Column, key: Any, key_type: types.KeyType) -> Column:
         """Return the UDF's hash code; `code` is the portable one, which has checked the key."""
         if any(isinstance(inside, types.SQL_TIMESTAMP) for inside in key_type.walk()):
-            return code  # a column has instants, and arrays refuse those of no certain time of day
+            return code  # `arrays` refuses instants without a certain local time.
         columns: list[Column] = []
         shape = self._shape(key, key_type, columns)
         if not _is_full(shape):
-            return code  # of no columns, or with a row of none
+            return code  # A key or a row in it has no column to hand over.
 
         def hash_code(*columns: pa.Array) -> pa.Array:  # on executors, a batch at a time
             key = _filled(shape, iter(columns))
@@ -68,7 +68,7 @@ class Arrow(Portable):
         return [self._shape(field, nested, columns) for field, nested in zip(key, nested_types)]
 
     def _column(self, key: KeyColumn, field_type: AnyType) -> Column:
-        """Return a column as the UDF takes it; one whose type is not known is checked later."""
+        """Return a column as the UDF takes it; the query checks one whose type is not known."""
         if key.spark_type is None:
             name = (
                 f"{field_type} of SQL_ROW"
@@ -86,7 +86,7 @@ def _is_full(shape: Any) -> bool:
 
 
 def _spark_type(field_type: AnyType) -> str:
-    """Return the start of what `typeof` says of a column of a key type or a field's type."""
+    """Return the start of the text of `typeof` for a column of a key type or a field's type."""
     if isinstance(field_type, types.LIST):
         return _array_type(field_type.element)
     if isinstance(field_type, types.SCALA_OPTION):

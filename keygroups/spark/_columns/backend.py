@@ -1,4 +1,4 @@
-"""Which expressions hash a key: the portable ones, the fast ones of a classic session, or a UDF.
+"""The choice of expressions for a key: portable, those of a classic session's JVM, or a UDF.
 
 The Spark configuration `spark.keygroups.path`, read when an expression is built, names the
 backend: `auto` (the default) takes the fast one where there is one, `portable` and `fast` force
@@ -39,7 +39,7 @@ _fast_backends: dict[Any, Portable | None] = {}
 def build(
     key: KeyTree, make: Callable[[Portable, KeyTree], Column], session: SparkSession | None = None
 ) -> Column:
-    """Return an expression of a key, made by `make` of a backend and the columns.
+    """Return the expression of a key that `make` makes of a backend and the columns.
 
     `session` is that of the DataFrame, if there is one.
     """
@@ -93,7 +93,7 @@ def _arrow_backend(session: SparkSession) -> Portable:
         raise InvalidValueError(
             f"{SETTING} is arrow, which needs PySpark 4.1 or newer, got {pyspark.__version__}"
         )
-    import keygroups.arrays  # noqa: F401  # which says what is missing
+    import keygroups.arrays  # noqa: F401  # Its error names the package that is missing.
     from keygroups.spark._columns.arrow import Arrow
 
     check_workers(session)

@@ -95,7 +95,7 @@ def _row(
     if not nested:
         return assemble({})
     struct = F.struct(*(data.alias(f"f{index}") for index, data in nested.items()))
-    # An array of one is how to compute a value once and use it several times.
+    # Spark computes the element of an array once, however often the lambda uses it.
     return F.transform(
         F.array(struct), lambda s: assemble({i: s.getField(f"f{i}") for i in nested})
     ).getItem(0)
@@ -151,7 +151,7 @@ def _required(backend: Portable, column: Column, logical_type: LogicalType) -> C
 
 
 def _text(backend: Portable, column: Column, logical_type: LogicalType) -> Value:
-    """Return text or bytes; what is shorter than declared is taken as it is, as in Flink."""
+    """Return text or bytes; a text shorter than its CHAR(n) gets no blanks, as in Flink."""
     F, limit = backend.F, logical_type.length
     if limit is not None and limit < logical_type.MAX_LENGTH:
         message = f"key of type {logical_type} must not be longer, got length "
@@ -159,7 +159,8 @@ def _text(backend: Portable, column: Column, logical_type: LogicalType) -> Value
         column = backend.accept(length <= limit, column, length, message)
     size, data, most = F.octet_length(column), column.cast("binary"), logical_type.MAX_INLINE
     padded = (size + 7).bitwiseAND(F.lit(-8))
-    # What is behind the text of a short value by its size: zeros, and the byte with the size.
+    # The ends of slots of short texts, by their size: zeros, and 0x80 | size. The slot of b"ab" is
+    # 61 62 00 00 00 00 00 82.
     ends = b"".join(
         (bytes(most - count) + bytes([0x80 | count])).ljust(most + 1) for count in range(most + 1)
     )
@@ -175,7 +176,7 @@ def _text(backend: Portable, column: Column, logical_type: LogicalType) -> Value
 
 
 def _zeros(backend: Portable, count: Column) -> Column:
-    """Return so many zero bytes, at most 16, and none of a negative number.
+    """Return `count` zero bytes, at most 16, and none where it is negative.
 
     rpad() would be shorter, but gives text where a legacy setting says so, and counts characters.
     """
@@ -229,7 +230,7 @@ def _timestamp(
         micros = F.unix_micros(column) - millis * 1_000
     else:
         days, micro_of_day = backend.day_and_micros(column)
-        milli_of_day = F.floor(micro_of_day / 1_000)  # of a double, but of so small a number
+        milli_of_day = F.floor(micro_of_day / 1_000)  # "/" gives a double, exact below 2^53.
         millis, micros = days * 86_400_000 + milli_of_day, micro_of_day - milli_of_day * 1_000
     if precision < 6:  # Spark has no finer ones
         finer = ((millis % 1_000) * 1_000 + micros) % 10 ** (6 - precision)

@@ -51,7 +51,7 @@ _PROBES: list[tuple[KeyType, T.DataType, list[Any]]] = [
 _FOLD_PROBE = [2**31 - 1, None, -5]
 _MURMUR_PROBE = [5, -5, -2089875627]  # the last gives Integer.MIN_VALUE, of which Flink makes 0
 _LONG_PROBE = -(5 << 40) - 7
-_MOST_CALLS = 48  # of methods on one object: they nest, and some hundreds are too deep for a JVM
+_MOST_CALLS = 48  # method calls on one object: they nest, and hundreds are too deep for a JVM
 
 
 class Catalyst(Portable):
@@ -68,7 +68,7 @@ class Catalyst(Portable):
         self._seq = jvm.PythonUtils.toSeq
         self._option = jvm.scala.Option
         sql = jvm.org.apache.spark.sql
-        # From Spark 4.0 a classic column is made of nodes, and this turns them into expressions.
+        # In Spark 4.0 and newer a classic column has nodes: ExpressionUtils makes expressions.
         utils = sql.classic.ExpressionUtils
         self._utils: Any = utils if isinstance(utils, JavaClass) else None
         self._made_column = self._utils.column if self._utils else sql.Column
@@ -78,10 +78,10 @@ class Catalyst(Portable):
         self._types = sql.types
         utf8_string = self._class("org.apache.spark.unsafe.types.UTF8String")
         methods = {method.getName() for method in utf8_string.getMethods()}
-        self._knows_ascii = "isFullAscii" in methods  # from Spark 4.0
+        self._knows_ascii = "isFullAscii" in methods  # Spark 4.0 and newer have it.
         name = "org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke"
         [constructor] = self._class(name).getConstructors()
-        # From Spark 4.0 it also takes the function of a catalog that it stands for.
+        # Spark 4.0 and newer also take the function of a catalog that the call stands for.
         has_function = constructor.getParameterCount() > 8
         self._no_function = [self._option.empty()] if has_function else []
 
@@ -126,8 +126,8 @@ class Catalyst(Portable):
             steps.append(("put", self._expression(data)))
         name = "java.nio.ByteBuffer"
         buffer_type = self._types.ObjectType(self._class(name))
-        # What changes the buffer is no function of its arguments: Spark must not share one
-        # buffer between two rows that begin alike. All of the bytes are.
+        # Calls that change the buffer are not pure: Spark must not share one buffer between two
+        # rows that begin alike. The bytes as a whole depend on the arguments alone.
         sized = self._expression(size.cast("int"))
         buffer = self._invoke_static(name, "allocate", buffer_type, sized, pure=False)
         for method, argument in steps:
@@ -237,7 +237,7 @@ class Catalyst(Portable):
     def _invoke(
         self, target: Any, method: str, result: Any, *arguments: Any, pure: bool = True
     ) -> Any:
-        # No types; null gives null; the method itself does not.
+        # No types of arguments; a null argument gives null; the method itself never gives null.
         described = (target, method, result, self._seq(list(arguments)), self._seq([]))
         return self._objects.Invoke(*described, True, False, pure)
 
@@ -272,7 +272,7 @@ def fast_backend(session: SparkSession) -> Catalyst | None:
 
 
 def _probes(catalyst: Catalyst) -> Iterator[tuple[Column, Any]]:
-    """Yield columns of literals, and what is in them if this Spark is as known."""
+    """Yield columns of literals, each with the value that it has if this Spark is as expected."""
     for key_type, spark_type, keys in _PROBES:
         for key in keys:
             code = None if key is None else hash_code(key, key_type)

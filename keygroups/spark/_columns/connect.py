@@ -23,7 +23,7 @@ _DEEP = 64
 # A dollar may begin a variable, which Spark's parser replaces.
 _PART = r"(?:\w+|`[^`$]+`)"
 _NAME = re.compile(rf"{_PART}(?:\.{_PART})*")
-_LAMBDA_NAME = re.compile(r"`?x\d+\b", re.IGNORECASE)  # as the text's own lambdas name theirs
+_LAMBDA_NAME = re.compile(r"`?x\d+\b", re.IGNORECASE)  # parameters of lambdas in our text
 
 
 def shallow(
@@ -48,7 +48,7 @@ def shallow(
     names = [_name(message) for message in messages]
     if None not in names:
         return F.expr(text(_replaced(key, iter(names))).text)
-    # Of no elements, aggregate() makes no more than what its last function makes of the start.
+    # aggregate() over an empty array is its last function, called with the start.
     if len(leaves) == 1:
         start, references = leaves[0].column, ["key"]
     else:
@@ -64,10 +64,10 @@ def shallow(
 
 
 def check_depth(name: str, column: Column, client: Any) -> Any:
-    """Return a column's message, or refuse one that is too deep to be in a select()."""
+    """Return a column's message, or refuse a column that is too deep to be in a select()."""
     try:
         message = _message(column, client)
-        # Two calls more: Spark gives it a name there, or the number of a partition.
+        # Two calls more stand for what goes around it there: a name, the number of a partition.
         _message(F.coalesce(F.coalesce(column)), client)
         return message
     except _too_deep():
@@ -82,7 +82,7 @@ def _message(column: Any, client: Any) -> Any:
 
 
 def _depth(message: Any) -> int:
-    """Return how many messages are in one another."""
+    """Return the number of levels of messages in one another."""
     deepest = 0
     for field, value in message.ListFields():
         if field.message_type is not None:

@@ -23,7 +23,7 @@ from keygroups.spark._columns.portable import Portable
 class KeyColumn:
     """A column of a key: its name for messages, and its type where that is known.
 
-    `nullable` is what a schema says, of which Spark believes a no too.
+    `nullable` is the schema's word, on which Spark relies too.
     """
 
     column: Column
@@ -35,8 +35,8 @@ class KeyColumn:
 KeyTree: TypeAlias = "KeyColumn | Sequence[KeyTree]"
 
 CHARS = (T.CharType, T.VarcharType)
-"""Types of text whose collation PySpark's types do not tell, while Spark's `typeof` does."""
-# What `typeof` says of text that is equal only where its bytes are, as in Flink.
+"""Types of text without their collation: PySpark's types leave it out, `typeof` shows it."""
+# `typeof` of text that is equal only where its bytes are, as in Flink.
 _TEXT = r"(string|(var)?char[(][0-9]+[)])( collate UTF8_BINARY)?"
 _CAST = "cast text of another collation to string, which is UTF8_BINARY"
 
@@ -67,9 +67,9 @@ def plain_text(spark_type: T.DataType) -> T.DataType:
     return spark_type
 
 
-def cast_advice(spark_type: T.DataType, taken: str = "string") -> str:
-    """Return what mends text of another collation, where text is taken; else nothing."""
-    is_collated = "string" in taken and " collate " in spark_type.simpleString()
+def cast_advice(spark_type: T.DataType, accepted: str = "string") -> str:
+    """Return the advice to cast text of another collation, "" unless that would be accepted."""
+    is_collated = "string" in accepted and " collate " in spark_type.simpleString()
     return f": {_CAST}" if is_collated else ""
 
 

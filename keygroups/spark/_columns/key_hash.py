@@ -1,7 +1,7 @@
-"""From a key, as columns, and its key type to the column of its hash code.
+"""The column of a key's hash code, from the columns of the key and its key type.
 
-The expressions are those of the current backend; which Spark type holds which key type is said
-here.
+The expressions are those of the current backend; SPARK_TYPES says which Spark type holds a key
+type.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ def _hash_sql_date(backend: Portable, date: Column, key_type: types.SQL_DATE) ->
     certain = date.between(F.lit(first), F.lit(last))
     if days:
         certain = certain & ~date.isin(days)
-    for start, end in doubtful:  # long ones, of which there are few
+    for start, end in doubtful:  # Runs of several days are few.
         if start != end:
             certain = certain & ~date.between(F.lit(start), F.lit(end))
     message = f"key of type {key_type} must be one certain instant, got "
@@ -233,7 +233,7 @@ def _hash_sql_date(backend: Portable, date: Column, key_type: types.SQL_DATE) ->
 
 @lru_cache(maxsize=64)
 def _midnights(key_type: types.SQL_DATE) -> tuple[dt.date, dt.date, list[tuple[dt.date, dt.date]]]:
-    """Return the first and last date of a certain midnight, and the runs between of no such."""
+    """Return the first and last date with a certain midnight, and runs between without one."""
     first, last = (moment.date() for moment in key_type.certain_span)
     if key_type.name == "UTC":
         return first, last, []
@@ -252,7 +252,7 @@ def _midnights(key_type: types.SQL_DATE) -> tuple[dt.date, dt.date, list[tuple[d
 def key_fields(
     key: KeyTree, key_type: types.FieldsType | types.SQL_ROW
 ) -> tuple[Sequence[KeyTree], Column | None]:
-    """Return the columns of the fields, and the struct column that they are in, if they are."""
+    """Return the columns of the fields, and the struct column that they are in, if any."""
     fields = struct_fields(key) if isinstance(key, KeyColumn) else None
     if fields is None or not isinstance(key, KeyColumn):
         return counted(key, len(key_type.fields), key_type), None

@@ -26,8 +26,8 @@ _SIGN32 = 0x80000000
 # Spark's hash() starts from 42, and the hash of one column seeds the next. This int hashes
 # to 0, so hash(this, code) is murmur3 of the code with seed 0.
 _HASHES_TO_ZERO = -1693959553
-# What the Formatter writes of the numbers that are not "0x1.8p3", and what has their bits when
-# it is read as that: biased exponents are 0 or 2047 there.
+# Texts of the Formatter that are not such as "0x1.8p3", and texts like it from which
+# `double_bits` makes the same bits, with a biased exponent of 2047 or 0.
 _ODD_ONES = {
     "NaN": " 0x1.8000000000000p1024",
     "Infinity": "0x1.0000000000000p1024",
@@ -48,13 +48,13 @@ class Portable:
     in_sql = True
 
     most_fields = 4
-    """How many a row that is hashed word by word may have.
+    """Fields, at most, of a row that is hashed word by word.
 
-    The code grows with them, and of a method with 8,000 bytes of it the JVM compiles nothing.
+    The code grows with them, and the JVM compiles no method of more than 8,000 bytes.
     """
 
     most_words = 16
-    """How many are hashed without a lambda function, whose code does not grow with them."""
+    """Words, at most, that are hashed without a lambda function, whose code does not grow."""
 
     def __init__(self, F: Any) -> None:
         self.F = F
@@ -113,9 +113,9 @@ class Portable:
     def write(
         self, size: Column, words: Sequence[Column], tails: Sequence[tuple[Column, Column]]
     ) -> Column | None:
-        """Return `size` bytes: words of 8, and bytes each at a position of their own, zeros else.
+        """Return `size` bytes: words of 8, and `tails` of a position and its bytes; zeros else.
 
-        No column is null. Return None where there is no way to write in place, as here.
+        No column is null. Return None where a backend cannot write in place, as here.
         """
         return None
 
@@ -134,21 +134,21 @@ class Portable:
         from computing the code twice.
         """
         if isinstance(max_parallelism, int) and max_parallelism & (max_parallelism - 1) == 0:
-            # Of a power of two the last bits are the remainder, and the code is shorter: what is
-            # short enough the JVM compiles into the loop that reads the rows.
+            # Modulo a power of two is the last bits: shorter code, which the JVM is more likely to
+            # compile into the loop over the rows.
             group = self.finalise(code, max_parallelism - 1)
         else:
             group = self.finalise(code) % max_parallelism
         return group if key is None else self.F.when(key.isNotNull(), group)
 
     def of_whole_key(self, code: Column, key: Any, key_type: types.KeyType) -> Column:
-        """Return the hash code of a whole key, given what the expressions here make of it."""
+        """Return the hash code of a whole key; `code` is that of these expressions."""
         return code
 
     def accept(self, condition: Column, value: Column, column: Column, message: str) -> Column:
         """Return a value where a condition holds, and null where a column is.
 
-        Else the query fails with the message and the column behind it.
+        Else the query fails with the message and the column's value.
         """
         F = self.F
         refused = F.raise_error(F.concat(F.lit(message), column.cast("string")))
@@ -160,9 +160,9 @@ class Portable:
         return self.accept(column.between(0, last), value, column, message)
 
     def nth(self, values: Iterable[object], spark_type: T.DataType, index: Column) -> Column:
-        """Return the value of an index, null out of bounds; their texts must have no commas.
+        """Return the value at an index, null out of bounds; texts of values must have no commas.
 
-        All are one literal, which Spark parses once, when it optimises: thousands take seconds.
+        One literal has them all, parsed once, when Spark optimises: thousands would take seconds.
         """
         F = self.F
         texts = F.split(F.lit(",".join(map(str, values))), ",")
@@ -246,7 +246,7 @@ class Portable:
     def float_bits(self, column: Column, raw: bool) -> Column:
         """Float.floatToIntBits, which is the hashCode, as a bigint that is not negative.
 
-        `raw` is for bits in which a NaN keeps its own, where a backend tells NaNs apart: not here.
+        `raw` asks for a NaN's own bits, which these expressions cannot tell from another's.
         """
         return self._java_hash(column)
 
@@ -254,7 +254,9 @@ class Portable:
         """Double.doubleToLongBits of a double, as a bigint; `raw` is as in `float_bits`.
 
         `% .13a` writes a space or a minus, "0x1.", or "0x0." for a subnormal number, the 13
-        hexadecimal digits of the significand, "p" and the exponent in decimal.
+        hexadecimal digits of the significand, "p" and the exponent in decimal. It writes -1.5 as
+        "-0x1.8000000000000p0": the significand with its leading 1 is 0x18000000000000, and that
+        plus (0 + 1022) << 52, with the sign, is 0xBFF8000000000000.
         """
         F = self.F
         text = F.printf(F.lit("% .13a"), column)
@@ -272,7 +274,7 @@ class Portable:
         F = self.F
 
         def one_unit(code: Column, character: Column) -> Column:
-            return self.low32(code * 31 + F.ascii(character))  # the code point, not only of ASCII
+            return self.low32(code * 31 + F.ascii(character))  # ascii() gives any code point.
 
         def one_or_two_units(code: Column, character: Column) -> Column:
             point = F.ascii(character)
@@ -284,9 +286,9 @@ class Portable:
 
         zero = F.lit(0).cast("bigint")
         units = F.encode(column, "UTF-16BE")
-        # Spark keeps bytes that are no UTF-8, and cuts them otherwise than Java reads them: there
-        # and back they are what Java makes of them. In a string of as many characters as bytes,
-        # the two cut alike.
+        # Spark keeps bytes that are no UTF-8, and cuts them into other characters than Java does:
+        # encoded and decoded once, they are Java's. A string of as many characters as bytes is cut
+        # alike by both.
         is_utf8 = F.encode(column, "UTF-8") == column.cast("binary")
         one_unit_each = (F.octet_length(column) == F.length(column)) | (
             (F.octet_length(units) == F.length(column) * 2) & is_utf8
@@ -301,7 +303,7 @@ class Portable:
     def hash_byte_buffer(self, column: Column) -> Column:
         """ByteBuffer.hashCode: the 31-fold from 1 of the signed bytes, the last one first."""
         F = self.F
-        # As text each byte is a character. Of no bytes split() makes an empty text, not none.
+        # In ISO-8859-1 a byte is a character. No bytes would be split() into one empty text.
         characters = F.split(F.reverse(F.decode(column, "ISO-8859-1")), "")
 
         def step(code: Column, character: Column) -> Column:
@@ -417,7 +419,8 @@ class Portable:
         nibbles = F.lit(0x0F0F0F0F0F0F0F0F)
         texts = []
         for number in numbers:
-            # Digits back to front are bytes back to front, if the digits of each are swapped.
+            # Digits back to front are bytes back to front, if the digits of each are swapped:
+            # 0x1234 is swapped to 0x2143, and "2143" reversed is "3412".
             low, high = number.bitwiseAND(nibbles), F.shiftrightunsigned(number, 4)
             swapped = F.shiftleft(low, 4).bitwiseOR(high.bitwiseAND(nibbles))
             texts.append(F.reverse(F.lpad(F.hex(swapped), 16, "0")))

@@ -49,7 +49,7 @@ def join(backend: Portable, header: list[Column | None], values: list[Value]) ->
 def _in_place(
     backend: Portable, words: list[Column], located: list[tuple[Value, Column]]
 ) -> tuple[list[Column], list[tuple[Column, Column]]]:
-    """Return the words of the fixed part, and which bytes go where, the inline ones over them."""
+    """Return the words of the fixed part, and (offset, bytes) to write, short texts over slots."""
     F = backend.F
     slots, tails = list(words), []
     for value, offset in located:

@@ -47,7 +47,7 @@ class LambdaFree(Portable):
         return hashed.when(column.isNotNull(), refused)
 
     def array_hash(self, binaries: list[Column]) -> Column:
-        """Return the hashCode of an array of binaries, as Spark has it."""
+        """Return the hashCode of Spark's own array of binaries."""
         F = self.F
         digits: Column = F.conv(F.printf(F.lit("%h"), F.array(*binaries)), 16, 10)
         return digits.cast("bigint")

@@ -42,7 +42,7 @@ class SqlText:
 
     def __init__(self, text: str, *, whens: str = "") -> None:
         self.text = text
-        self._whens = whens  # of an unfinished CASE
+        self._whens = whens  # the branches of an unfinished CASE
 
     __add__ = _function("+")
     __sub__ = _function("-")
@@ -53,7 +53,7 @@ class SqlText:
     __gt__ = _function(">")
     __le__ = _function("<=")
     __ge__ = _function(">=")
-    __eq__ = _function("=")  # type: ignore[assignment]  # as Column's
+    __eq__ = _function("=")  # type: ignore[assignment]  # Column's is alike.
     __hash__ = None  # type: ignore[assignment]  # __eq__ does not compare
     __and__ = _function("and")
     __or__ = _function("or")
@@ -67,7 +67,7 @@ class SqlText:
     startswith = _function("startswith")
     rlike = _function("rlike")
 
-    def __ne__(self, other: object) -> SqlText:  # type: ignore[override]  # as Column's
+    def __ne__(self, other: object) -> SqlText:  # type: ignore[override]  # Column's is alike.
         return ~(self == other)
 
     def cast(self, spark_type: str | T.DataType) -> SqlText:
