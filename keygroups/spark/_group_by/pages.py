@@ -147,7 +147,7 @@ def encode_page(entries: dict[bytes, bytes]) -> bytes:
 
 
 def decode_page(data: bytes) -> dict[bytes, bytes]:
-    """Return the entries of a page, or raise KeyGroupsError for what is none."""
+    """Return the entries of a page, or raise KeyGroupsError for bytes that are no page."""
     if data[:1] != bytes([VERSION]):
         raise KeyGroupsError(
             f"a page of state must be of version {VERSION}, which this keygroups reads, got "
