@@ -156,7 +156,7 @@ class VertexSkew:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job as Flink's REST API told of it; `str()` is a table of its vertices."""
+    """A job as Flink's REST API describes it; `str()` is a table of its vertices."""
 
     url: str
     job_id: str

@@ -1,4 +1,4 @@
-"""The vertices of a job, and what their subtasks have read, from /jobs/:jobid/vertices/:id."""
+"""The vertices of a job, and the counts of their subtasks, from /jobs/:jobid/vertices/:id."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which Python Spark's workers run, asked before the first job that has such workers.
+"""Checks the Python that Spark's workers run, before the first job that has such workers.
 
-Spark starts the `python3` that it finds unless it is told which. One without keygroups would fail
-in the midst of the query, on a page of traces.
+Spark starts the `python3` that it finds unless a setting names one. A Python without keygroups
+would fail in the midst of the query, on a page of traces.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NOT_THERE = re.compile(
     r'Cannot run program "([^"\n]*)"(?: \((in directory "[^"\n]*")\))?: ([^\n]*)'
 )
 
-# By the SparkContext, or by the session of Spark Connect: it says what a good worker answered.
+# Answers of good workers, by the SparkContext or by the session of Spark Connect.
 _answers: WeakKeyDictionary[Any, Mapping[str, Any]] = WeakKeyDictionary()
 
 
@@ -39,7 +39,7 @@ def check_workers(spark: SparkSession, extra: str | None = ARRAYS) -> None:
     """Refuse a session whose Python workers have no keygroups, or another, or lack an extra of it.
 
     A small job asks one of them, once a session if all is well. Raises PythonWorkerError, in one
-    line. Where that job fails for another reason, what it was for says so itself.
+    line. If that job fails for another reason, nothing is raised: the caller's own job will fail.
     """
     connect = is_connect(spark)
     place: Any = spark if connect else spark.sparkContext
@@ -67,10 +67,10 @@ def check_workers(spark: SparkSession, extra: str | None = ARRAYS) -> None:
 
 
 def _remedy(answer: Mapping[str, Any], is_local: bool) -> str:
-    """Return what the driver runs, and what to do so that workers which answered so are like it.
+    """Return the Python of the driver, and the way to make workers like it.
 
-    A Python like the driver's looks for modules in other folders than the driver, which has its
-    script's and those that it was told of.
+    A worker with the driver's Python may still miss modules: the driver also looks in its script's
+    folder, and in those that were added to its path.
     """
     version = ".".join(map(str, sys.version_info[:3]))
     runs = f"runs Python {version}, {sys.executable}, with keygroups {keygroups.__version__}"
@@ -88,7 +88,7 @@ def _remedy(answer: Mapping[str, Any], is_local: bool) -> str:
 
 
 def trouble_of(answer: Mapping[str, Any], extra: str | None) -> str | None:
-    """Return what is wrong with the Python of a worker that answered; None if nothing is."""
+    """Return the fault of a Python by its worker's answer; None if it has none."""
     runs = f"run Python {answer['version']}, {answer['executable']},"
     if answer["keygroups"] is None:
         return f"{runs} which cannot import keygroups ({answer['error']})"
@@ -103,23 +103,23 @@ def trouble_of(answer: Mapping[str, Any], extra: str | None) -> str | None:
 
 
 def trouble_of_failure(text: str) -> str | None:
-    """Return what is wrong where no worker answered, by Spark's error; None if it is not that."""
+    """Return the fault of a Python whose worker did not answer, None for any other error."""
     if match := _OTHER_VERSION.search(text):
         return f"run Python {match[1]}.{match[2]}"
     if match := _NOT_THERE.search(text):
         where = f" {match[2]}" if match[2] else ""  # it may be the folder that is not there
         return f"cannot be started, as {match[1]} cannot be run{where} ({match[3]})"
-    said, ended, _ = text.partition("Error from python worker:")[2].partition("PYTHONPATH was:")
-    if ended and said.strip():
-        return f"cannot be started ({said.strip().splitlines()[-1].strip()})"
+    output, ended, _ = text.partition("Error from python worker:")[2].partition("PYTHONPATH was:")
+    if ended and output.strip():
+        return f"cannot be started ({output.strip().splitlines()[-1].strip()})"
     return None
 
 
 def _asking(modules: Collection[str]) -> Callable[[Any], str]:
     """Return the function that a worker runs.
 
-    It is pickled by value, as it is no name of a module, and refers to none but of Python itself:
-    the worker may have no keygroups.
+    It is pickled by value, as no module has it by a name, and imports modules of Python only: the
+    worker may have no keygroups.
     """
     names = sorted(modules)
 
@@ -131,7 +131,7 @@ def _asking(modules: Collection[str]) -> Callable[[Any], str]:
         def is_there(module: str) -> bool:
             try:
                 return find_spec(module) is not None
-            except ModuleNotFoundError:  # the package that it would be in
+            except ModuleNotFoundError:  # The package around the module is missing.
                 return False
 
         version = error = None
@@ -139,7 +139,7 @@ def _asking(modules: Collection[str]) -> Callable[[Any], str]:
             import keygroups
 
             version = keygroups.__version__
-        except Exception as raised:  # whatever stands under that name there
+        except Exception as raised:  # Another module of that name may raise anything.
             error = f"{type(raised).__name__}: {raised}"
         return json.dumps(
             {

@@ -276,7 +276,7 @@ def key_group_column(
 ) -> Column:
     """Return the key group of a key of `df`, null for a null key or else the query fails.
 
-    `then` makes what is returned of the backend and the key group.
+    `then` makes the returned column of the backend and the key group.
     """
     groups = check_max_parallelism(max_parallelism)
     whole = whole_key(tree, key_type)
@@ -329,7 +329,7 @@ def named_column(df: DataFrame, name: str, column: KF.ColumnOrName) -> KeyColumn
 def known_columns(df: DataFrame, name: str) -> Iterator[None]:
     """Raise InvalidValueError, with `name`, where Spark's analysis finds no such column in `df`.
 
-    It says which there are, those that are spelled alike first.
+    The error names the columns, those that are spelled alike first.
     """
     try:
         yield
@@ -338,10 +338,10 @@ def known_columns(df: DataFrame, name: str) -> Iterator[None]:
         if unknown is None or not (_condition(error) or "").startswith("UNRESOLVED_COLUMN."):
             raise
         unknown = unknown.replace("`", "")
-        columns = df.columns  # raises where it is `df` itself that has no such column
-        there = [*dict.fromkeys(get_close_matches(unknown, columns) + columns)]
-        more = f" and {len(there) - _SHOWN} more" if len(there) > _SHOWN else ""
-        names = (column if column.isidentifier() else f"`{column}`" for column in there[:_SHOWN])
+        columns = df.columns  # It raises if `df` itself cannot be analysed.
+        listed = [*dict.fromkeys(get_close_matches(unknown, columns) + columns)]
+        more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
+        names = (column if column.isidentifier() else f"`{column}`" for column in listed[:_SHOWN])
         raise InvalidValueError(
             f"{name} must be of df's columns, got {show(unknown)}: there are "
             f"{', '.join(names) or 'none'}{more}"
@@ -349,20 +349,20 @@ def known_columns(df: DataFrame, name: str) -> Iterator[None]:
 
 
 def _condition(error: AnalysisException) -> str | None:
-    condition: str | None = getattr(error, "getCondition", error.getErrorClass)()  # from 4.0
+    # PySpark 4.0 has renamed getErrorClass.
+    condition: str | None = getattr(error, "getCondition", error.getErrorClass)()
     return condition
 
 
 def check_deterministic(df: DataFrame, key: KeyTree) -> None:
     """Refuse a key that is another each time it is asked for, if Spark's analysis tells that.
 
-    It is told of functions such as rand(), and of the user's own if they are marked so. Spark
+    Spark knows that of functions such as rand(), and of the user's own if they are marked so. It
     allows none of them within an aggregate function, classic and over Connect.
     """
     try:
-        _ = df.select(
-            F.count(F.struct(*_columns(key)))
-        ).schema  # which Connect asks the server for
+        # Asked for the schema, Connect sends the query to the server, which analyses it.
+        _ = df.select(F.count(F.struct(*_columns(key)))).schema
     except AnalysisException as error:
         if _condition(error) == "AGGREGATE_FUNCTION_WITH_NONDETERMINISTIC_EXPRESSION":
             raise InvalidValueError(
@@ -392,9 +392,9 @@ def _refuse_void(tree: KeyTree, key_type: KeyType | None) -> None:
 
 def _refuse_columns(df: DataFrame, *names: str) -> None:
     check_df(df)
-    taken = [name.lower() for name in names]
+    added = [name.lower() for name in names]
     for name in df.columns:
-        if name.lower() in taken:
+        if name.lower() in added:
             raise InvalidValueError(f"df must not have a column {name} already: rename it first")
 
 

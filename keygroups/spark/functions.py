@@ -279,7 +279,7 @@ def _of_key(
 def look_up_key(
     max_parallelism: int, parallelism: int, key_type: KeyType, prefix: str
 ) -> Callable[[Portable, Column], Column]:
-    """Return the function from a backend and a subtask, as a column, to its key.
+    """Return a function that takes a backend and a column of subtasks, and returns their keys.
 
     The key is null for a subtask that is null or out of bounds.
     """

@@ -133,7 +133,7 @@ def assert_placed(
     keygroups.errors.InvalidValueError: df must have each row ... got 3 of 6 rows elsewhere: ...
     """
     max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
-    _, tree, known = routable(df, key, key_type, nulls)  # partitions are looked at as they are
+    _, tree, known = routable(df, key, key_type, nulls)  # All rows of `df` itself are counted.
     subtask = key_group_column(
         *(df, tree, max_parallelism, known),
         lambda backend, group: backend.operator_index(group, max_parallelism, parallelism),
@@ -160,7 +160,7 @@ def assert_placed(
 
 
 def _misplaced(partition: Any) -> str:
-    """Return which rows of a partition are not its own: how many, and of which subtask most."""
+    """Return a text: the rows in a partition of the most frequent other subtask, and the rest."""
     more = partition["elsewhere"] - partition["most"]
     rows = f"{partition['most']} of subtask {partition['subtask']}"
     return f"{rows}{f' and {more} others' if more else ''} in partition {partition['partition']}"
@@ -258,7 +258,7 @@ def pre_aggregate(
         )
     with known_columns(df, "aggregations"):
         aggregated = df.groupBy(*columns).agg(*aggregations)
-        made = aggregated.columns  # which Connect asks the server for
+        made = aggregated.columns  # Connect asks the server for them, which may raise here.
     names = made[: len(keys)]
     for name, count in Counter(name.lower() for name in made).items():
         if count > 1 and any(name == key_name.lower() for key_name in names):
@@ -272,7 +272,7 @@ def pre_aggregate(
 
 
 def _partitions(parallelism: int) -> int:
-    """Return how many partitions are made at first.
+    """Return the number of partitions to make first, 2 at least.
 
     Spark does not look at the key where there is one partition, and would let nulls pass.
     """
@@ -281,7 +281,7 @@ def _partitions(parallelism: int) -> int:
 
 def _placed_by(df: DataFrame, backend: Portable, subtask: Column, parallelism: int) -> Column:
     """Return the column by which `_move` moves a row to its subtask."""
-    if hasattr(type(df), "repartitionById"):  # from Spark 4.1
+    if hasattr(type(df), "repartitionById"):  # Spark 4.1 and newer have it.
         return subtask
     return _lands_on(backend, subtask, _partitions(parallelism))
 

@@ -104,7 +104,7 @@ def register(spark: SparkSession, key_types: Iterable[KeyType] | None = None) ->
 
 
 def _checked(key_types: Iterable[KeyType]) -> list[KeyType]:
-    """Return the key types that functions are wanted for, each once."""
+    """Return the key types, or raise for one that has no function or is there twice."""
     chosen: list[KeyType] = []
     for key_type in iterate("key_types", "key types", key_types):
         check_class("key_types", key_type, KeyType, "values of keygroups.types such as STRING")
@@ -137,7 +137,7 @@ def _create(spark: SparkSession, functions: dict[str, str]) -> None:
 
 
 def _is_right(spark: SparkSession) -> bool:
-    """Return whether this Spark hashes strings as the lambda-free expression has it."""
+    """Return whether the lambda-free expression gives Java's hash codes on this Spark."""
     keys = ", ".join(f"('{key}')" for key in _PROBES)
     try:
         rows = spark.sql(f"SELECT flink_hash_code_string(key) FROM VALUES {keys} AS t(key)")
@@ -159,7 +159,7 @@ def _functions_of_keys(key_type: KeyType, zone: str) -> dict[str, str]:
 
 
 def _functions_with_lambda(key_type: KeyType, zone: str) -> dict[str, str]:
-    """Return functions whose bodies call no other ones, which would take no lambda function."""
+    """Return functions whose bodies call no others: an argument of these may have no lambda."""
     code = _in_zone(key_type, _PORTABLE.hashers[key_type](_KEY), zone)
     group: Any = _PORTABLE.key_group(code, _MAX_PARALLELISM, _KEY)
     index = _PORTABLE.operator_index(group, _MAX_PARALLELISM, _PARALLELISM)

@@ -117,7 +117,7 @@ def skew_report(
     same = _same(tree, key_type).alias("key")
 
     null_keys = 0
-    if drop and batch_size is not None:  # batches are of the records that are left
+    if drop and batch_size is not None:  # Batches are made of the other records.
         null_keys = df.where(key_group.isNull()).count()
         df = df.where(key_group.isNotNull())
     counted = _measure(df, key_group, same, max_parallelism, batch_size)
@@ -179,7 +179,7 @@ def _measure(
 def _top_keys(per_key: DataFrame, wanted: list[bool], max_parallelism: int, top: int) -> DataFrame:
     """Return the keys of each wanted subtask that have the most records, the first on top."""
     subtask = PORTABLE.operator_index(F.col("key_group"), max_parallelism, len(wanted))
-    # One literal, where isin() would need one for each wanted subtask.
+    # nth() takes one literal, isin() would take one for each wanted subtask.
     is_wanted = PORTABLE.nth(map(int, wanted), T.IntegerType(), F.col("subtask")) == 1
     order = (F.desc("records"), F.asc("key_group"), F.asc("key"))
     place = F.row_number().over(Window.partitionBy("subtask").orderBy(*order))
@@ -193,7 +193,7 @@ def _top_keys(per_key: DataFrame, wanted: list[bool], max_parallelism: int, top:
 
 
 def _same(key: KeyTree, key_type: KeyType) -> Column:
-    """Return a column in which Spark takes for equal what Java does.
+    """Return the key as one column, of which Spark finds two values equal if Java does.
 
     Spark's groups make no difference between 0.0 and -0.0, which are two Doubles; and a UUID's
     text may be in either case.
@@ -227,7 +227,7 @@ def _same(key: KeyTree, key_type: KeyType) -> Column:
         )
     if key_type is UUID:
         return F.lower(column.column)
-    # The text of an instant depends on the time zone, and may be that of another one too.
+    # An instant is not compared as text, which in the hour that a zone repeats may be another's.
     return column.column.cast("string") if key_type in (FLOAT, DOUBLE) else column.column
 
 
@@ -243,7 +243,7 @@ def _value(key: KeyTree) -> Column:
 def _nullable(spark_type: T.DataType) -> T.DataType:
     """Return a type with nulls allowed everywhere in it.
 
-    Spark casts text to what holds nulls only, as without ANSI mode it makes them of bad text.
+    Without ANSI mode Spark makes nulls of bad text, so it casts text to types with nulls only.
     """
     if isinstance(spark_type, T.StructType):
         fields = (T.StructField(f.name, _nullable(f.dataType)) for f in spark_type.fields)

@@ -209,12 +209,14 @@ def read_state(
         page,
     )
     if result is None:
-        results = [T.StructField(name, of.result_type) for name, of in aggregates.items()]
+        results = [T.StructField(name, each.result_type) for name, each in aggregates.items()]
         fields += [T.StructField("rows", T.LongType())]
         fields += [T.StructField("results", T.StructType(results))]
         read, arguments = partial(keys_of, kept), [F.col("page")]
     else:
-        with_map = {name: of.map_key for name, of in aggregates.items() if of.map_key is not None}
+        with_map = {
+            name: each.map_key for name, each in aggregates.items() if each.map_key is not None
+        }
         check_choice("result", result, list(with_map))
         fields += [T.StructField("value", with_map[result])]
         fields += [T.StructField("count", T.LongType())]
@@ -240,7 +242,7 @@ def read_state(
 
 
 class StateAccesses(NamedTuple):
-    """How often a micro-batch read from the RocksDB state store, and wrote to it.
+    """Counts of a micro-batch's reads from the RocksDB state store, and of its writes.
 
     >>> StateAccesses(reads=40, writes=20)
     StateAccesses(reads=40, writes=20)

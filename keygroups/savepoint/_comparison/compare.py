@@ -222,7 +222,7 @@ class OperatorPair:
         for operator in (own, other):
             try:
                 source = operator.source_splits()
-            except (SavepointError, InvalidValueError):  # They are other sources, or one is none.
+            except (SavepointError, InvalidValueError):  # One is no source that can be read.
                 return
             splits = source.splits if source is not None else ()
             sides.append({_split_id(split): split for split in splits})
@@ -237,7 +237,7 @@ class OperatorPair:
                 yield SplitDifference("changed", first, second)
 
     def _bytes_to_read(self) -> int:
-        """Return the bytes of both keyed states, of those that are compared, about."""
+        """Return the approximate bytes of keyed state that a comparison reads of both sides."""
         return sum(
             task.bytes_to_read
             for number, side in enumerate((self._own, self._other))

@@ -28,7 +28,7 @@ class CopiedFiles:
         self.names: list[str] = []
         self._folder = folder
         self._taken = {METADATA}
-        self._inline: dict[str, dict[str, str]] = {}  # a name's first user, by its `renamed`
+        self._inline: dict[str, dict[str, str]] = {}  # `renamed` of a name's first user
 
     def of(self, files: Files) -> Callable[[StreamHandle], StreamHandle]:
         """Return a function that copies a stream, and returns its handle in the new folder.

@@ -452,7 +452,7 @@ def is_plain(rest: str, is_url: bool) -> bool:
 
 
 def _root(path: str, resolve: Resolve | None) -> str:
-    """Return a folder as a local path, or without `resolve` as a URL; "" if it is none such."""
+    """Return a folder as a local path, or without `resolve` as a URL; "" for the other kind."""
     local = local_path(path)
     if resolve is None:
         return path.rstrip("/") if local is None else ""

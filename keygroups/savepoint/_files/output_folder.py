@@ -246,7 +246,7 @@ class _StoreOutput:
             self._file.write(data)
 
     def close(self) -> None:
-        """Write what is left; from then on the file is there."""
+        """Write the bytes that the client still holds; with that the file appears."""
         with _errors(self._path, Exception):
             self._file.close()
 
@@ -345,8 +345,8 @@ class FolderWriter(ABC):
 
     @abstractmethod
     def _abandon(self) -> None:
-        """Close what is open, before all is removed."""
+        """Close open files, before the folder is removed."""
 
     @abstractmethod
     def _finish(self) -> tuple[Collection[str], bytes]:
-        """Write what is left; return the names of the files and the bytes of `_metadata`."""
+        """Write the last files; return the names of all and the bytes of `_metadata`."""

@@ -353,7 +353,7 @@ class SstFile:
                     raise ValueError(f"a key that shares {shared} bytes")
                 key = key[:shared] + block[pos : pos + unshared]
                 pos += unshared
-                if shared:  # then the block follows the one before
+                if shared:  # The block follows the one before.
                     delta, pos = read_varint(block, pos, 64)
                     offset += size + _TRAILER
                     size += delta >> 1 ^ -(delta & 1)

@@ -68,7 +68,7 @@ class KeyGroupsHandle:
 
 @dataclass(frozen=True)
 class RawTimersHandle(KeyGroupsHandle):
-    """Raw keyed state in such a stream: the timers of RocksDB's checkpoints, if on the heap."""
+    """Raw keyed state, laid out alike: the timers of RocksDB's checkpoints, if on the heap."""
 
 
 @dataclass(frozen=True)

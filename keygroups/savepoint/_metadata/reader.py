@@ -55,7 +55,7 @@ T = TypeVar("T")
 
 
 def read_metadata(data: bytes, name: str) -> Metadata:
-    """Read the bytes of `_metadata`; SavepointError where they are not such.
+    """Return the Metadata in the bytes of `_metadata`; SavepointError where they are damaged.
 
     Flink: Checkpoints.loadCheckpointMetadata, MetadataV2V3SerializerBase.deserializeMetadata.
     """
@@ -396,7 +396,7 @@ class _MetadataReader:
             return self._rocksdb(code, max_parallelism)
         if code in CHANGELOG_HANDLES:
             key_groups = self._key_groups(max_parallelism)
-            cursor.i64()  # how much was new
+            cursor.i64()  # bytes that were new
             materialized = self._list(1, lambda: self._keyed_state(max_parallelism, depth + 1))
             changes = self._list(1, lambda: self._changes(max_parallelism))
             cursor.take(16 if code == HandleCode.CHANGELOG_HANDLE_V2 else 8)
@@ -423,7 +423,7 @@ class _MetadataReader:
             return ChangesHandle(size, changes=changes) if changes else None
         streams = self._list(9, lambda: (self._size(), self._changes_stream()))
         size = self._size()
-        cursor.i64()  # how much was new
+        cursor.i64()  # bytes that were new
         cursor.utf()
         if code == HandleCode.CHANGELOG_FILE_INCREMENT_HANDLE_V2:
             cursor.utf()
@@ -434,7 +434,10 @@ class _MetadataReader:
         return ChangesHandle(size, streams, ends=ends) if streams else None
 
     def _end_of_changes(self, offset: int, stream: StreamHandle) -> int:
-        """Return the offset where the next changes in a file start, or its size."""
+        """Return the offset where the next changes in a file start, or its size.
+
+        With starts 1 and 100 in a file of 300 bytes, the changes from 1 end at 100, others at 300.
+        """
         starts = self._known[stream.path] if stream.data is None else []
         following = bisect_right(starts, offset)
         return starts[following] if following < len(starts) else stream.size

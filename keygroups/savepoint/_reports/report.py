@@ -168,7 +168,7 @@ def operator_reports(
 def _report(operator: Operator, parallelism: int | None, top: int) -> OperatorReport:
     groups, old = operator.max_parallelism, operator.parallelism
     new = min(old + 1, groups) if parallelism is None else parallelism
-    plan = RescalePlan(groups, old, new)  # checks the parallelism before anything is read
+    plan = RescalePlan(groups, old, new)  # It refuses a parallelism before anything is read.
     unread: list[str] = []
     states = _read(lambda: operator.states, unread) or ()
     load = _read(operator.key_group_bytes, unread)

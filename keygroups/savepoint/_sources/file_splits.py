@@ -1,4 +1,4 @@
-"""The splits of Flink's file source, and what its enumerator has not assigned yet.
+"""The splits of Flink's file source, and the pending ones of its enumerator.
 
 The layouts are those of flink-connector-files: FileSourceSplitSerializer, whose version 1 has two,
 and PendingSplitsCheckpointSerializer.

@@ -1,4 +1,4 @@
-"""The splits of Kafka's source, and what its enumerator knows of them.
+"""The splits of Kafka's source, and the state of its enumerator, read and written.
 
 The layouts are those of flink-connector-kafka, at its tags v3.0.1 to v5.0.0: classes
 KafkaPartitionSplitSerializer and KafkaSourceEnumStateSerializer.

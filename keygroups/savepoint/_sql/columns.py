@@ -85,9 +85,9 @@ _SORTED = re.compile(r"(\S{1,999}) (?:ASC|DESC)\S{0,20}")
 
 
 def _output(node: PlanNode) -> Names | None:
-    """Return the columns of what an operator emits, None where the plan does not say it."""
+    """Return the names of an operator's output columns, None where the plan lacks them."""
     node = _resolved(node)
-    for _ in range(_MOST_STEPS):  # a plan may refer to itself
+    for _ in range(_MOST_STEPS):  # A plan may refer to itself.
         if node.name in _SAME_COLUMNS:
             [source] = node.inputs
             node = _resolved(source)
@@ -156,6 +156,11 @@ _WINDOW_TIMES = ("start", "end", "rowtime", "proctime")
 
 
 def _accumulator_layouts(node: PlanNode, fields: Sequence[LogicalType]) -> set[Names] | None:
+    """Return possible names of the columns of a row of accumulators, None if one is not known.
+
+    Without retraction SUM(x) AS s is "s"; with it "s.sum", "s.count" and "count of rows". Fields
+    after these are RAW: the maps of distinct values.
+    """
     select = _attribute(node, "select")
     if node.name == "OverAggregate":
         [source] = node.inputs

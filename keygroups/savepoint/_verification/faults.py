@@ -83,7 +83,7 @@ class FaultCount:
 
     @property
     def is_fault(self) -> bool:
-        """Whether it is a fault, and not what a job may leave."""
+        """Whether it is a fault, and not a kind that a sound job may leave."""
         return self.kind not in HARMLESS
 
     @property

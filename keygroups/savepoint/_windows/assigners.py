@@ -67,7 +67,7 @@ class TumblingEventTimeWindows(_Tumbling):
     Both are milliseconds: `size` from 1, `offset` between -size and size. Raises InvalidTypeError
     or InvalidValueError for other ones.
 
-    >>> days = TumblingEventTimeWindows(86_400_000, offset=-28_800_000)  # of China
+    >>> days = TumblingEventTimeWindows(86_400_000, offset=-28_800_000)  # days of UTC+8
     >>> days.assign_windows(-1)
     [TimeWindow(start=-28800000, end=57600000)]
     """
@@ -192,7 +192,7 @@ class ProcessingTimeSessionWindows(_Session):
 
 @dataclass(frozen=True)
 class CountWindows(WindowAssigner):
-    """Windows of so many elements, as KeyedStream.countWindow(size) or (size, slide) has them.
+    """Windows of a number of elements, as KeyedStream.countWindow(size) or (size, slide) has them.
 
     Both are a number of elements from 1; with a `slide` the last `size` elements are a window,
     each time that `slide` more came. Raises InvalidTypeError or InvalidValueError.
@@ -223,6 +223,10 @@ def check_time_window(name: str, window: object) -> TimeWindow:
 
 
 def _windows(timestamp: int, size: int, slide: int, offset: int) -> list[TimeWindow]:
+    """Return the windows of an event, the latest first.
+
+    45,000 is in the windows from 30,000 and from 0 if `size` is 60,000 and `slide` 30,000.
+    """
     # The lowest long means "no timestamp" in Flink.
     time = check_int("timestamp", timestamp, LONG_MIN + 1, LONG_MAX)
     start = time - (time - offset) % slide

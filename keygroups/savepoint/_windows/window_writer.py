@@ -133,7 +133,7 @@ class WindowOperatorWriter:
         if not has_fired:
             yield last
         cleared = last + self._allowed_lateness
-        if last < cleared < LONG_MAX:  # Flink clears nothing at the end of time
+        if last < cleared < LONG_MAX:  # Flink sets no timer for the last long.
             yield cleared
 
     def _check_session(self, key: Any, session: EncodedEntry, window: TimeWindow) -> None:

@@ -144,7 +144,7 @@ class Extreme(Aggregate):
             return
         count = view.get(value) - 1
         view.put(value, count)
-        if count:  # a value below zero is in the map, and not in its size
+        if count:  # A count below 0 stays in the map, and is not in the size.
             return
         acc[1] -= 1
         if acc[1] == 0:
@@ -164,7 +164,7 @@ class Extreme(Aggregate):
         for value, _ in view.entries():
             if not is_set or self._beats(value, acc[0]):
                 acc[0], is_set = value, True
-        if not is_set:  # the others have expired
+        if not is_set:  # All other values have expired.
             acc[:] = self.first
 
 

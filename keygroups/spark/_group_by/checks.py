@@ -27,7 +27,7 @@ def check_pyspark() -> None:
 
 
 def check_session(df: DataFrame, parallelism: int) -> None:
-    """Refuse what would fail only when the query runs."""
+    """Refuse a session, or a DataFrame, with which only the running query would fail."""
     if not df.isStreaming:
         raise InvalidValueError("df must be a stream, as readStream makes it")
     if not hasattr(df.groupBy(), "transformWithState"):
@@ -54,7 +54,7 @@ def check_session(df: DataFrame, parallelism: int) -> None:
 def _is_there(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # the package that it would be in
+    except ModuleNotFoundError:  # The package around the module is missing.
         return False
 
 

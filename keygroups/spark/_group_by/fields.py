@@ -1,7 +1,8 @@
-"""The bytes of values of Spark: what keys, accumulators and values of map states are kept as.
+"""The bytes of values of Spark in state: of keys, accumulators and values of map states.
 
 A row of values is a bit for each, least first, that says whether it is null, in whole bytes, and
-then the values that are not null, in little endian without padding:
+then the values that are not null, in little endian without padding: of types int, int, string
+`(1, None, "a")` is `02`, `01 00 00 00`, `01 00 00 00 61`.
 
 | Spark type | bytes |
 |---|---|
@@ -33,7 +34,8 @@ _MICROSECOND = dt.timedelta(microseconds=1)
 _LENGTH = struct.Struct("<I")
 
 Encode = Callable[[Any], bytes]
-Decode = Callable[[bytes, int], tuple[Any, int]]  # from where on; the value, and where it ends
+Decode = Callable[[bytes, int], tuple[Any, int]]
+"""Returns the value at an offset, and the offset of its end."""
 
 
 class Fields:
@@ -59,7 +61,7 @@ class Fields:
         return b"".join(encoded)
 
     def decode(self, data: bytes, start: int = 0) -> tuple[list[Any], int]:
-        """Return the row that starts somewhere, and where it ends."""
+        """Return the row at an offset, and the offset of its end."""
         at = start + self._nulls
         nulls = int.from_bytes(data[start:at], "little")
         values: list[Any] = []

@@ -36,7 +36,7 @@ Change = tuple[str, Sequence[Any]]  # a row's kind, and a value for each aggrega
 
 
 class Routing(NamedTuple):
-    """What the key group of a key depends on, and the partition that its state is in."""
+    """The key type and the parallelisms: a key's key group and partition depend on these."""
 
     max_parallelism: int
     parallelism: int
@@ -44,7 +44,7 @@ class Routing(NamedTuple):
 
 
 class Layout:
-    """What the records of a query are made of."""
+    """The layout of the records of a query: its aggregates, their bytes and the retention."""
 
     def __init__(self, aggregates: Sequence[Aggregate], retention: Retention) -> None:
         self.aggregates = aggregates
@@ -94,8 +94,8 @@ class Group:
         if self._layout.retention.forgets:
             (self.until,) = _UNTIL.unpack_from(record)
             at = _UNTIL.size
-        there, at = record[at], at + 1
-        if there:
+        has_state, at = record[at], at + 1
+        if has_state:
             (self.rows, *values), at = self._layout.accumulators.decode(record, at)
             self._accs, start = [], 0
             for aggregate in self._layout.aggregates:
@@ -105,7 +105,7 @@ class Group:
             for view in self.views:
                 if view is not None:
                     at = view.read(record, at)
-        if there > 1 or at != len(record):
+        if has_state > 1 or at != len(record):
             raise ValueError("a record has other bytes than its layout")
 
     def see(self) -> bool:
@@ -129,7 +129,7 @@ class Group:
             yield from self._fold(bundle)
 
     def record(self) -> bytes | None:
-        """Write the values in pages, and return the record; None where nothing is left."""
+        """Write the values in pages, and return the record; None for a key without anything."""
         until = b"" if self.until is None else _UNTIL.pack(self.until)
         if self._accs is None:
             return until + b"\0" if until else None
@@ -142,20 +142,20 @@ class Group:
         return None if self._accs is None else self._results(self._accs)
 
     def _fold(self, changes: Iterable[Change]) -> Iterator[Change]:
-        """Aggregate changes at once."""
+        """Aggregate changes, and yield at most one change of the result for all of them."""
         aggregates = self._layout.aggregates
         accs = self._accs
         is_new = accs is None
         if accs is None:
-            # Nothing to retract from, because the key is new or has been forgotten.
-            left = dropwhile(lambda change: change[0] in RETRACTS, changes)
-            first = next(left, None)
+            # A key that is new or was forgotten has nothing to take its first retractions from.
+            rest = dropwhile(lambda change: change[0] in RETRACTS, changes)
+            first = next(rest, None)
             if first is None:
                 return
-            changes = chain([first], left)
+            changes = chain([first], rest)
             self.rows, accs = 0, [list(aggregate.first) for aggregate in aggregates]
         before = self._results(accs)
-        views = cast(list[MapView], self.views)  # None is where the aggregate looks at none
+        views = cast(list[MapView], self.views)  # Aggregates without a view ignore the None.
         for kind, values in changes:
             retracts = kind in RETRACTS
             self.rows += -1 if retracts else 1
@@ -175,7 +175,7 @@ class Group:
             yield INSERT, after
         # One by one, since lists of one and the same NaN are equal: NaN is not, in Flink either.
         elif retention.forgets or any(old != new for old, new in zip(before, after)):
-            # With retention even if nothing changed, or what reads this would forget too early.
+            # With retention even if nothing changed: operators after it would forget too early.
             yield UPDATE_BEFORE, before
             yield UPDATE_AFTER, after
 

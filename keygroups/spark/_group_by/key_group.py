@@ -34,9 +34,8 @@ from keygroups.spark._group_by.pages import Pages, hash_of, page_of
 
 VERSION = 2
 QUERY = -1
-# Named as the accumulators were when Spark's groups were the keys, and a value state in version 1:
-# so Spark refuses a checkpoint of then, for it compares the kinds of states of one name only, and
-# would begin with others that are empty.
+# In version 1 the accumulators, a value state, had this name. Spark compares the kinds of states
+# of one name: so it refuses such a checkpoint, and does not begin without state.
 TABLE = "accState"
 _HASH = struct.Struct("<I")
 _PAGE = T.StructType([T.StructField("page", T.BinaryType())])
@@ -82,14 +81,14 @@ class KeyGroup:
             self._due = handle.getMapState("due", _DUE, _HASHES)
 
     def check(self) -> None:
-        """Compare the layout of the whole query, which is here, with that of the checkpoint."""
+        """Compare the layout of the query with that of the checkpoint, in the state of QUERY."""
         if self._size() is None or self._renamed:
             self._note(0)
 
     def apply(
         self, changes: Mapping[bytes, Iterable[Change]], now: int, mini_batch: bool
     ) -> Iterator[tuple[bytes, Change]]:
-        """Aggregate changes of keys at a time, and yield the changes of the results."""
+        """Aggregate changes of keys at the time `now`, and yield the keys' changes of results."""
         size = self._size()
         pages = self._pages(size or 1)
         moved: list[int] = []
@@ -107,7 +106,7 @@ class KeyGroup:
             self._set_timer(now + self._layout.retention.idle[1], moved)
 
     def fire(self, time: int, now: int) -> None:
-        """Forget the keys that are due: a timer has fired. Flink emits nothing then."""
+        """Forget the keys that are due at a timer's time; Flink emits nothing then."""
         size = self._size()
         row = self._due.getValue((time,))
         if size is None or row is None:
@@ -122,7 +121,7 @@ class KeyGroup:
         self._due.removeKey((time,))
 
     def _set_timer(self, time: int, moved: Sequence[int]) -> None:
-        row = self._due.getValue((time,))  # of a batch at the same millisecond
+        row = self._due.getValue((time,))  # A batch before may have had the same time.
         known = b"" if row is None else bytes(row[0])
         self._due.updateValue((time,), (known + b"".join(map(_HASH.pack, moved)),))
         self._handle.registerTimer(time)
@@ -131,7 +130,7 @@ class KeyGroup:
         self._table.updateValue((VERSION,), (self._kept, self._names, size))
 
     def _size(self) -> int | None:
-        """Return the number of pages of keys, None where none of the key group was ever here."""
+        """Return the number of pages of keys, None where the key group has never had a key."""
         row = self._table.getValue((VERSION,))
         self._renamed = False
         if row is None:
@@ -153,16 +152,16 @@ class KeyGroup:
 
 
 def state_name(name: str, ttl: int | None) -> str:
-    """Return the name of a state of pages."""
+    """Return the name of a state of pages, another one with a TTL."""
     return name if ttl is None else f"{name}_ttl"
 
 
 def layout_text(key: T.StructType, layout: Layout, routing: Routing) -> str:
-    """Return what the state of a query depends on, its bytes and where it is put, in JSON.
+    """Return JSON of the settings on which the bytes and the place of a query's state depend.
 
-    What may change is not here. That are `kind`, `order_by`, `mini_batch` and the names of the
-    results, of which state has nothing; and idle retention, which state has as the time to which a
-    clean-up timer was set, and OnReadAndWrite: as in Flink, both are looked at when a row comes.
+    Others may change between runs: `kind`, `order_by`, `mini_batch` and the names of the results,
+    which state does not hold; and the times of idle retention and OnReadAndWrite, which, as in
+    Flink, count when a row comes.
     """
     return json.dumps(
         {
@@ -177,7 +176,7 @@ def layout_text(key: T.StructType, layout: Layout, routing: Routing) -> str:
 
 
 def other_layout(kept: str, ours: str) -> KeyGroupsError:
-    """Return the error of a checkpoint with state that is not of this query."""
+    """Return the error for a checkpoint with the state of another query: all differences."""
     try:
         was, got = dict(json.loads(kept)), json.loads(ours)
     except (ValueError, TypeError, RecursionError):
@@ -191,14 +190,14 @@ def other_layout(kept: str, ours: str) -> KeyGroupsError:
 
 
 def unreadable_layout(kept: str) -> KeyGroupsError:
-    """Return the error of a layout that is none."""
+    """Return the error for a layout in a checkpoint that cannot be read."""
     return KeyGroupsError(
         f"the state of a checkpoint must have a layout that can be read, got {show(kept)}"
     )
 
 
 def _changes(name: str, was: Any, got: Any) -> Iterator[str]:
-    """Yield what differs in a value of the layout, in each place of a list by itself."""
+    """Yield the differences in a value of the layout, one for each place of a list."""
     if isinstance(was, list) and isinstance(got, list):
         for index, (old, new) in enumerate(zip_longest(was, got)):
             if old != new:

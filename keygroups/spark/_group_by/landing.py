@@ -21,9 +21,9 @@ from keygroups.spark._columns.portable import Portable
 _MASK, _SIGN = 0xFFFFFFFF, 1 << 31
 _INT = struct.Struct("<i")
 _SEED = 42  # Spark's hash starts from it.
-# Of murmur3_x86_32: the factors of a block before and behind its rotation by 15.
+# murmur3_x86_32: the factors of a block before and after its rotation by 15.
 _BLOCK_1, _BLOCK_2 = 0xCC9E2D51, 0x1B873593
-# Of murmur3_x86_32: the factor and summand of a round behind a rotation by 13, the factors of the
+# murmur3_x86_32: the factor and summand of a round after its rotation by 13, the factors of the
 # finaliser.
 _FACTOR, _SUMMAND = 5, 0xE6546B64
 _FINAL_1, _FINAL_2 = 0x85EBCA6B, 0xC2B2AE35
@@ -40,7 +40,11 @@ def lands_on(
 
 
 def landing_of(number: int, subtask: int) -> int:
-    """Return the int for which Spark's `hash(number, int)` of two ints is the subtask's number."""
+    """Return the int for which Spark's `hash(number, int)` of two ints is the subtask's number.
+
+    >>> landing_of(5, 2)
+    1526912514
+    """
     seed = mmh3.hash(_INT.pack(number), _SEED)
     word = (_block_xor_seed(subtask) ^ seed) * _inverse(_BLOCK_2) & _MASK
     word = (word >> 15 | word << 17) * _inverse(_BLOCK_1) & _MASK
@@ -48,7 +52,11 @@ def landing_of(number: int, subtask: int) -> int:
 
 
 def _block_xor_seed(target: int) -> int:
-    """Undo the end of murmur3 of one int for a hash; what is left is the mixed block xor seed."""
+    """Return the scrambled block xor the seed, of which murmur3 of one int makes `target`.
+
+    The steps after that are undone, the last one first: `number ^ number >> 16` by doing it once
+    more, a product by that with the inverse factor, a rotation by one to the other side.
+    """
     number = target
     number ^= number >> 16
     number = number * _inverse(_FINAL_2) & _MASK

@@ -1,4 +1,4 @@
-"""One map state of a key: its values, each with how often it is there."""
+"""One map state of a key: its values and their counts."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from keygroups.spark._group_by.fields import Fields
 from keygroups.spark._group_by.pages import Pages
 
-_MOST_INLINE = 16  # values beside the accumulators, and bytes of them: more are in pages
-_MOST_BYTES = 1024
+_MOST_INLINE = 16  # values in the key's own record; more are in pages
+_MOST_BYTES = 1024  # bytes of values in the key's own record
 _LENGTH = struct.Struct("<I")
 _COUNT = struct.Struct("<q")
 _COUNT_UNTIL = struct.Struct("<qq")
 
-Entry = tuple[int, ...]  # how often a value is there, and with a TTL when it is forgotten
-ForPages = Callable[[int], Pages]  # from a number of pages to the pages of an aggregate of a key
+Entry = tuple[int, ...]  # the count of a value; with a TTL its end too, in epoch ms
+ForPages = Callable[[int], Pages]  # returns the pages of an aggregate of a key, by their number
 
 
 class MapView:
@@ -39,7 +39,7 @@ class MapView:
         self._pages: Pages | None = None
 
     def get(self, value: object) -> int:
-        """Return how often a value is there, 0 where it is not."""
+        """Return the count of a value, 0 where it has none."""
         if self._pages is None:
             entry = self._inline.get(value)
         else:
@@ -52,7 +52,7 @@ class MapView:
         return entry[0]
 
     def put(self, value: object, count: int) -> None:
-        """Note down how often it is there; 0 removes it."""
+        """Set the count of a value; 0 removes it."""
         entry = (count,) if self._until is None else (count, self._until)
         if self._pages is not None:
             self._pages.put(
@@ -64,7 +64,7 @@ class MapView:
             self._inline.pop(value, None)
 
     def entries(self) -> Iterator[tuple[Any, Entry]]:
-        """Yield every value that is there, with its entry."""
+        """Yield every value that is not forgotten, with its entry."""
         if self._pages is None:
             entries: Iterable[tuple[Any, Entry]] = list(self._inline.items())
         else:
@@ -83,7 +83,7 @@ class MapView:
             self._pages = None
 
     def read(self, data: bytes, at: int) -> int:
-        """Take the values of a record from where they start, and return where they end."""
+        """Read the values of a record at an offset, and return the offset of their end."""
         (number,) = _LENGTH.unpack_from(data, at)
         at += _LENGTH.size
         if number & 1:
@@ -98,7 +98,7 @@ class MapView:
         return at
 
     def write(self) -> bytes:
-        """Write the pages that have changed, and return what is for the record."""
+        """Write the pages that have changed, and return the bytes for the record."""
         if self._pages is None:
             encoded = [
                 self._fields.encode((value,)) + self._entry.pack(*entry)
@@ -120,7 +120,7 @@ class MapView:
 
 
 def entry_bytes(forgets: bool) -> struct.Struct:
-    """Return the bytes of entries, with or without a TTL."""
+    """Return the Struct of entries: a count, and with a TTL its end."""
     return _COUNT_UNTIL if forgets else _COUNT
 
 

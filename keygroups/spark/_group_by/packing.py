@@ -1,13 +1,13 @@
-"""Rows of a key group side by side, as PySpark hands rows to `transformWithState` one by one.
+"""Packs the rows of a key group into one row: PySpark hands rows to `transformWithState` singly.
 
-It makes a Python value of each cell by itself, which takes longer than what is done with the
-values. So the rows of an Arrow batch that are of one key group become a single row, with an array
-for each column, of which Arrow makes a list at once.
+PySpark makes a Python value of each cell by itself, which takes longer than all that is done with
+the values. So the rows of an Arrow batch with one key group become a single row, with an array for
+each column, of which Arrow makes a list at once.
 
-Before them comes a row without values for each of the `heads`, groups that are not of rows. One
-is in every partition of the state, where the state of the query itself is: so nothing of a
-checkpoint is used, and nothing left out, before that is compared with the query. It is enough that
-they come with the first batch of a query's run, and each costs as much as a key group.
+`heads` are groups without rows, one in each partition of the state, where the query's own layout
+is kept. A row for each of them comes first: so the layout of the checkpoint is compared with the
+query's before any state is used or passed over. They come with the first batch of a query's run
+only, as each costs as much as a key group.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from pyspark.sql import types as T
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Properties of Spark's tasks that together change with each run of a query, and with each batch.
+# Properties of Spark's tasks: two that change with a query's run, one with its batch.
 _RUN, _BATCH = ("sql.streaming.queryId", "spark.jobGroup.id"), "streaming.sql.batchId"
 _MOST_RUNS = 100
-_first_batches: dict[tuple[str | None, ...], str] = {}  # with heads, of each run
+_first_batches: dict[tuple[str | None, ...], str] = {}  # the batch with heads, by run
 
 
 def packed(df: DataFrame, keys: Sequence[str], heads: Sequence[tuple[int, ...]]) -> DataFrame:
-    """Return the rows packed by the columns `keys`; the first, of ints from 0 on, tells all.
+    """Return the rows packed by the columns `keys`; the first, ints from 0 on, decides the others.
 
-    Each of `heads` has the values of `keys` in a row that comes before those of a run.
+    Each of `heads` has the values of `keys` in a row that comes before all rows of a run.
     """
     fields = [
         field if field.name in keys else T.StructField(field.name, T.ArrayType(field.dataType))
         for field in df.schema.fields
     ]
-    query = uuid4().hex  # a run of it has the same heads as each other one
+    query = uuid4().hex
     return df.mapInArrow(partial(_pack, tuple(keys), tuple(heads), query), T.StructType(fields))
 
 
@@ -83,10 +83,10 @@ def _rows_of(
 
 
 def _is_first_batch(query: str) -> bool:
-    """Whether this process has sent the heads with no other batch of the query's run before.
+    """Tell whether this process has sent the heads with no other batch of the query's run.
 
-    A task that Spark tries again is of the same batch. Where Spark does not say which batch or
-    which run it is, each counts as the first.
+    A task that Spark tries again has the same batch. Where Spark names no batch or no run, each
+    counts as the first.
     """
     context = TaskContext.get()
     if context is None:

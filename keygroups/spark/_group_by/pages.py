@@ -31,7 +31,7 @@ VERSION = 1
 _HEAD = struct.Struct("<BI")
 _LENGTHS = struct.Struct("<II")
 _FULL = 4096  # bytes of entries in a page that is not split yet
-_COUNTED = _FULL // 8  # of one entry: large ones do not make the table grow by themselves
+_COUNTED = _FULL // 8  # bytes that an entry counts at most: one alone grows no table
 
 
 def hash_of(key: bytes) -> int:
@@ -51,7 +51,7 @@ def page_of(key_hash: int, pages: int) -> int:
 
 
 class Pages:
-    """The entries of a map state at what its handle is at.
+    """The entries of a map state, of the group for which its handle is called.
 
     `key_of` gives the user key of a page in the state. `size`, the number of pages, is to be
     kept by the caller after `flush`.
@@ -69,7 +69,7 @@ class Pages:
         return self._page(page_of(hash_of(key), self.size)).get(key)
 
     def put(self, key: bytes, value: bytes | None) -> None:
-        """Note down the value of a key; None removes it."""
+        """Set the value of a key; None removes it."""
         number = page_of(hash_of(key), self.size)
         page = self._page(number)
         if value is not None:
@@ -89,7 +89,7 @@ class Pages:
             yield from list(self._page(number).items())
 
     def flush(self) -> None:
-        """Split what is too large, and write what has changed."""
+        """Split pages that have become too large, and write those that have changed."""
         for _ in range(sum(_too_large(self._held[number]) for number in self._changed)):
             self._split()
         for number in sorted(self._changed):
@@ -132,7 +132,7 @@ class Pages:
 
 
 def _too_large(page: dict[bytes, bytes]) -> int:
-    """Return by how many pages a table should grow for this page of it: to half full ones."""
+    """Return the number of pages by which the table should grow, so that pages are half full."""
     size = sum(min(len(key) + len(value) + 8, _COUNTED) for key, value in page.items())
     return size // (_FULL // 2) - 1 if size > _FULL else 0
 
@@ -147,7 +147,7 @@ def encode_page(entries: dict[bytes, bytes]) -> bytes:
 
 
 def decode_page(data: bytes) -> dict[bytes, bytes]:
-    """Return the entries of a page, or raise KeyGroupsError for what is none."""
+    """Return the entries of a page, or raise KeyGroupsError for bytes that are no page."""
     if data[:1] != bytes([VERSION]):
         raise KeyGroupsError(
             f"a page of state must be of version {VERSION}, which this keygroups reads, got "
@@ -170,5 +170,5 @@ def decode_page(data: bytes) -> dict[bytes, bytes]:
 
 
 def damaged(why: object) -> KeyGroupsError:
-    """Return the error of state that is not what was written."""
+    """Return the error for a page that is not as it was written."""
     return KeyGroupsError(f"a page of state in the checkpoint is damaged: {why}")

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 else:
     try:
         from pyspark.sql.streaming.stateful_processor import StatefulProcessor
-    except ImportError:  # before Spark 4.0; GroupAggregate itself refuses 4.0 too
+    except ImportError:  # PySpark 3.5 has none; GroupAggregate itself refuses 4.0 too.
         StatefulProcessor = object
 
-# Of a key group in a batch. They are held, and so are their results, by PySpark, which makes dicts
-# of all that a group yields before it sends any: to spill the rows alone would bound nothing.
+# Rows of a key group in a batch. PySpark makes dicts of all results of a group before it sends
+# any, so that spilling the rows alone would bound nothing.
 _MOST_ROWS = 500_000
 
 
@@ -141,7 +141,7 @@ class GroupAggregate(StatefulProcessor):
         names = json.dumps(self.result_schema.names[1:])
         self._key_group = KeyGroup(handle, layout, kept, names)
         self._names = (*self._key.names, *self.result_schema.names)
-        held = [*self._key.names, *self.columns]  # of a row
+        held = [*self._key.names, *self.columns]  # the columns of a row that `_hold` returns
         width = len(self._key)
         self._kind_at = held.index(self._kind, width)
         self._pick_values = _picker([held.index(column, width) for column in self._columns])
@@ -169,7 +169,7 @@ class GroupAggregate(StatefulProcessor):
         return iter(())
 
     def close(self) -> None:
-        """End; Spark calls this."""
+        """Do nothing; Spark calls this at the end."""
 
     def _with_key(self, key: T.StructType, routing: Routing) -> GroupAggregate:
         """Return the processor of a query with this key."""
@@ -178,7 +178,7 @@ class GroupAggregate(StatefulProcessor):
         return made
 
     def _hold(self, key_group: int, packs: Iterator[Any]) -> dict[bytes, list[tuple[Any, ...]]]:
-        """Return the rows of each key: its columns, those of `columns` behind them."""
+        """Return the rows of each key: the key's columns, then those of `columns`."""
         held: dict[bytes, list[tuple[Any, ...]]] = defaultdict(list)
         width = len(self._key)
         encode = self._fields.encode
@@ -228,7 +228,7 @@ class GroupAggregate(StatefulProcessor):
 
 
 class _Result(Row):
-    """A row that gives its fields at less cost than Row, which looks for rows in them."""
+    """A Row whose `asDict` is fast: Row's own looks for rows in the fields."""
 
     def __new__(cls, names: tuple[str, ...], values: tuple[Any, ...]) -> _Result:
         made = tuple.__new__(cls, values)

@@ -1,4 +1,4 @@
-"""When state is forgotten: the retention of idle keys, and the TTL of values."""
+"""The retention of state: that of idle keys, and the TTL of values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FIVE_MINUTES = 5 * 60 * 1000
 
 @dataclass(frozen=True)
 class Retention:
-    """The milliseconds of an idle retention or of a TTL; neither keeps state for ever."""
+    """The milliseconds of an idle retention or of a TTL; without either state stays for ever."""
 
     idle: tuple[int, int] | None
     ttl: int | None
@@ -28,7 +28,7 @@ class Retention:
 
 
 def check_retention(idle_retention: object, state_ttl: object, update_type: str) -> Retention:
-    """Return both in milliseconds, or raise for what Flink refuses or would not do."""
+    """Return the Retention, or raise for one that Flink refuses or would not keep."""
     check_choice("update_type", update_type, UPDATE_TYPES)
     touch = update_type == "OnReadAndWrite"
     if touch and state_ttl is None:

@@ -1,4 +1,4 @@
-"""The state of a query in a checkpoint, for who wants to look at it."""
+"""Reads the state of a query in a checkpoint, to look at it."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from keygroups.spark._group_by.pages import Pages, decode_page
 from keygroups.spark._group_by.retention import Retention
 
 _KEY_GROUP = "_key_group"
-_ALWAYS = -(1 << 63)  # before whatever is forgotten
+_ALWAYS = -(1 << 63)  # a time at which nothing is forgotten yet
 
 
 class Stored(NamedTuple):
-    """What the bytes of a checkpoint are."""
+    """The layout of a checkpoint: that of its keys and that of its records."""
 
     key: Fields
     key_schema: T.StructType
@@ -41,7 +41,7 @@ class Stored(NamedTuple):
 
 @lru_cache(maxsize=16)
 def stored_layout(kept: str) -> Stored:
-    """Return what a layout says that was written down, or raise KeyGroupsError."""
+    """Return the Stored of a layout in JSON, or raise KeyGroupsError."""
     try:
         described = json.loads(kept)
         version = described["version"]
@@ -120,10 +120,10 @@ def load_table(spark: SparkSession, checkpoint: str) -> tuple[str, list[str]]:
     operators = spark.read.format("state-metadata").load(checkpoint).collect()
     kinds = {name: kind for row in operators for name, kind in _variables(row)}
     if kinds.get(TABLE) != "MapState":
-        there = f"has {', '.join(kinds)}" if kinds else "has none of transformWithState"
+        states = f"has {', '.join(kinds)}" if kinds else "has none of transformWithState"
         raise KeyGroupsError(
             f"the checkpoint {checkpoint} must have the state of group_aggregate as this "
-            f"keygroups keeps it, of version {VERSION}: it {there}; one of an older keygroups is "
+            f"keygroups keeps it, of version {VERSION}: it {states}; one of an older keygroups is "
             "read by that"
         )
     table = load_state(spark, checkpoint, TABLE)
@@ -142,6 +142,6 @@ def _variables(operator: Any) -> list[tuple[str, str]]:
 
 
 def load_state(spark: SparkSession, checkpoint: str, name: str) -> DataFrame:
-    """Return what Spark's source has of a state."""
+    """Return the rows of a state from Spark's own source."""
     source = spark.read.format("statestore").option("path", checkpoint)
     return source.option("stateVarName", name).load()
