@@ -102,7 +102,8 @@ def assign_key_to_parallel_operator(
 class KeyTrace:
     """Every step from a key to its subtask; `str()` explains them.
 
-    `is_inferred` says that nobody declared the key type; of a TUPLE `str()` says it too.
+    `is_inferred` is True if nobody declared the key type; `str()` notes it for a TUPLE, as a key
+    of Scala, SQL or PyFlink may be meant.
     """
 
     key: object
@@ -152,7 +153,7 @@ class KeyTrace:
 def trace_key(
     key: object, max_parallelism: int, parallelism: int, key_type: KeyType | None = None
 ) -> KeyTrace:
-    """Return every step from a key to its subtask, for people who ask why.
+    """Return a `KeyTrace`, every step from a key to its subtask, for people who ask why.
 
     Takes and raises what `assign_key_to_parallel_operator` does.
 
