@@ -190,7 +190,7 @@ _KEPT = np.array([MASK32 << 32 | MASK32, *(2**64 - 2 ** (64 - 8 * n) for n in ra
 def _ascii_sums(columns: list[Words]) -> tuple[Codes, Codes]:
     """Return the 31-fold of words of ASCII, and 31 ** 8: bytes make pairs, these quads, these it.
 
-    Of "AB", 41 42, the pair is 0x41 * 31 + 0x42 = 2081, in the lane of 16 bits of both.
+    "AB", 41 42, becomes the pair 0x41 * 31 + 0x42 = 2081, in the 16 bits of the two bytes.
     """
     words = np.concatenate(columns)
     pairs = (words & _EVEN_BYTES) * np.uint64(31) + (words >> np.uint64(8) & _EVEN_BYTES)

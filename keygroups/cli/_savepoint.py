@@ -53,13 +53,13 @@ def add_commands(command: AddCommand) -> None:
     copied = "make a checkpoint that was copied to there one that Flink restores there"
     add("--relocate", metavar="PATH", help=copied)
     add_options(add)
-    left = "remove what killed commands left beside --output, untouched for an hour"
-    add("--clean", action="store_true", help=left)
+    clean = "remove what killed commands left beside --output, untouched for an hour"
+    add("--clean", action="store_true", help=clean)
     _state.add_options(add)
 
 
 def _savepoint(options: argparse.Namespace) -> Iterator[str]:
-    """Print what a savepoint or checkpoint holds, where it is heavy, what a rescale would move.
+    """Print the contents of a savepoint or checkpoint, its heavy keys, and a rescale of it.
 
     JSON: path, kind, version, checkpoint_id, operators (of all: operator_id, uid, name,
     parallelism, max_parallelism, bytes, and in_flight_data of an unaligned checkpoint, by channel:
@@ -151,7 +151,7 @@ def _is_edit(options: argparse.Namespace) -> bool:
 
 
 def _check_options(options: argparse.Namespace) -> None:
-    """Refuse options that say nothing together, and places that are gone with the process."""
+    """Raise for options that do not go together, and for outputs in the process's memory."""
     _state.check_options(options)
     check_html(options)
     edits = "--remove-operator, --delete-keys and --rename-operator"
@@ -183,8 +183,8 @@ def _check_options(options: argparse.Namespace) -> None:
 def _rewrite(savepoint: Savepoint, options: argparse.Namespace) -> RewriteReport:
     from keygroups.savepoint import change_max_parallelism
 
-    to = (options.set_max_parallelism, options.output, options.parallelism)
-    return change_max_parallelism(savepoint, *to, options.operator)
+    target = (options.set_max_parallelism, options.output, options.parallelism)
+    return change_max_parallelism(savepoint, *target, options.operator)
 
 
 def _edit(savepoint: Savepoint, options: argparse.Namespace) -> EditReport:
@@ -219,7 +219,7 @@ def _renamed(text: str) -> tuple[str, str]:
 
 
 def _key_reader(name: str, operator: OperatorEditor) -> Callable[[str], Any]:
-    """Return what reads the keys of an operator from text."""
+    """Return the function that parses keys of an operator from text."""
     key_type = next((state.key_type for state in operator.states), None)
     if key_type is None:
         states = ", ".join(map(str, operator.states)) or "none"
@@ -231,7 +231,7 @@ def _key_reader(name: str, operator: OperatorEditor) -> Callable[[str], Any]:
 
 
 def _clean(output: str) -> None:
-    """Remove what others left beside an output."""
+    """Remove the leftovers of killed commands beside an output, and name them."""
     from keygroups.savepoint._files.output_folder import OutputFolder
 
     for folder in OutputFolder("output", output).remove_leftovers():
@@ -239,7 +239,7 @@ def _clean(output: str) -> None:
 
 
 def _savepoint_data(savepoint: Savepoint) -> dict[str, Any]:
-    """Return the operators of a savepoint."""
+    """Return the JSON of a savepoint and its operators."""
     names = ("operator_id", "uid", "name", "parallelism", "max_parallelism")
     operators = [
         {
@@ -254,7 +254,7 @@ def _savepoint_data(savepoint: Savepoint) -> dict[str, Any]:
 
 
 def _report_data(report: OperatorReport) -> dict[str, Any]:
-    """Return the keyed state of an operator."""
+    """Return the JSON of the keyed state of an operator."""
     from keygroups.savepoint._state.header import exact_state
 
     load, rescale = report.key_group_bytes, report.rescale
@@ -273,10 +273,10 @@ def _report_data(report: OperatorReport) -> dict[str, Any]:
 
 
 def _written_data(report: EditReport | RewriteReport) -> dict[str, Any]:
-    """Return what was written of a savepoint."""
+    """Return the JSON of the report of a written savepoint."""
     data = {"path": report.path, "operators": [*map(_operator_data, report.operators)]}
-    left: tuple[str, ...] | None = getattr(report, "left", None)
-    return data if left is None else data | {"left": left}
+    unmoved: tuple[str, ...] | None = getattr(report, "left", None)
+    return data if unmoved is None else data | {"left": unmoved}
 
 
 def _operator_data(operator: EditedOperator | RewrittenOperator) -> dict[str, Any]:

@@ -55,6 +55,7 @@ def names(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.id
         elif isinstance(node, ast.arguments):
             listed = [*node.posonlyargs, *node.args, *node.kwonlyargs]
+            listed += filter(None, (node.vararg, node.kwarg))
             sides = {"left", "right"} <= {argument.arg for argument in listed}
             yield from ((a.lineno, a.arg) for a in listed if not (sides and a.arg == "left"))
 
