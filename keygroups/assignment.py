@@ -1,4 +1,4 @@
-"""From keys to key groups to subtasks: Flink's KeyGroupRangeAssignment.
+"""Flink's KeyGroupRangeAssignment: the key group of a key, and the subtask of a key group.
 
 The formulas are those of org.apache.flink.runtime.state.KeyGroupRangeAssignment. Where
 Flink leaves a bound unchecked (a key group or operator index out of range), these raise.

@@ -429,7 +429,7 @@ SCALARS: dict[KeyType, Scalar] = {
 }
 """Each key type without parameters; other tables by key type are in test_scalar_key_types.py."""
 
-_HASHERS = {key_type: scalar.hash for key_type, scalar in SCALARS.items()}  # for the hot path
+_HASHERS = {key_type: scalar.hash for key_type, scalar in SCALARS.items()}  # saves a lookup per key
 
 _SCALA_NUMBERS: dict[KeyType, Hasher] = {
     types.LONG: scala_lang.hash_long,
@@ -465,7 +465,7 @@ _COMPOUND: dict[type, Callable[[Any], Hasher]] = {
 }
 
 
-_INT = types.INT  # a name of this module's own, for the hot path
+_INT = types.INT  # A global of this module is faster than an attribute of another.
 _INFERRED: dict[type, KeyType] = {
     scalar.python_class: key_type
     for key_type, scalar in SCALARS.items()

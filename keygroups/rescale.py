@@ -68,7 +68,7 @@ class RescalePiece(NamedTuple):
 
     @property
     def moves(self) -> bool:
-        """Whether the subtask index of these key groups changes."""
+        """True if the subtask index of these key groups changes."""
         return self.old_subtask != self.new_subtask
 
 

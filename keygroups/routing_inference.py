@@ -66,7 +66,7 @@ class _Seen(NamedTuple):
 
     pairs: dict[Hashable, int]
     parallelism: int | None
-    max_parallelisms: range  # all that have the highest place
+    max_parallelisms: range  # candidates with the highest place
 
 
 @dataclass(frozen=True)

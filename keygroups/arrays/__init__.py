@@ -31,7 +31,7 @@ from typing import Any, Literal, TypeAlias, overload
 
 try:
     import numpy as np
-    import pyarrow  # noqa: F401  # only to say which extra is missing
+    import pyarrow  # noqa: F401  # This fails where the extra is missing.
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
         "keygroups.arrays needs NumPy and PyArrow: pip install 'keygroups[arrays]'",

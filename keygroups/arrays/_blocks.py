@@ -1,4 +1,4 @@
-"""From keys of any kind to a NumPy array of results, a block of rows at a time."""
+"""The results of whole arrays of keys, computed a block of rows at a time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run(key: object, key_type: KeyType | None, nulls: object, step: Step) -> Res
 
 
 def hash_keys(array: pa.Array, key_type: KeyType, mode: str, step: Step) -> Result:
-    """Return the same for keys that are prepared: a masked array where `mode` is "mask"."""
+    """Return the result of `step` for prepared keys: a masked array where `mode` is "mask"."""
     return _collect(array, "key", partial(hash_array, key_type=key_type), mode, step)
 
 

@@ -49,7 +49,7 @@ def refuse_as_the_core(marks: Array, array: pa.Array, key_type: types.KeyType) -
 
 
 def check_type(right: bool, type_name: object, takes: str, array: pa.Array) -> None:
-    """Refuse an array of another type than a key type takes."""
+    """Raise InvalidTypeError for an array of another type than a key type takes."""
     if not right:
         raise InvalidTypeError(f"{type_name} takes {takes}, but the array is of {array.type}")
 

@@ -57,7 +57,7 @@ _SQL_SCALARS: dict[str, Strategy] = {
     "DOUBLE": SCALARS[types.DOUBLE],
     "DATE": SCALARS[types.LOCAL_DATE],
 }
-_SQL_TIMES: dict[str, tuple[Strategy, int]] = {  # and digits of a fraction
+_SQL_TIMES: dict[str, tuple[Strategy, int]] = {  # values and fraction digits
     "TIME": (SCALARS[types.LOCAL_TIME], 3),
     "TIMESTAMP": (SCALARS[types.LOCAL_DATE_TIME], 6),
     "TIMESTAMP_LTZ": (SCALARS[types.INSTANT], 6),
