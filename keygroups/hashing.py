@@ -429,7 +429,7 @@ SCALARS: dict[KeyType, Scalar] = {
 }
 """Each key type without parameters; other tables by key type are in test_scalar_key_types.py."""
 
-_HASHERS = {key_type: scalar.hash for key_type, scalar in SCALARS.items()}  # saves a lookup per key
+_HASHERS = {key_type: scalar.hash for key_type, scalar in SCALARS.items()}  # the hot path
 
 _SCALA_NUMBERS: dict[KeyType, Hasher] = {
     types.LONG: scala_lang.hash_long,
