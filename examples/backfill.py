@@ -1,10 +1,10 @@
-"""Start a Flink job in the middle of a topic: its state and Kafka's offsets, from an archive.
+"""Start a Flink job in the middle of a topic, with state and Kafka's offsets from an archive.
 
     python examples/backfill.py [--output DIR] [--max-parallelism N] [--parallelism N]
 
-The flights of 2013 are taken for a Kafka topic, with a partition for each airport, of which an
-archive has what came before October. Spark counts the flights of each carrier in the archive, and
-writes one savepoint with the counts and with the offset after the last record of each partition.
+The flights of 2013 stand for a Kafka topic with a partition for each airport; an archive has the
+records before October. Spark counts the flights of each carrier in the archive, and writes one
+savepoint with the counts and with the offset after the last record of each partition.
 The job goes on there, and counts every flight once. Without --output the savepoint goes to a
 temporary directory.
 """
@@ -50,7 +50,7 @@ env.execute();"""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command; whatever the user can put right ends it with status 2 and one line."""
+    """Run the command; an error that the user can put right is one line and status 2."""
     parser = OneLineParser(
         prog="backfill",
         description="Count archived flights with Spark, for a Flink job that goes on in Kafka.",
@@ -59,14 +59,14 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write the savepoint, and print what is in it, what is left, and the job."""
+    """Write the savepoint, and print its contents, the records to come, and the job."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = {"spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC"}
     with local_spark("backfill", settings) as spark:
         topic = read_topic(spark)
         archive = topic.where(F.col("time_hour") < F.lit(ARCHIVED_UNTIL).cast("timestamp"))
-        # The offsets come first, and say which records are counted: what is added to the archive
-        # in the meantime is left for the job.
+        # The offsets come first, and limit the records that are counted: later additions to the
+        # archive are left for the job.
         read = archive.groupBy("topic", "partition").agg((F.max("offset") + 1).alias("offset"))
         offsets = kafka_offsets(read)
         counts = archive.where(comes_before(offsets)).groupBy("carrier").count()
@@ -101,7 +101,7 @@ def read_topic(spark: SparkSession) -> DataFrame:
 
 
 def comes_before(offsets: KafkaOffsets) -> Column:
-    """Return whether a record comes before the offset of its partition."""
+    """Return the condition that a record comes before the offset of its partition."""
     return reduce(
         or_,
         (
@@ -114,17 +114,17 @@ def comes_before(offsets: KafkaOffsets) -> Column:
 
 
 def print_lags(savepoint: Savepoint, topic: DataFrame) -> None:
-    """Print where the job goes on, and how many records it is behind."""
+    """Print the offsets at which the job goes on, and the number of records to read."""
     ends = topic.groupBy("topic", "partition").agg(F.count("*").alias("end")).collect()
     splits = savepoint.operator(TOPIC).source_splits({(row[0], row[1]): row[2] for row in ends})
-    of_kafka = [split for split in splits.splits if isinstance(split, KafkaSplit)]
-    for split in sorted(of_kafka, key=lambda split: split.partition):
+    kafka_splits = [split for split in splits.splits if isinstance(split, KafkaSplit)]
+    for split in sorted(kafka_splits, key=lambda split: split.partition):
         place = f"{split.topic}, partition {split.partition} ({AIRPORTS[split.partition]})"
         print(f"{place}: goes on at {split.offset:,}, {split.lag:,} records to read")
 
 
 def print_counts(savepoint: Savepoint, rest: DataFrame) -> None:
-    """Print the largest carriers: what the job finds counted, and what it will count."""
+    """Print the largest carriers: the flights in state, and those that the job will count."""
     to_come = {row[0]: row[1] for row in rest.groupBy("carrier").count().collect()}
     counted = {entry.key: entry.value for entry in savepoint.operator(UID).entries()}
     for carrier in sorted(counted, key=lambda carrier: -counted[carrier])[:3]:

@@ -41,7 +41,7 @@ byTailnum = getRuntimeContext().getMapState(
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command; whatever the user can put right ends it with status 2 and one line."""
+    """Run the command; an error that the user can put right is one line and status 2."""
     parser = OneLineParser(
         prog="bootstrap_job",
         description="Count flights with Spark, and write the counts as the state of a Flink job.",
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write the savepoint, and print what is in it and the job that starts from it."""
+    """Write the savepoint, and print its contents and the job that starts from it."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with local_spark("bootstrap_job", {"spark.ui.showConsoleProgress": "false"}) as spark:
         flights = spark.read.parquet(readable_uri(FLIGHTS))
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> None:
 def count_flights(flights: DataFrame) -> DataFrame:
     """Return a row for each carrier, and one for each of its aircraft, united by name.
 
-    Each has nulls where it has nothing to say; a flight that was cancelled may have no aircraft.
+    A row has nulls in the columns of the other kind; a cancelled flight may have no aircraft.
     """
     by_carrier = flights.groupBy("carrier").agg(F.count("*").alias("flights"))
     with_tailnum = flights.where(F.col("tailnum").isNotNull())
@@ -83,7 +83,7 @@ def count_flights(flights: DataFrame) -> DataFrame:
 
 
 def print_state(savepoint: Savepoint) -> None:
-    """Print what a job will find."""
+    """Print the state that a job will find."""
     operator = savepoint.operator(UID)
     entries = list(operator.entries())
     print(savepoint)

@@ -1,4 +1,4 @@
-"""What the examples share as commands: their options, their Spark, and what they say."""
+"""The options, the Spark session and the messages that the examples share as commands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FOREVER = f"{2**63 - 1}ms"  # the age at which a file is too old for Spark
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """Reports an error in one line, without the usage."""
+    """A parser that reports an error in one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
         """Exit with status 2."""
@@ -30,7 +30,7 @@ class OneLineParser(argparse.ArgumentParser):
 
 
 def add_parallelisms(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say what Flink job it is."""
+    """Add the options for max parallelism and parallelism of the Flink job."""
     parser.add_argument(
         "--max-parallelism",
         type=int,
@@ -44,7 +44,7 @@ def add_parallelisms(parser: argparse.ArgumentParser) -> None:
 
 
 def add_stream(parser: argparse.ArgumentParser, line: str, results: str) -> None:
-    """Add the options of a stream of page views: a line of its files, and what it writes."""
+    """Add the options of a stream of page views; `line` and `results` go into their help."""
     parser.add_argument(
         "--input",
         type=Path,
@@ -75,9 +75,9 @@ def run_stream(
     make_views: Callable[[Path], None],
     run: Callable[[argparse.Namespace], None],
 ) -> None:
-    """Run a stream's command; what the user can put right ends it with status 2 and one line.
+    """Run a stream's command; an error that the user can put right is one line and status 2.
 
-    Without an input it is run on made-up views, in a temporary directory.
+    Without an input it runs on made-up views, in a temporary directory.
     """
     options = parser.parse_args(argv)
     try:
@@ -123,7 +123,7 @@ def run_bootstrap(
 
 
 def check_stream(options: argparse.Namespace) -> None:
-    """Refuse, before Spark starts, what cannot work."""
+    """Raise InputError for options that cannot work, before Spark starts."""
     check_parallelisms(options, "parallelism")
     if options.files_per_batch < 1:
         raise InputError(f"--files-per-batch: must be at least 1, got {options.files_per_batch}")
@@ -138,14 +138,14 @@ def read_views(spark: SparkSession, options: argparse.Namespace, schema: str) ->
     reader = spark.readStream.schema(schema).option("mode", "FAILFAST")
     return (
         reader.option("maxFilesPerTrigger", options.files_per_batch)
-        .option("maxFileAge", FOREVER)  # against the newest file; renaming keeps the old time
+        .option("maxFileAge", FOREVER)  # Spark skips old files, and renaming keeps the old time.
         .option("pathGlobFilter", "*.json")
         .json(local_uri(options.input))
     )
 
 
 def check_parallelisms(options: argparse.Namespace, *names: str) -> None:
-    """Refuse a max parallelism, or a parallelism by one of these names, out of bounds."""
+    """Raise InputError for a max parallelism, or parallelism of these names, out of bounds."""
     parallelisms = {name: getattr(options, name) for name in names}
     for name, parallelism in {"max_parallelism": 1, **parallelisms}.items():
         try:
@@ -156,7 +156,7 @@ def check_parallelisms(options: argparse.Namespace, *names: str) -> None:
 
 @contextmanager
 def local_spark(name: str, settings: dict[str, str]) -> Iterator[SparkSession]:
-    """Start Spark and stop it in the end, or lend the session that there is already."""
+    """Start Spark and stop it in the end, or yield the session that is active already."""
     caller_has_spark = SparkSession.getActiveSession() is not None
     if not caller_has_spark:
         check_java()
@@ -164,7 +164,7 @@ def local_spark(name: str, settings: dict[str, str]) -> Iterator[SparkSession]:
     builder = (
         SparkSession.builder.appName(name)
         .config("spark.ui.enabled", "false")
-        .config("spark.log.level", "FATAL")  # an error comes back to main()
+        .config("spark.log.level", "FATAL")  # Errors come back to main() as exceptions.
     )
     for setting, value in settings.items():
         builder = builder.config(setting, value)
@@ -177,7 +177,7 @@ def local_spark(name: str, settings: dict[str, str]) -> Iterator[SparkSession]:
 
 
 def check_java() -> None:
-    """Refuse to start Spark without a Java; Spark's own message names no way out."""
+    """Raise InputError if there is no Java; Spark's own message names no way out."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
     try:
@@ -191,5 +191,5 @@ def check_java() -> None:
 
 
 def progress(step: str) -> None:
-    """Say on stderr what is being done."""
+    """Print a step of the work to stderr."""
     print(f"{step} ...", file=sys.stderr, flush=True)

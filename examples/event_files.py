@@ -1,10 +1,9 @@
 """Read a table of events with Spark, all of it or none.
 
-Spark reads what it can and is silent about the rest: it skips files by their names and folders
-by their depth, takes a path for a pattern, knows the header of one CSV file only, and puts
-question marks where the text is not UTF-8. So here the files are listed, and Python's csv
-module, which refuses what Spark would mend, goes through the CSV first. Then Spark gets these
-very files, and has to find as many records.
+Spark is silent about what it does not read: it skips files by their names and folders by their
+depth, takes a path for a pattern, knows the header of one CSV file only, and puts question marks
+where the text is not UTF-8. So here the files are listed, and Python's csv module, which is
+strict, reads the CSV first. Then Spark gets these very files, and has to find as many records.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import types as T
 
-# Both Python and Spark read these, which Spark knows by the ending as it is written here.
+# Compressions that both Python and Spark read; Spark knows them by exactly these endings.
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
-MOST_COLUMNS = 20480  # of Spark's CSV reader, unless told otherwise
+MOST_COLUMNS = 20480  # columns that Spark's CSV reader takes by default
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
 COMPRESSED = (*OPENERS, ".deflate", ".lz4", ".snappy", ".xz", ".z", ".zip", ".zst")
 
@@ -52,14 +51,14 @@ class Table:
 
 @dataclass(frozen=True)
 class CsvRecords:
-    """The records of a CSV table, and its files by what ends their lines."""
+    """The number of records of a CSV table, and its files by the ends of their lines."""
 
     count: int
     by_line_end: dict[str, list[Path]]
 
 
 def local_uri(path: Path) -> str:
-    """Name an absolute path so that Spark takes it for a local one, whatever its default is."""
+    """Return the URI of an absolute path, which Spark takes for a local one in any case."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -68,16 +67,17 @@ def local_uri(path: Path) -> str:
 
 
 def readable_uri(path: Path) -> str:
-    """Name an absolute path for one of Spark's readers, which take it for a pattern."""
+    """Return the URI of an absolute path, escaped for Spark's readers, which take patterns."""
     return re.sub(r"([][{}*?\\])", r"\\\1", local_uri(path))
 
 
 def find_table(root: Path) -> Table:
-    """List the files of a table, which is a file or a folder with folders in it.
+    """Return the table of a file, or of a folder with folders in it.
 
-    Refuses what Spark would skip or count twice, and a folder of several kinds of files.
+    Raises InputError for files that Spark would skip or count twice, and for several kinds of
+    files in a folder.
     """
-    # The last name stays as it is, even of a link: Spark knows compressed files by their names.
+    # A link keeps its own name, as Spark knows compressed files by their names.
     root = root.resolve() if root.is_dir() else root.parent.resolve() / root.name
     try:
         files = tuple(list_files(root)) if root.is_dir() else (root,)
@@ -125,7 +125,7 @@ def list_files(root: Path) -> Iterator[Path]:
 
 
 def is_hidden(name: str) -> bool:
-    """Tell whether Spark skips files and folders of a name."""
+    """Return whether Spark skips files and folders of a name."""
     return (
         name.startswith(".")
         or (name.startswith("_") and "=" not in name)
@@ -134,7 +134,7 @@ def is_hidden(name: str) -> bool:
 
 
 def is_csv(path: Path) -> bool:
-    """Tell by its name whether a file or folder is CSV, compressed or not."""
+    """Return whether a file or folder is CSV by its name, compressed or not."""
     *_, second, last = ["", "", *(suffix.lower() for suffix in path.suffixes)]
     return last == ".csv" or (second == ".csv" and last in COMPRESSED)
 
@@ -142,7 +142,7 @@ def is_csv(path: Path) -> bool:
 def read_header(root: Path, files: tuple[Path, ...]) -> Table:
     """Return the CSV table whose columns the first header names."""
     header = next((row for file in files for row, _, _ in read_rows(file)), [])
-    header = [name or f"_c{i}" for i, name in enumerate(header)]  # as Spark names it
+    header = [name or f"_c{i}" for i, name in enumerate(header)]  # Spark names empty ones so.
     folders = [
         [unquote(part.partition("=")[0]) for part in file.relative_to(root).parts if "=" in part]
         for file in (file.parent if root.is_dir() else root for file in files)
@@ -163,7 +163,7 @@ def read_header(root: Path, files: tuple[Path, ...]) -> Table:
 
 
 def check_csv(files: Iterable[Path]) -> CsvRecords:
-    """Read all files as CSV, and refuse what is not plainly so, naming the file and the line."""
+    """Read all files as strict CSV; an InputError names the file and the line."""
     first: tuple[Path, list[str]] | None = None
     count, by_line_end = 0, defaultdict[str, list[Path]](list)
     for file in files:
@@ -174,8 +174,8 @@ def check_csv(files: Iterable[Path]) -> CsvRecords:
             if header is None:
                 first = first or (file, row)
                 if row != first[1]:
-                    there = f"--input: the header of {file} is not that of {first[0]}"
-                    raise InputError(f"{there}: {fit(repr(row))}, {fit(repr(first[1]))}")
+                    message = f"--input: the header of {file} is not that of {first[0]}"
+                    raise InputError(f"{message}: {fit(repr(row))}, {fit(repr(first[1]))}")
                 header, line_end = row, end or "\n"
                 by_line_end[line_end].append(file)
                 continue
@@ -190,7 +190,7 @@ def check_csv(files: Iterable[Path]) -> CsvRecords:
 
 
 def read_rows(file: Path) -> Iterator[tuple[list[str], int, str]]:
-    """Yield each row of a CSV file, the number of its last line, and what ends that."""
+    """Yield each row of a CSV file, the number of its last line, and the end of that line."""
     csv.field_size_limit(2**31 - 1)
     line = ""
 
@@ -220,7 +220,7 @@ def read_rows(file: Path) -> Iterator[tuple[list[str], int, str]]:
 
 
 def read_events(spark: SparkSession, table: Table, csv_records: CsvRecords | None) -> DataFrame:
-    """Read the table; CSV as Flink's CSV format reads it into STRING columns."""
+    """Return the DataFrame of a table; CSV as Flink's CSV format reads it into STRING columns."""
     reader = spark.read
     if table.root.is_dir():
         reader = reader.option("basePath", local_uri(table.root))
@@ -237,7 +237,7 @@ def read_events(spark: SparkSession, table: Table, csv_records: CsvRecords | Non
 
 
 def read_csv(reader: DataFrameReader, table: Table, csv_records: CsvRecords) -> DataFrame:
-    """Read CSV that was checked, the files of each line end by themselves.
+    """Return the DataFrame of checked CSV, in which files are read by the ends of their lines.
 
     Spark would take the first line end in a file for that of its lines, even one in quotes.
     """
@@ -257,19 +257,19 @@ def read_csv(reader: DataFrameReader, table: Table, csv_records: CsvRecords) -> 
 
 
 def quote(name: str) -> str:
-    """Quote the name of a column, which may hold dots."""
+    """Return the name of a column in backquotes, as it may hold dots."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def fit(text: str, width: int = 40) -> str:
-    """Shorten a text in the middle, where names and keys differ least."""
+    """Return a text, shortened in the middle, where names and keys differ least."""
     half = (width - 3) // 2
     text = text if text.isprintable() else repr(text)
     return text if len(text) <= width else f"{text[:half]}...{text[-half:]}"
 
 
 def reason(error: Exception) -> str:
-    """Return one line that says what went wrong, without Spark's Java stack."""
+    """Return the first line of an error's message, without Spark's Java stack."""
     message = str(error)
     if isinstance(error, Py4JJavaError):
         cause = error.java_exception

@@ -1,8 +1,8 @@
 """Show where Flink would send the events of a table, and how even the load would be.
 
 Reads a CSV or Parquet table with Spark and reports the load of each subtask of a keyed Flink
-operator, why it is uneven, the key groups that move when the operator is rescaled, and which
-parallelism would serve better. Without arguments it does so for the flights in examples/data.
+operator, why it is uneven, the key groups that move when the operator is rescaled, and better
+parallelisms. Without arguments it does so for the flights in examples/data.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ except ModuleNotFoundError as missing:
     raise SystemExit(2) from None
 
 FLIGHTS = Path(__file__).resolve().parent / "data" / "nycflights13.parquet"
-LONGEST_LIST = 20  # that is printed
-HOTTEST_KEYS = 5  # of a hot subtask
+LONGEST_LIST = 20  # texts in a printed list
+HOTTEST_KEYS = 5  # printed keys of a hot subtask
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command; whatever the user can put right ends it with status 2 and one line."""
+    """Run the command; an error that the user can put right is one line and status 2."""
     parser = make_parser()
     options = parser.parse_args(argv)
     if options.rescale_to is None:
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def make_parser() -> OneLineParser:
-    """Return the command line."""
+    """Return the parser of the command line."""
     parser = OneLineParser(
         prog="route_events",
         description="Show where Flink would send the events of a table, and how even the load is.",
@@ -115,7 +115,7 @@ def make_parser() -> OneLineParser:
 
 
 def check_options(options: argparse.Namespace) -> None:
-    """Refuse, before Spark starts, what cannot work."""
+    """Raise InputError for options that cannot work, before Spark starts."""
     check_parallelisms(options, "parallelism", "rescale_to")
     if options.subtask is not None and not 0 <= options.subtask < options.parallelism:
         last = options.parallelism - 1
@@ -149,13 +149,13 @@ def run(options: argparse.Namespace) -> None:
         report = skew_report(events, keys, *job, top=HOTTEST_KEYS, subtask=asked, nulls="drop")
         records = report.records + report.null_keys
         if csv_records is not None and records != csv_records.count:
-            there = f"Spark finds {records:,} records where the files have {csv_records.count:,}"
-            raise InputError(f"--input: {there}")
+            counts = f"Spark finds {records:,} records where the files have {csv_records.count:,}"
+            raise InputError(f"--input: {counts}")
         if records == 0:
             raise InputError("--input: the table is empty")
         if records == report.null_keys:
-            there = f"null in all {records:,} records, and Flink would fail on the first"
-            raise InputError(f"--key: {there}")
+            problem = f"null in all {records:,} records, and Flink would fail on the first"
+            raise InputError(f"--key: {problem}")
 
         note = "" if table.header is None else " (CSV: all text)"
         print(f"input      {fit(table.root.name)}{note}")
@@ -174,7 +174,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def key_names(text: str) -> list[str]:
-    """Split the value of --key, a line of CSV."""
+    """Return the column names in the value of --key, a line of CSV."""
     try:
         (names,) = csv.reader(io.StringIO(text, newline=""), strict=True)
     except (csv.Error, ValueError):
@@ -183,20 +183,20 @@ def key_names(text: str) -> list[str]:
 
 
 def check_columns(names: Iterable[str], columns: Sequence[str]) -> None:
-    """Refuse a key column that is not there."""
+    """Raise InputError for a key column that the table lacks."""
     for name in names:
         if name not in columns:
-            there = listed(map(as_key, columns)) or "none"
-            raise InputError(f"--key: no column {name!r}; the columns are: {there}")
+            known = listed(map(as_key, columns)) or "none"
+            raise InputError(f"--key: no column {name!r}; the columns are: {known}")
 
 
 def as_key(name: str) -> str:
-    """Write the name of a column as --key takes it."""
+    """Return the name of a column as --key takes it."""
     return '"' + name.replace('"', '""') + '"' if set(name) & set(',"\r\n') else name
 
 
 def listed(texts: Iterable[str]) -> str:
-    """Join the first of the texts, and say how many more there are."""
+    """Return the first texts, joined, and the number of the others."""
     first, rest = (texts := [*texts])[:LONGEST_LIST], texts[LONGEST_LIST:]
     return ", ".join(first) + (f", and {len(rest)} more" if rest else "")
 

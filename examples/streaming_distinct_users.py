@@ -11,9 +11,9 @@ of --idle-retention is forgotten, and starts anew from one view when it comes ba
 until 1.11. Run it again, after a crash too, and it goes on where it stopped.
 
 Each micro-batch writes the changes of its apps to a directory of its own, changes/batch=N. One
-that runs again, since its end was not noted down, starts from the same state and replaces its
-directory, so every view counts once. The table is the last change of each app. Nothing tells it
-that an app was forgotten, in Flink neither.
+that runs again, since its end was not recorded, starts from the same state and replaces its
+directory, so every view counts once. The table is the last change of each app. As in Flink, there
+is no change that says that an app was forgotten.
 
 Needs PySpark 4.1 and `pip install 'keygroups[spark,state]'`. Without arguments it counts some
 made-up views in a temporary directory.
@@ -37,7 +37,7 @@ from pyspark.sql import functions as F
 from keygroups.spark import with_routing
 from keygroups.spark.state import GroupAggregate, group_aggregate, state_accesses
 
-MOST_APPS = 20  # that are printed
+MOST_APPS = 20  # printed apps
 CHECKPOINT = "_checkpoint"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def make_parser() -> OneLineParser:
-    """Return the command line."""
+    """Return the parser of the command line."""
     parser = OneLineParser(
         prog="streaming_distinct_users",
         description="Keep the number of distinct users of each app; forget apps nobody uses.",
@@ -78,14 +78,14 @@ def make_views(directory: Path) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Count what is in the input and not counted yet, and print the table."""
-    # The processor runs in workers, which are else whatever python3 is on the PATH.
+    """Count the new views in the input, and print the table."""
+    # The processor runs in workers, which would else be any python3 on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = {
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(options.parallelism),
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
-        # Or a run would wait for the apps to be forgotten; what is due is before the next view.
+        # Else a run would wait until apps are forgotten; due ones are before the next view.
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     }
     with local_spark("streaming_distinct_users", settings) as spark:
@@ -96,7 +96,7 @@ def run(options: argparse.Namespace) -> None:
 def count_users(spark: SparkSession, options: argparse.Namespace) -> None:
     """Run the streaming query until no file is left."""
     views = read_views(spark, options, "app string, user bigint")
-    views = views.withColumn("kind", F.lit("+I"))  # a view is never taken back
+    views = views.withColumn("kind", F.lit("+I"))  # A view is never retracted.
     low, high = (timedelta(seconds=seconds) for seconds in options.idle_retention)
     users = GroupAggregate(
         views.schema,
@@ -131,7 +131,7 @@ def count_users(spark: SparkSession, options: argparse.Namespace) -> None:
 
 
 def print_table(spark: SparkSession, options: argparse.Namespace) -> None:
-    """Print the last change of each app, of this run and of those before it."""
+    """Print the last change of each app, of this run and earlier ones."""
     if not any((options.output / "changes").glob("batch=*")):
         raise InputError(f"--input: no views: {options.input}")
     changes = spark.read.parquet(readable_uri(options.output / "changes"))

@@ -7,14 +7,14 @@ with the batch that was under way.
 
 Each micro-batch writes its counts to a directory of its own, batch=N/subtask=M, and the sum of
 an app's counts is its total. Every view is counted once because the checkpoint fixes the files
-of a batch before it starts, and a batch that runs again, since its end was not noted down,
-replaces its directory. Spark's own file sink could only append, for which a count has to wait
-for a watermark and leave out what comes late.
+of a batch before it starts, and a batch that runs again, since its end was not recorded, replaces
+its directory. Spark's own file sink could only append, for which a count has to wait for a
+watermark and leave out late views.
 
-Spark's file source is silent about what it leaves out: files that are old, unless told
-otherwise, new ones under the name of a counted one, those of a batch that are gone when it runs
-again, and the rest of a line behind its JSON. So each batch notes down beside its counts which
-files they are of, and a run ends well only if these are all the files that it found.
+Spark's file source is silent about views that it leaves out: old files, by default, new ones
+under the name of a counted one, those of a batch that are gone when it runs again, and the rest
+of a line after its JSON. So each batch records the files of its counts beside them, and a run
+ends well only if these are all the files that it found.
 
 Without arguments it counts some made-up views in a temporary directory.
 """
@@ -43,12 +43,12 @@ from pyspark.sql import functions as F
 
 from keygroups.spark import pre_aggregate, with_routing
 
-MOST_APPS = 20  # that are printed
-CHECKPOINT = "_checkpoint"  # in the output; readers skip what starts with _
-COUNTED = "_counted"  # in the directory of a batch: a line for each of its files
+MOST_APPS = 20  # printed apps
+CHECKPOINT = "_checkpoint"  # a directory in the output; readers skip names with _ at the start
+COUNTED = "_counted"  # a file in the directory of a batch, with a line for each of its files
 
-Stamps = dict[Path, tuple[int, int]]  # of files: the size, and the nanosecond of the last change
-Counted = dict[str, Stamps]  # of each batch's directory
+Stamps = dict[Path, tuple[int, int]]  # files with their size and time of change, in nanoseconds
+Counted = dict[str, Stamps]  # files of each batch, by the name of its directory
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def make_parser() -> OneLineParser:
-    """Return the command line."""
+    """Return the parser of the command line."""
     parser = OneLineParser(
         prog="streaming_page_views",
         description="Count page views per app with Structured Streaming, each exactly once.",
@@ -77,7 +77,7 @@ def make_views(directory: Path) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Count what is in the input and not counted yet, and print the totals."""
+    """Count the new files in the input, and print the totals."""
     if options.output.exists() and not (options.output / CHECKPOINT).is_dir():
         raise InputError(f"--output: exists already, without a checkpoint: {options.output}")
     found = list(find_files(options.input))
@@ -118,7 +118,7 @@ def count_views(spark: SparkSession, options: argparse.Namespace, counted: Count
             record = (json.dumps([str(file), *seen]) + "\n" for file, seen in stamps.items())
             (directory / COUNTED).write_text("".join(record))
             counted[directory.name] = stamps
-        except (InputError, OSError, *SPARK_ERRORS) as error:  # of which the query fills pages
+        except (InputError, OSError, *SPARK_ERRORS) as error:  # The query's own error is pages.
             failures.append(InputError(f"--input: batch {number} fails: {reason(error)}"))
             raise
 
@@ -138,20 +138,20 @@ def count_views(spark: SparkSession, options: argparse.Namespace, counted: Count
 
 
 def find_files(directory: Path) -> Iterator[Path]:
-    """Yield the files to be counted; refuse one that Spark would skip, or count twice."""
+    """Yield the files to be counted; raise for one that Spark would skip or count twice."""
     for file in directory.rglob("*.json"):
         *folders, name = file.relative_to(directory).parts
         if name.startswith(".") or any(map(is_hidden, folders)):
             continue
         if folders or is_hidden(name) or not file.is_file():
             raise InputError(f"--input: not a file that is counted: {file}: move or rename it")
-        if readable_uri(file) != local_uri(file):  # several in a batch are read several times
+        if readable_uri(file) != local_uri(file):  # Patterns could match, and count, others too.
             raise InputError(f"--input: Spark takes the name for a pattern: {file}: rename it")
         yield file
 
 
 def stamp(file: Path) -> tuple[int, int]:
-    """Return what tells whether a file has changed."""
+    """Return the stamp of a file, its size and time of change, which changes if it does."""
     status = file.stat()
     return status.st_size, status.st_mtime_ns
 
@@ -161,15 +161,15 @@ def read_planned(output: Path) -> set[Path]:
     files = set()
     logs = (output / CHECKPOINT / "sources" / "0").glob("[0-9]*")
     for log in sorted(logs, key=lambda log: -int(log.stem)):
-        for line in log.read_text().splitlines()[1:]:  # the first is the version
+        for line in log.read_text().splitlines()[1:]:  # The first line is the version.
             files.add(Path(unquote(urlsplit(json.loads(line)["path"]).path)))
-        if log.suffix == ".compact":  # which has those before it
+        if log.suffix == ".compact":  # A compact log has the lines of all before it.
             break
     return files
 
 
 def read_counted(output: Path) -> Counted:
-    """Return the files that the counts of each batch are of."""
+    """Return the files of the counts of each batch."""
     counted: Counted = {}
     for record in output.glob(f"batch=*/{COUNTED}"):
         files = map(json.loads, record.read_text().splitlines())
@@ -178,7 +178,7 @@ def read_counted(output: Path) -> Counted:
 
 
 def count_lines(file: Path) -> int:
-    """Count the views; refuse two in a line, of which Spark would ignore the second."""
+    """Return the number of views; raise for two in a line: Spark would ignore the second."""
     last = blank = 0
     with file.open(encoding="utf-8-sig") as lines:
         try:
@@ -194,7 +194,7 @@ def count_lines(file: Path) -> int:
 
 
 def check_counted(found: Iterable[Path], counted: Counted) -> None:
-    """Refuse to end well without all that was there when the run began."""
+    """Raise InputError if a file of the start of the run is not counted, or has changed."""
     stamps = {file: seen for files in counted.values() for file, seen in files.items()}
     for file in found:
         if file not in stamps:
@@ -204,7 +204,7 @@ def check_counted(found: Iterable[Path], counted: Counted) -> None:
 
 
 def print_totals(spark: SparkSession, options: argparse.Namespace) -> None:
-    """Add up the counts of all batches, of this run and of those before it."""
+    """Print the sums of the counts of all batches, of this run and earlier ones."""
     if not any(options.output.glob("batch=*/subtask=*")):
         raise InputError(f"--input: no page views: {options.input}")
     counts = spark.read.parquet(readable_uri(options.output))

@@ -1,11 +1,12 @@
 """Exact Apache Flink key groups: where Flink sends a key, without a JVM.
 
-Start with `trace_key("user-1", 128, 3)`: what the functions here give, step by step. They are
-those of Flink's KeyGroupRangeAssignment. `help("keygroups.types")` and so on have the rest:
+Start with `trace_key("user-1", 128, 3)`, which shows every step from a key to its subtask. The
+functions here are those of Flink's KeyGroupRangeAssignment; `help("keygroups.types")` and so on
+have the rest:
 
 From a key to its subtask:
 
-    types               what a key is in Java: INT, STRING, TUPLE, SQL_ROW, PYFLINK and so on
+    types               the Java class of a key: INT, STRING, TUPLE, SQL_ROW, PYFLINK and so on
     hashing             hashCode of each of them, and the murmur hash
     assignment          key groups and subtasks, the default max parallelism, `trace_key`
     key_group_range     the key groups of a subtask
@@ -13,8 +14,8 @@ From a key to its subtask:
     binary_row          the bytes of a key of Flink SQL
     logical_types       its types, read as DDL writes them
     explain             the order of its columns, read from EXPLAIN
-    routing_inference   which job it is, from keys and where they went
-    flink_exceptions    what an exception about key groups or state says, and what next
+    routing_inference   the max parallelism and key type of a job, from keys and their subtasks
+    flink_exceptions    the meaning of an exception about key groups or state, and what to do
 
 Uneven load:
 
@@ -22,24 +23,24 @@ Uneven load:
     skew                what uneven key groups add to a subtask, and what its keys add
     subtask_keys        keys that reach a chosen subtask, and salts
     local_key_by        the buffer that combines records before a keyBy
-    reports             what the reports of skew and of rescaling say
+    reports             the reports of skew and of rescaling
     job                 a running job, read over REST: which of its subtasks are hot
 
 Rescaling and state:
 
-    max_parallelism     which one suits the parallelisms that a job is to run with
-    rescale             what moves, and what a savepoint allows
-    operator_state      who gets which elements of state that is not keyed
+    max_parallelism     the one that suits the parallelisms that a job is to run with
+    rescale             the key groups that move, and what a savepoint allows
+    operator_state      the elements of state that is not keyed, by new subtask
     partitioners        the channels of forward, rebalance, rescale and the others
     savepoint           savepoints and checkpoints, read and written without a JVM
-    source_partitions   which subtask reads a partition of Kafka, and where a key has to go
+    source_partitions   the subtask that reads a partition of Kafka
     state_keys          the bytes of a key in RocksDB and in savepoints
 
 In PySpark, in a shell, in tests:
 
     spark               columns and DataFrames of PySpark; `spark.functions`
     cli                 the command `keygroups`
-    progress            how far work has come that takes a while
+    progress            the progress of long work, for a function of yours
     testing             assertions, and strategies of Hypothesis
     errors              the exceptions, each of them a KeyGroupsError
 """

@@ -6,9 +6,10 @@ from contextlib import suppress
 
 
 def _leave_out_working_directory() -> None:
-    """Import no more modules from it: Python looks there first, unless it is told -P.
+    """Take the working directory from `sys.path`, where `python -m` puts it first without -P.
 
-    It may be the folder of a stranger's savepoint. One that has keygroups itself stays.
+    A file json.py in the folder of a stranger's savepoint would be imported, and run. The
+    directory that has keygroups itself stays.
     """
     with suppress(OSError):  # The directory may be gone.
         here = os.getcwd()  # noqa: PTH109  # pathlib may not be imported yet

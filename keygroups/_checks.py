@@ -33,7 +33,7 @@ UPPER_BOUND_MAX_PARALLELISM = 32768
 """The largest max parallelism of a Flink job: 2^15; the last key group is one less."""
 
 MAX_DEPTH = 50
-"""How deep key types may nest, which keeps a key within Python's own call stack."""
+"""The deepest nesting of a key type, which keeps a key within Python's own call stack."""
 _LONGEST = 120  # characters of a value in a message
 
 
@@ -49,7 +49,7 @@ def exact_repr(value: object) -> str:
 
 
 def _nested_repr(value: Any) -> str:
-    """Return the repr of what holds an int that Python does not print, or is one."""
+    """Return the repr of a value for which Python raises, since an int in it is too long."""
     cls = type(value)
     if cls is int:
         return hex(value)
@@ -76,7 +76,7 @@ _BRACKETS: dict[type, Sequence[str]] = {
 def record_repr(record: Any) -> str:
     """Return the repr of a dataclass or a NamedTuple as Python writes it, with `exact_repr`.
 
-    It is the `__repr__` of whatever public class has a key or a value that was read.
+    It is the `__repr__` of public classes with a key or a value that was read.
     """
     names = getattr(record, "_fields", None)
     if names is None:
@@ -95,9 +95,9 @@ def has_digits(number: int) -> bool:
 
 
 class ShortRepr(Repr):
-    """Shows no more of a value than a message has room for, however deep or long it is.
+    """A repr of a size that a message has room for, however deep or long the value is.
 
-    `longest` is how many characters each text in it may have.
+    `longest` bounds each text in it, in characters.
     """
 
     def __init__(self, longest: int) -> None:
@@ -121,38 +121,38 @@ def show(value: object) -> str:
     """Return the repr of a value, short enough for a message; raises nothing."""
     cls = type(value).__name__
     if isinstance(value, int) and value.bit_length() > 4 * _LONGEST:
-        return f"{cls} too long to print"  # as Python itself finds beyond 4300 digits
+        return f"{cls} too long to print"  # Python refuses ints of more than 4300 digits.
     try:
         text = _short.repr(value)
-    except Exception:  # whatever the value's own class does there
+    except Exception:  # The `__repr__` of a foreign class may raise anything.
         return f"{cls} that cannot be printed"
-    text = printable(" ".join(text.splitlines()))  # a message is one line
+    text = printable(" ".join(text.splitlines()))  # A message is one line.
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
 def from_numpy(value: object, scalar: str) -> object:
-    """Turn a NumPy scalar of a class into the Python value it equals; leave all else as it is.
+    """Return the Python value of a NumPy scalar of the class `scalar`, any other as it is.
 
-    NumPy is not imported for that: without it there are no such scalars.
+    NumPy is not imported for that: before it is, there are no such scalars.
     """
     cls = getattr(sys.modules.get("numpy"), scalar, None)
     if isinstance(cls, type) and isinstance(value, cls):
-        return value.item()  # type: ignore[attr-defined]  # of every NumPy scalar
+        return value.item()  # type: ignore[attr-defined]  # Every NumPy scalar has `item`.
     return value
 
 
 def to_int(name: str, value: Any, error: type[InvalidTypeError] = InvalidTypeError) -> int:
     """Return `value` as an int, or raise `error` with `name` and value.
 
-    Whatever has `__index__` is an int (NumPy's integers are), except bools and enums.
+    Any object with `__index__` is an int (NumPy's integers are), except bools and enums.
     """
     if not isinstance(from_numpy(value, "bool_"), (bool, Enum)):
         try:
-            number = operator.index(value)  # its TypeError is the check
+            number = operator.index(value)  # Its TypeError is the check.
         except TypeError:
             pass
         else:
-            return int.__index__(number)  # of a subclass too, with methods of its own, an int
+            return int.__index__(number)  # A plain int: a subclass may have methods of its own.
     raise error(f"{name} must be an int, got {show(value)} of class {type(value).__name__}")
 
 
@@ -160,7 +160,7 @@ def to_number(name: str, value: Any) -> float:
     """Return `value` as an int or a float, or raise with `name` and value."""
     number = from_numpy(value, "floating")
     if isinstance(number, float):
-        return float.__float__(number)  # of a subclass too, with methods of its own, a float
+        return float.__float__(number)  # A plain float: a subclass may have its own methods.
     try:
         return to_int(name, number)
     except InvalidTypeError:
@@ -168,9 +168,9 @@ def to_number(name: str, value: Any) -> float:
 
 
 def check_amount(name: str, index: int, value: Any) -> float:
-    """Return a finite number >= 0, an int or a float, or raise with the name of what it is of.
+    """Return a finite number >= 0, an int or a float, or raise with `name` and `index`.
 
-    `index` tells it from others of that name.
+    A `name` such as "weight of key group" has a number at each index.
     """
     number = from_numpy(value, "floating")
     if not isinstance(number, float):
@@ -212,7 +212,7 @@ def iterate(name: str, elements: str, values: Iterable[T] | None) -> Iterator[T]
     if values is not None and not isinstance(values, (str, bytes)):
         try:
             return iter(values)
-        except TypeError:  # an array without a dimension has __iter__ and no elements
+        except TypeError:  # A NumPy array without a dimension has `__iter__`, which raises.
             pass
     raise InvalidTypeError(f"{name} must be an iterable of {elements}, got {show(values)}")
 
@@ -225,15 +225,15 @@ def check_callable(name: str, value: Callable[P, T]) -> Callable[P, T]:
 
 
 def check_choice(name: str, value: object, choices: Sequence[Choice]) -> Choice:
-    """Return a str that is one of some, or raise with `name` and all of them."""
-    # Only a str is compared: what is none may have an equality of its own.
+    """Return the choice that a str equals, or raise with `name` and all choices."""
+    # Only a str is compared: any other object may have an `__eq__` of its own.
     if not isinstance(value, str) or value not in choices:
         raise InvalidValueError(f"{name} must be one of {', '.join(choices)}, got {show(value)}")
     return choices[choices.index(value)]
 
 
 def null_key(name: str = "key", rows: int | None = None) -> str:
-    """Return the words in which a null key is refused, and in how many rows it is, if counted."""
+    """Return the message that refuses a null key, with the number of such rows if counted."""
     got = "" if rows is None else f", got {rows} such rows"
     return (
         f"{name} must not be null{got}, which Flink refuses: pass nulls='drop' to leave out the "
@@ -242,11 +242,11 @@ def null_key(name: str = "key", rows: int | None = None) -> str:
 
 
 def did_you_mean(word: str, names: Iterable[str], of_others: Mapping[str, str]) -> str:
-    """Return the question with which a message ends that refuses a word; "" without a guess.
+    """Return the end of a message that refuses a word, ": did you mean X?", "" without a guess.
 
-    `names` are those that are taken, `of_others` what is likely meant by what is none of them.
+    `names` are the allowed ones; `of_others` maps names of other systems to allowed ones.
     """
-    from difflib import get_close_matches  # which only a mistake needs
+    from difflib import get_close_matches  # Only a mistake needs the module.
 
     name = word.upper() if word.isascii() else ""
     if name in of_others:
@@ -278,7 +278,7 @@ def check_bounds(
 ) -> int:
     """Return a parallelism of 1..high as an int, or raise with its name and the bound's.
 
-    `way_out` says what to do about one that is higher.
+    `way_out` is the advice for one that is too high.
     """
     number = to_int(name, value, ParallelismTypeError)
     if not 1 <= number <= high:

@@ -1,4 +1,4 @@
-"""From keys to key groups to subtasks: Flink's KeyGroupRangeAssignment.
+"""Flink's KeyGroupRangeAssignment: the key group of a key, and the subtask of a key group.
 
 The formulas are those of org.apache.flink.runtime.state.KeyGroupRangeAssignment. Where
 Flink leaves a bound unchecked (a key group or operator index out of range), these raise.
@@ -102,7 +102,8 @@ def assign_key_to_parallel_operator(
 class KeyTrace:
     """Every step from a key to its subtask; `str()` explains them.
 
-    `is_inferred` says that nobody declared the key type; of a TUPLE `str()` says it too.
+    `is_inferred` is True if nobody declared the key type; `str()` notes it for a TUPLE, as a key
+    of Scala, SQL or PyFlink may be meant.
     """
 
     key: object
@@ -152,7 +153,7 @@ class KeyTrace:
 def trace_key(
     key: object, max_parallelism: int, parallelism: int, key_type: KeyType | None = None
 ) -> KeyTrace:
-    """Return every step from a key to its subtask, for people who ask why.
+    """Return a `KeyTrace`, every step from a key to its subtask, for people who ask why.
 
     Takes and raises what `assign_key_to_parallel_operator` does.
 

@@ -1,4 +1,4 @@
-"""The bytes of Flink SQL's rows, and what a row is as a key: BinaryRowData and what is in it.
+"""The bytes of a Flink SQL key and of the rows, arrays and maps in it: BinaryRowData.
 
 A row is a header of 8-byte words (the row kind in the first byte, then a null bit a field), one
 8-byte slot a field, and a variable part. What does not fit its slot goes to the variable part,
@@ -30,9 +30,10 @@ from keygroups.types import SQL_ROW
 __all__ = ["binary_row"]
 __dir__ = __all__.copy
 
-Put = Callable[[bytearray, int, Any], None]  # an internal value, not null, to a slot
+Put = Callable[[bytearray, int, Any], None]
+"""`put(target, slot, value)` writes an internal value, not None, at the offset of its slot."""
 Writer = Callable[[Sequence[Any]], bytearray]
-MapItems = tuple[Sequence[Any], Sequence[Any]]  # keys, and values
+MapItems = tuple[Sequence[Any], Sequence[Any]]  # all keys, and all values
 
 _put_long = struct.Struct("<q").pack_into
 _put_pair = struct.Struct("<II").pack_into
@@ -159,9 +160,9 @@ def map_writer(types: tuple[LogicalType, LogicalType]) -> Callable[[MapItems], b
     write_keys, write_values = map(array_writer, types)
 
     def write_map(items: MapItems) -> bytearray:
-        of_keys, of_values = items
-        keys = write_keys(of_keys)
-        return bytearray(len(keys).to_bytes(4, "little")) + keys + write_values(of_values)
+        keys, values = items
+        key_bytes = write_keys(keys)
+        return bytearray(len(key_bytes).to_bytes(4, "little")) + key_bytes + write_values(values)
 
     return write_map
 
@@ -179,7 +180,7 @@ def _put(field: LogicalType) -> Put:
         return partial(_put_nested, array_writer(*field.fields))
     if field.name in ("MAP", "MULTISET"):
         return partial(_put_nested, map_writer(items_of(field)))
-    if field.name in ("RAW", "VARIANT"):  # which are never in their slots
+    if field.name in ("RAW", "VARIANT"):  # Not even short ones are kept in their slots.
         return partial(_put_nested, bytes)
     return _put_bytes
 
@@ -242,7 +243,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 def _to_internal(logical_type: LogicalType) -> Converter:
-    """Return a function from a Python value, checked there, to the internal one, None for NULL."""
+    """Return the function that checks a Python value and makes the internal one, None for NULL."""
     if logical_type.name == "ROW":
         convert: Converter = _row_converter(str(logical_type), logical_type.fields)
     elif logical_type.name == "ARRAY":
@@ -261,7 +262,7 @@ def _to_internal(logical_type: LogicalType) -> Converter:
 
 
 def _row_converter(name: str, fields: Sequence[LogicalType]) -> Callable[[object], Sequence[Any]]:
-    """Return a function from a tuple, checked there, to its fields as internal values.
+    """Return the function that checks a tuple and makes the internal values of its fields.
 
     In a key every row is "+I", as the planner's key projections write it.
     """
@@ -292,7 +293,7 @@ def _array_converter(logical_type: LogicalType) -> Converter:
 
 
 def _named(convert: Callable[[str, object], Any]) -> Callable[[LogicalType], Converter]:
-    """Make a converter of what takes the type's text, for messages, and the value."""
+    """Return a maker of converters by a function of the type's text, for messages, and a value."""
     return lambda logical_type: partial(convert, str(logical_type))
 
 
@@ -323,7 +324,7 @@ def _text_converter(logical_type: LogicalType) -> Converter:
             data = text.encode()
         except UnicodeEncodeError:
             data = _java_utf8(text)
-        if len(data) > limit:  # only then can there be more characters
+        if len(data) > limit:  # A character has a byte at least.
             _check_length(logical_type, len(data.decode()), "characters", key)
         return data
 
@@ -365,7 +366,7 @@ def _check_length(logical_type: LogicalType, length: int, unit: str, key: object
 
 def _decimal_converter(logical_type: LogicalType) -> Converter:
     name, scale = str(logical_type), logical_type.scale or 0
-    # Raises where digits after the scale are lost, and where more than the precision remain.
+    # The context traps digits that are lost after the scale, and more than the precision has.
     context = Context(
         prec=logical_type.precision,
         Emax=MAX_EMAX,

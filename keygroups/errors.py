@@ -27,9 +27,9 @@ def printable(text: str) -> str:
 
 
 def short(text: str, most: int) -> str:
-    """Return a text as `printable` does, of a longer one its start and its end.
+    """Return a printable text, shortened to `most` characters: its start, "..." and its end.
 
-    In a table each line is as long as the longest name.
+    One long name would else widen all lines of a table.
     """
     text = printable(text)
     end = (most - 3) // 2 - 1
@@ -52,11 +52,11 @@ __all__ = [
 ]
 __dir__ = __all__.copy
 
-_LONGEST = 3_000  # characters of a message, which may have names from a file in it
+_LONGEST = 3_000  # characters of a message; a name from a damaged file may be endless
 
 
 class KeyGroupsError(Exception):
-    """Whatever keygroups refuses; `str()` is one line that can be printed, of some length."""
+    """The base class of all errors; `str()` is one printable line of at most 3,000 characters."""
 
     def __str__(self) -> str:
         return short(super().__str__(), _LONGEST)
@@ -71,7 +71,7 @@ class InvalidTypeError(KeyGroupsError, TypeError):
 
 
 class UnsupportedKeyTypeError(InvalidTypeError):
-    """A key whose Java hashCode is an identity, or is not known here: bytes, an enum."""
+    """A key whose Java hashCode is an identity, or unknown to keygroups: bytes, an enum."""
 
 
 class AmbiguousKeyTypeError(InvalidTypeError, InvalidValueError):
@@ -87,15 +87,15 @@ class ParallelismTypeError(ParallelismError, InvalidTypeError):
 
 
 class JobError(KeyGroupsError):
-    """A REST API that does not answer as Flink does, or no longer of that job; names the URL."""
+    """A REST API that answers unlike Flink's, or no longer has the job; names the URL."""
 
 
 class PythonWorkerError(KeyGroupsError):
-    """Spark's Python workers run a Python that is not there, or not one like the driver's."""
+    """Spark's Python workers have no Python, or another one than the driver."""
 
 
 class SavepointError(KeyGroupsError, ValueError):
-    """A savepoint that is damaged, or that holds what is not read here; names file and offset."""
+    """A savepoint that is damaged, or has state of an unsupported kind; names file and offset."""
 
 
 class LeftoverWarning(UserWarning):

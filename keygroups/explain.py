@@ -23,7 +23,7 @@ _SYNTAX_TREE = "Abstract Syntax Tree"
 _PHYSICAL = "Optimized Physical Plan"
 _EXECUTION = "Optimized Execution Plan"
 _TITLES = (_SYNTAX_TREE, _PHYSICAL, _EXECUTION, "Physical Execution Plan")
-_WITH_ADVICE = " With Advice"  # of EXPLAIN PLAN_ADVICE, behind the title of the physical plan
+_WITH_ADVICE = " With Advice"  # EXPLAIN PLAN_ADVICE adds it to the title of the physical plan.
 
 
 def _names(text: str) -> frozenset[str]:
@@ -47,7 +47,7 @@ _BATCH = _names(
     "LocalSortAggregate LocalSortWindowAggregate MultipleInput NestedLoopJoin RuntimeFilter "
     "ScriptTransform SortAggregate SortMergeJoin SortWindowAggregate"
 )
-# Of both, or so young that the other mode may follow.
+# Operators of both modes, or so young that the other mode may follow.
 _EITHER = _names(
     "AsyncCalc AsyncCorrelate Calc Correlate Exchange Expand LegacySink LegacyTableSourceScan "
     "Limit LookupJoin MLPredictTableFunction Match OverAggregate ProcessTableFunction "
@@ -73,8 +73,9 @@ _REUSE = re.compile(r"\(reuse_id=\[(\d{1,9})\]\)$")
 _REUSED = re.compile(r"Reused\(reference_id=\[(\d{1,9})\]\)")
 _ADVICE = re.compile(r"advice=\[[\d, ]{1,999}\], ")
 _CHANGES = re.compile(r", changelogMode=\[[A-Z,]{1,19}\]$")
-_ATTRIBUTE = re.compile(r"\]\], \w{1,99}=\[")  # one that no EXPLAIN prints, or the end of a name
-_STRING = "_UTF-16LE'"  # how a physical plan opens a string; a quote inside is doubled
+# A second attribute of an Exchange, which no EXPLAIN prints, or the end of a column's odd name.
+_ATTRIBUTE = re.compile(r"\]\], \w{1,99}=\[")
+_STRING = "_UTF-16LE'"  # A string of a physical plan opens so; quotes inside are doubled.
 
 
 def hash_exchanges(explain_text: str) -> list[tuple[str, ...]]:
@@ -164,7 +165,7 @@ def _parts(text: str) -> dict[str, list[_Line]]:
     first, last = written[0], written[-1]
     margin = texts[first][: len(texts[first]) - len(texts[first].lstrip(" "))]
     texts = [line.removeprefix(margin) for line in texts]
-    if texts[first].startswith("+I[") and texts[last].endswith("]"):  # Row.toString
+    if texts[first].startswith("+I[") and texts[last].endswith("]"):  # Row.toString adds both.
         texts[first], texts[last] = texts[first][3:], texts[last][:-1]
     sections: dict[str, list[_Line]] = {}
     rank = -1
@@ -188,7 +189,7 @@ def _parts(text: str) -> dict[str, list[_Line]]:
 
 
 def _check_agreement(sections: dict[str, list[_Line]], plans: dict[str, Plan]) -> None:
-    """Raise where the parts of one text are not of one job, or tell of a comma in a name.
+    """Raise if the parts of a text are of several jobs, or show a comma in a column's name.
 
     Flink translates the physical plan node by node, so both plans have the same exchanges, except
     that the execution plan shows once what it reuses.
@@ -217,7 +218,7 @@ def _check_agreement(sections: dict[str, list[_Line]], plans: dict[str, Plan]) -
         ):
             raise sections[title][0].error("heads other sinks than the syntax tree has")
         for line, columns in plan.exchanges:
-            if any({left, right} <= with_comma for left, right in pairwise(columns)):
+            if any({*pair} <= with_comma for pair in pairwise(columns)):
                 raise line.error("has a column with a comma and a space in its name")
 
 
@@ -225,7 +226,7 @@ def _check_agreement(sections: dict[str, list[_Line]], plans: dict[str, Plan]) -
 class PlanNode:
     """An operator: its name, its attributes as they are printed, and its inputs.
 
-    `reused` is what a Reused refers to.
+    `reused` is the operator to which a Reused refers.
     """
 
     line: _Line
@@ -234,7 +235,7 @@ class PlanNode:
     attributes: str = ""
     inputs: list[PlanNode] = field(default_factory=list)
     reused: PlanNode | None = None
-    is_closed: bool = False  # its last input has been seen
+    is_closed: bool = False  # whether its last input has been read
 
     def close(self) -> None:
         fewest, most = _INPUTS.get(self.name, (1, 1))
@@ -244,17 +245,17 @@ class PlanNode:
 
 @dataclass
 class Plan:
-    """What the lines of one plan say: its operators from the top down, and its exchanges."""
+    """A parsed plan: its operators from the top down, its hash exchanges and its sinks."""
 
     lines: Sequence[_Line]
     nodes: list[PlanNode] = field(default_factory=list)
     exchanges: list[tuple[_Line, tuple[str, ...]]] = field(default_factory=list)
     streaming: bool = False
     sinks: list[str] = field(default_factory=list)
-    reusable: dict[str, PlanNode] = field(default_factory=dict)  # by reuse_id
-    _open: list[PlanNode] = field(default_factory=list)  # from the root down to the last node
+    reusable: dict[str, PlanNode] = field(default_factory=dict)  # operators by reuse_id
+    _open: list[PlanNode] = field(default_factory=list)  # the path from the root to the last node
     _roots: list[tuple[_Line, bool]] = field(default_factory=list)
-    _references: dict[str, int] = field(default_factory=dict)  # by reuse_id; how many are missing
+    _references: dict[str, int] = field(default_factory=dict)  # missing uses by reuse_id
 
     def __post_init__(self) -> None:
         heading = self.lines[0]
@@ -264,7 +265,7 @@ class Plan:
             if not line.text:
                 self._close(0)
             elif with_advice and not self._open and line.text.startswith(advice):
-                break  # advice may quote plans; nothing but advice follows it
+                break  # Advice may quote plans, and nothing but advice follows it.
             else:
                 self._read(line)
         self._close(0)
@@ -316,11 +317,11 @@ class Plan:
         parent.is_closed = node.is_last
 
     def _read_node(self, read: PlanNode, node: str, is_root: bool) -> None:
-        """Read what a node says of exchanges, of batch or streaming, and of reuse."""
+        """Read the attributes of a node: exchanges, reuse, and signs of batch or streaming."""
         line, name = read.line, read.name
         cost = _COST.search(node)
         node = node[: cost.start()] if cost else node
-        row_type = node.find("), rowType=[RecordType(")  # Flink's own tests print it
+        row_type = node.find("), rowType=[RecordType(")  # Flink's own tests print it.
         if row_type >= 0 and node.endswith(")]"):
             node = node[: row_type + 1]
         reuse = _REUSE.search(node)
@@ -329,7 +330,7 @@ class Plan:
             if reuse[1] in self.reusable:
                 raise line.error(f"has the reuse_id {reuse[1]} of an operator above")
             self.reusable[reuse[1]] = read
-            self._references[reuse[1]] = 1 + is_root  # the tree of its own is not yet a use
+            self._references[reuse[1]] = 1 + is_root  # A root of its own is no use yet.
         if is_root:
             self._roots.append((line, name in _SINKS or reuse is not None))
         if name == "Reused":
@@ -339,7 +340,7 @@ class Plan:
             self._references[reference[1]] -= 1
             read.reused = self.reusable[reference[1]]
             return
-        if node == "DropUpdateBefore":  # the only one without attributes
+        if node == "DropUpdateBefore":  # No other operator is without attributes.
             return
         if not node.startswith("(", len(name)) or not node.endswith("])") or _is_open(node):
             raise line.error("is not a whole operator")
@@ -366,27 +367,30 @@ class Plan:
     def _read_exchange(self, line: _Line, attributes: str, has_changes: bool) -> None:
         if attributes.endswith(", shuffle_mode=[BATCH]"):
             raise line.batch("shuffle_mode=[BATCH]")
-        # Names are printed bare, so it takes both ends of the attribute to tell where they end.
+        # Column names are printed bare, so that only both ends of the attribute delimit them.
         if not attributes.startswith("distribution=[") or not attributes.endswith("]"):
             raise line.error("has no distribution that Flink prints")
         distribution = attributes[len("distribution=[") : -1]
         if distribution == "single":
             return
-        if not distribution.startswith("hash["):  # StreamExecExchange knows these two
+        if not distribution.startswith("hash["):  # StreamExecExchange has no third kind.
             kind = distribution.partition("[")[0]
             raise line.batch(f"Exchange(distribution=[{kind if len(kind) < 30 else '...'}")
         columns = tuple(distribution[len("hash[") : -1].split(", "))
         if not distribution.endswith("]") or "" in columns or _ATTRIBUTE.search(distribution):
             raise line.error("has no distribution that Flink prints")
         self.exchanges.append((line, columns))
-        # Only a StreamPhysicalRel has a changelog mode. And a batch job sorts by the keys between
-        # its exchange and an OverAggregate.
+        # Only a StreamPhysicalRel has a changelog mode, and only a streaming job has no sort
+        # between an exchange and an OverAggregate.
         above = self._open[-2].name if len(self._open) > 1 else ""
         self.streaming |= has_changes or above == "OverAggregate"
 
 
 def _branches(line: _Line) -> tuple[list[str], int]:
-    """Return the pieces of the tree drawn before a node, and where the node begins."""
+    """Return the pieces of the tree that are drawn before a node, and the node's offset.
+
+    "   :- Calc(...)" has the pieces "   " and ":- ", and the node begins at 6.
+    """
     branches: list[str] = []
     start = 0
     while line.text.startswith((":  ", "   ", ":- ", "+- "), start):
@@ -400,7 +404,7 @@ def _branches(line: _Line) -> tuple[list[str], int]:
 
 
 def _target(attributes: str) -> str:
-    """Return what the first attribute of a sink begins with, the table's name."""
+    """Return the table's name, with which the first attribute of a sink begins."""
     return attributes.partition("]")[0].partition(", ")[0]
 
 

@@ -1,4 +1,4 @@
-"""What an exception of Flink about key groups, parallelism or state says, and what to look at.
+"""Explanations of Flink's exceptions about key groups, parallelism or state.
 
 `explain_exception` takes the text of a log, as it was copied. The texts are those of Flink's
 classes, which are named beside each pattern; they are the same from 1.13 to 2.3 where no
@@ -30,16 +30,16 @@ __all__ = ["ExplainedException", "explain_exception"]
 __dir__ = __all__.copy
 
 _SHOWN = 6  # subtasks in a text
-_DEFAULTS = [1 << power for power in range(7, 16)]  # all that Flink derives by itself
+_DEFAULTS = [1 << power for power in range(7, 16)]  # max parallelisms that Flink derives itself
 _LONGEST_NAME = 200  # characters of a name or of a serializer in a text
 
 
 @dataclass(frozen=True)
 class ExplainedException:
-    """What an exception of Flink says; `str()` is the text for a person.
+    """An explained exception of Flink; `str()` is the text for a person.
 
-    `matched` is the part of the text that was understood, `says` what it means, `causes` what
-    leads to it, the likeliest first, and `next_checks` what to do next, each a sentence.
+    `matched` is the part of the text that was understood. The others are sentences: the meaning
+    in `says`, the `causes`, the likeliest first, and the `next_checks` to do.
     """
 
     matched: str
@@ -57,13 +57,13 @@ class ExplainedException:
 
 @dataclass(frozen=True)
 class _Job:
-    """What the caller knows of the job."""
+    """The max parallelism and parallelism of the operator, as far as the caller knows them."""
 
     max_parallelism: int | None
     parallelism: int | None
 
     def options(self) -> str:
-        """Return the options of the command `trace`, with capitals for what is not known."""
+        """Return the options of the command `trace`, an unknown one in capitals."""
         return f"-m {self.max_parallelism or 'MAX'} -p {self.parallelism or 'PARALLELISM'}"
 
 
@@ -74,7 +74,7 @@ _Explain = Callable[[re.Match[str], _Job], _Texts]
 def explain_exception(
     text: str, max_parallelism: int | None = None, parallelism: int | None = None
 ) -> ExplainedException:
-    r"""Say what an exception of Flink about key groups, parallelism or state means.
+    r"""Explain an exception of Flink about key groups, parallelism or state.
 
     `text` is the message or a whole stack trace; the first message in it that is known is
     explained. `max_parallelism` and `parallelism` are those of the operator, if they are known:
@@ -153,14 +153,17 @@ def _checks_of_a_key(key_group: int | None, job: _Job) -> tuple[str, ...]:
 
 
 def _misplaced(key_group: int | None, groups: KeyGroupRange, job: _Job) -> _Texts:
-    what = "" if key_group is None else f"of key group {key_group} "
-    says = [f"a record or timer {what}came to a subtask that has the key groups {groups}"]
+    origin = "" if key_group is None else f"of key group {key_group} "
+    says = [f"a record or timer {origin}came to a subtask that has the key groups {groups}"]
     says += _places(key_group, groups, job)
     return says, _UNSTABLE, _checks_of_a_key(key_group, job)
 
 
 def _places(key_group: int | None, groups: KeyGroupRange, job: _Job) -> Iterator[str]:
-    """Yield in which subtasks the key groups and the stray one lie, a job a line."""
+    """Yield a line for each job in which one subtask has exactly these key groups.
+
+    It names that subtask, and the one to which the stray key group belongs.
+    """
     lowest = max(groups.end_key_group, key_group or 0) + 1
     set_by_job = job.max_parallelism
     if set_by_job is not None and set_by_job < lowest:

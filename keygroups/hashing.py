@@ -63,7 +63,7 @@ def _same(value: Any) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """What the core knows of a scalar key type, beside its name.
+    """The functions of a scalar key type.
 
     `hash` checks a Python value and returns Java's hash code. `python_class` is the class from
     whose values the type is inferred, where these can stand for no other Java class. `java_value`
@@ -149,7 +149,7 @@ def _nullable(key_type: KeyType) -> Hasher:
     """Make the hasher of a field or element: Java's null counts 0."""
     hasher = hasher_of(key_type)
     if isinstance(key_type, types.SCALA_OPTION):
-        return hasher  # None is Scala's, which is no null
+        return hasher  # Scala's None is a value with a hash code, and no null.
     return lambda value: 0 if value is None else hasher(value)
 
 
@@ -164,11 +164,12 @@ def _scala_field(key_type: KeyType) -> Hasher:
 def _deep(key_type: KeyType) -> Hasher:
     """Make the hasher of a field of a Row, by RowUtils.deepHashCodeInternal.
 
-    Lists and maps are hashed deeply; whatever else is not null counts 31 plus its hash.
+    Lists and maps are hashed deeply, by this hasher of their elements; null is 0, and any other
+    value 31 plus its hash code.
     """
     if isinstance(key_type, (types.OPTIONAL, types.SCALA_OPTION)):
         optional = hasher_of(key_type)
-        return lambda value: signed(31 + optional(value))  # None is Optional.empty() here
+        return lambda value: signed(31 + optional(value))  # Here None is Optional.empty().
     if isinstance(key_type, types.LIST):
         hasher = _list_hasher(_deep(key_type.element))
     elif isinstance(key_type, types.MAP):
@@ -237,12 +238,12 @@ _SIDES = "a Left or a Right of keygroups.savepoint.values"
 
 def _either_hasher(key_type: types.SCALA_EITHER) -> Hasher:
     name = repr(key_type)
-    left = _scala_field(key_type.left), scala_state(key_type.scala, "Left")
-    right = _scala_field(key_type.right), scala_state(key_type.scala, "Right")
+    left_side = _scala_field(key_type.left), scala_state(key_type.scala, "Left")
+    right_side = _scala_field(key_type.right), scala_state(key_type.scala, "Right")
 
     def hash_either(key: object) -> int:
         either: Any = expect(name, key, (Left, Right), _SIDES)
-        hasher, state = left if isinstance(either, Left) else right
+        hasher, state = left_side if isinstance(either, Left) else right_side
         return scala_lang.product_hash(state, (hasher(either.value),), 1)
 
     return hash_either
@@ -265,7 +266,7 @@ def _row_hasher(key_type: types.ROW) -> Hasher:
 
 
 def check_kind(key: object, key_type: types.ROW) -> None:
-    """Refuse a row of another kind than its type's; a tuple is of any."""
+    """Raise for a Row of another kind than its key type's; a tuple fits any."""
     if isinstance(key, Row) and key.row_kind != key_type.kind:
         raise InvalidValueError(
             f"key of type {key_type!r} must be a row of kind {key_type.kind}, got {show(key)}"
@@ -273,7 +274,11 @@ def check_kind(key: object, key_type: types.ROW) -> None:
 
 
 def _sql_row_hasher(key_type: types.SQL_ROW) -> Hasher:
-    """Make BinaryRowData.hashCode, which is murmur3 too as a row is a multiple of 8 bytes."""
+    """Make the hasher of a row of Flink SQL, by BinaryRowData.hashCode.
+
+    Flink hashes whole words with seed 42, which is plain murmur3_x86_32, as a row is a multiple of
+    8 bytes.
+    """
     encode = row_encoder(key_type)
     return lambda key: _murmur3(encode(key), 42)
 
@@ -288,7 +293,7 @@ def _pyflink_hasher(key_type: types.PYFLINK) -> Hasher:
         code = signed(31 + field(key))
         if key is not None:
             since = local_since_epoch("SQL_TIMESTAMP", key)
-            # Process mode takes the seconds from a float, cut off; thread mode takes the fields.
+            # PyFlink's process mode cuts a float to seconds; its thread mode takes the fields.
             if int(since.total_seconds()) != since.days * 86_400 + since.seconds:
                 raise InvalidValueError(
                     f"key of type {key_type!r} must not be before 1970 with a fraction of a "
@@ -342,19 +347,19 @@ def _map_hasher(
 def _check_distinct(
     name: str, values: Collection[object], codes: list[int], java_value: Callable[[Any], object]
 ) -> None:
-    """Refuse a set or dict that has fewer elements in Java than in Python."""
+    """Raise for a set or dict that has fewer elements in Java than in Python."""
     if len(set(codes)) < len(codes) and len(set(map(java_value, values))) < len(values):
         raise InvalidValueError(f"{name} must differ in Java too, got {show(values)}")
 
 
 def _java_value(key_type: KeyType) -> Callable[[Any], object]:
-    """Make the function to something hashable that is equal for what Java takes for equal."""
+    """Make the function from a value to a hashable one that is equal where Java's values are."""
     convert = _not_null_java_value(key_type)
     return lambda value: None if value is None else convert(value)
 
 
 def _digits(number: Any) -> str:
-    return float(number).hex()  # which says nan of any
+    return float(number).hex()  # All NaNs are "nan", and equal in Java's boxes.
 
 
 def _utf16(text: str) -> bytes:
@@ -378,11 +383,11 @@ def _not_null_java_value(key_type: KeyType) -> Callable[[Any], object]:
         value_in = _java_value(key_type.element)
         return lambda value: (value_in(value.value if isinstance(value, Some) else value),)
     if isinstance(key_type, types.SCALA_EITHER):
-        left, right = _java_value(key_type.left), _java_value(key_type.right)
+        left_value, right_value = _java_value(key_type.left), _java_value(key_type.right)
         return lambda either: (
-            (True, left(either.value))
+            (True, left_value(either.value))
             if isinstance(either, Left)
-            else (False, right(either.value))
+            else (False, right_value(either.value))
         )
     return SCALARS[key_type].java_value if key_type in SCALARS else _same
 
@@ -424,7 +429,7 @@ SCALARS: dict[KeyType, Scalar] = {
 }
 """Each key type without parameters; other tables by key type are in test_scalar_key_types.py."""
 
-_HASHERS = {key_type: scalar.hash for key_type, scalar in SCALARS.items()}  # for the hot path
+_HASHERS = {key_type: scalar.hash for key_type, scalar in SCALARS.items()}  # the hot path
 
 _SCALA_NUMBERS: dict[KeyType, Hasher] = {
     types.LONG: scala_lang.hash_long,
@@ -437,7 +442,7 @@ def _with_type(hash_key: Callable[[Any, object], int]) -> Callable[[Any], Hasher
     return lambda key_type: partial(hash_key, key_type)
 
 
-# What makes the hasher of each class of key types that have parameters.
+# Makers of hashers by the class of key types that have parameters.
 _COMPOUND: dict[type, Callable[[Any], Hasher]] = {
     types.SQL_DATE: _with_type(java_time.hash_sql_date),
     types.SQL_TIME: _with_type(java_time.hash_sql_time),
@@ -460,7 +465,7 @@ _COMPOUND: dict[type, Callable[[Any], Hasher]] = {
 }
 
 
-_INT = types.INT  # a name of this module's own, for the hot path
+_INT = types.INT  # A global of this module is faster than an attribute of another.
 _INFERRED: dict[type, KeyType] = {
     scalar.python_class: key_type
     for key_type, scalar in SCALARS.items()
@@ -472,7 +477,7 @@ TUPLE_NOTE = (
     "the TUPLE is inferred, which is the Java Tuple of Flink: pass key_type=SQL_ROW(...) for a "
     "SQL job, PYFLINK(...) for PyFlink, SCALA_TUPLE(...) or CASE_CLASS(...) for Scala"
 )
-"""What is said beside a result for a TUPLE that nobody declared."""
+"""The note beside a result for a TUPLE that nobody declared."""
 
 
 def infer_key_type(key: object, depth: int = 0) -> KeyType:

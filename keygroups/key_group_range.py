@@ -1,4 +1,4 @@
-"""Ranges of key groups: what they are, and which subtask has which. They know no keys.
+"""Ranges of key groups, and the subtasks that have them.
 
 The formulas are those of org.apache.flink.runtime.state.KeyGroupRangeAssignment. Where Flink
 leaves a bound unchecked (a key group or operator index out of range), these raise.
@@ -60,7 +60,7 @@ class KeyGroupRange:
         last = UPPER_BOUND_MAX_PARALLELISM - 1
         start, end = self.start_key_group, self.end_key_group
         if type(start) is type(end) is int and 0 <= start <= end <= last:
-            return  # as almost always, and it is made for every subtask of a savepoint
+            return  # The common case: a savepoint makes a range for every subtask.
         start = check_int("start_key_group", self.start_key_group, 0, last)
         end = check_int("end_key_group", self.end_key_group, start, last)
         object.__setattr__(self, "start_key_group", start)
@@ -108,11 +108,11 @@ class KeyGroupRange:
         return f"KeyGroupRange({self.start_key_group}, {self.end_key_group})"
 
     def __str__(self) -> str:
-        return f"[{self.start_key_group}, {self.end_key_group}]"  # as prettyPrintInterval
+        return f"[{self.start_key_group}, {self.end_key_group}]"  # Flink: prettyPrintInterval.
 
 
 def _empty() -> KeyGroupRange:
-    empty = object.__new__(KeyGroupRange)  # past the check, which refuses it as Flink's does
+    empty = object.__new__(KeyGroupRange)  # The check refuses an empty range, as Flink's does.
     object.__setattr__(empty, "start_key_group", 0)
     object.__setattr__(empty, "end_key_group", -1)
     return empty
@@ -147,7 +147,7 @@ def compute_key_group_range_for_operator_index(
 
 
 def subtask_starts(max_parallelism: int, parallelism: int) -> list[int]:
-    """Return the first key group of each subtask, and one past the last, as the above has them.
+    """Return the first key group of each subtask, and the max parallelism as the last item.
 
     That is much faster than a range for each; the arguments are ints that were checked.
     """
@@ -156,7 +156,7 @@ def subtask_starts(max_parallelism: int, parallelism: int) -> list[int]:
 
 
 def ranges_imbalance(max_parallelism: int, parallelism: int) -> float:
-    """Return the most key groups of a subtask over the mean; the arguments were checked."""
+    """Return the largest subtask's key groups over the mean; the arguments were checked."""
     return -(-max_parallelism // parallelism) * parallelism / max_parallelism
 
 
@@ -183,8 +183,8 @@ def compute_operator_indexes_for_key_group_range(
 ) -> dict[int, int]:
     """Return the subtasks that have exactly these key groups: the index by the parallelism.
 
-    1 <= max_parallelism <= 32768, and the range ends below it. At most one subtask of each
-    parallelism has it, of few parallelisms any has; the result is in ascending order. Raises
+    1 <= max_parallelism <= 32768, and the range ends below it. At few parallelisms a subtask has
+    exactly that range, and then only one; the result is in ascending order. Raises
     ParallelismError, and InvalidTypeError or InvalidValueError for the range, the empty one too.
 
     >>> compute_operator_indexes_for_key_group_range(720, KeyGroupRange(144, 179))
@@ -197,7 +197,7 @@ def compute_operator_indexes_for_key_group_range(
     start, end = key_group_range.start_key_group, key_group_range.end_key_group
     check_int("end of key_group_range", end, start, max_parallelism - 1)
     size = len(key_group_range)
-    # A subtask has the rounded share of the key groups, so the share is less than one away.
+    # A subtask has `size` key groups only if the mean is less than one away from that.
     fewest = max_parallelism // (size + 1) + 1
     most = max_parallelism if size == 1 else (max_parallelism - 1) // (size - 1)
     return {

@@ -1,4 +1,4 @@
-"""Measured weight per key group, and what it means for each parallelism."""
+"""Measured weight per key group, and the load of subtasks that follows at each parallelism."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _RECOMMENDED = ("parallelism", "heaviest_weight", "imbalance", "reason")
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """A parallelism, what its heaviest subtask has, and why; `str()` says it in a line.
+    """A parallelism, the weight of its heaviest subtask, and the reason; `str()` is one line.
 
     `heaviest_weight` is the weight of that subtask, `imbalance` the same over the mean: more
     subtasks make the mean smaller, so it does not tell which of two parallelisms is better.
@@ -135,7 +135,7 @@ class KeyGroupLoad:
 
     max_parallelism: int
     weights: tuple[float, ...]
-    # Sums of the first n weights in units of 1/_scale, which makes every float an int.
+    # Sums of the first n weights, ints in units of 1/_scale: every float is a fraction.
     _sums: tuple[int, ...] = field(repr=False, compare=False)
     _scale: int = field(repr=False, compare=False)
     _is_int: bool = field(repr=False, compare=False)
@@ -146,7 +146,7 @@ class KeyGroupLoad:
         groups = check_max_parallelism(max_parallelism)
         if isinstance(weights, Mapping):
             weights = _in_order(groups, weights)
-        # One more than there should be tells of too many, which may be endless.
+        # Reading stops one after the last that should be there, as the iterable may be endless.
         checked = tuple(islice(iterate("weights", "numbers", weights), groups + 1))
         is_int = set(map(type, checked)) == {int}
         if not is_int or min(checked) < 0:
@@ -216,7 +216,7 @@ class KeyGroupLoad:
         return plot_bars(weights, "subtask", title, HOT, ax)
 
     def plot_key_groups(self, ax: Axes | None = None) -> Axes:
-        """Draw a bar for each key group, and the mean; arguments and result as of `plot`."""
+        """Draw a bar for each key group, and the mean; `ax` and the result are those of `plot`."""
         heaviest = self.weights.index(max(self.weights))
         most = f"key group {heaviest} has the most, {show_weight(self.weights[heaviest])}"
         title = f"{most} of {show_weight(self.total)}"
@@ -243,7 +243,7 @@ class KeyGroupLoad:
         return self._value(sum(self._sums[group + 1] - self._sums[group] for group in groups))
 
     def _weight_of(self, ranges: Iterable[KeyGroupRange]) -> float:
-        """Return the weight of ranges of which each is within the load, and none in two."""
+        """Return the weight of ranges that do not overlap, all of them within the load."""
         sums = self._sums
         return self._value(
             sum(sums[held.end_key_group + 1] - sums[held.start_key_group] for held in ranges)
@@ -272,7 +272,7 @@ class KeyGroupLoad:
         return max(units) * len(units) / total if total else 1.0
 
     def skew(self, parallelism: int) -> SubtaskCounts:
-        """Return what each subtask gets, with why the heaviest has more than the mean.
+        """Return the `SubtaskCounts`, which say why the heaviest subtask exceeds the mean.
 
         1 <= parallelism <= max_parallelism. Raises ParallelismError.
 
@@ -292,7 +292,7 @@ class KeyGroupLoad:
         return [index for index, units in enumerate(self._units(parallelism)) if not units]
 
     def groups_per_subtask(self, parallelism: int) -> list[int]:
-        """Return how many key groups each subtask has, from subtask 0.
+        """Return the number of key groups of each subtask, from subtask 0.
 
         1 <= parallelism <= max_parallelism. Raises ParallelismError.
 
@@ -333,7 +333,7 @@ class KeyGroupLoad:
         for parallelism, subtask in enumerate(heaviest, low):
             if subtask.weight < lightest:
                 lightest = subtask.weight
-                # The last of those that are kept are the lightest, and the others too heavy.
+                # Kept ones get lighter and lighter: those before `first` are over 5 % heavier.
                 first = bisect_left(
                     kept, -21 * lightest, key=lambda ranked: -20 * ranked[1].weight
                 )
@@ -346,14 +346,18 @@ class KeyGroupLoad:
         return Recommendations(better, self._floor(low, high, heaviest))
 
     def _floor(self, low: int, high: int, heaviest: list[_Heaviest]) -> str:
-        """Say beyond which parallelism below `high` one key group makes more of no use."""
+        """Return the text on the key group that makes parallelisms up to `high` useless, or "".
+
+        A key group with 9 of 30 has more than the mean subtask beyond 30 // 9 = 3 subtasks, and
+        nothing gets better beyond the lowest parallelism whose heaviest subtask has 9 too.
+        """
         weights: Sequence[float] = self.weights
         if not self._is_int:
             weights = list(map(sub, self._sums[1:], self._sums))
         alone, total = int(max(weights)), self._sums[-1]
-        if alone * high <= total:  # the mean subtask has as much at any of them
+        if alone * high <= total:  # At all of them the mean subtask has as much.
             return ""
-        # At fewer subtasks than this the mean is more than that.
+        # Below this parallelism the mean is more than the key group's weight.
         start = -(-total // alone)
         before = _heaviest_subtasks(self._sums, start, low - 1)
         from_start = chain(zip(range(start, low), before), zip(range(low, high), heaviest))
@@ -412,9 +416,9 @@ def evenness(max_parallelism: int) -> list[int]:
 def stands_for(
     lower: int, its_weight: Fraction | int, parallelism: int, weight: Fraction | int
 ) -> bool:
-    """Tell whether a lower parallelism does nearly as well as one with a lighter heaviest subtask.
+    """Return whether a lower parallelism does nearly as well as one with a lighter heaviest one.
 
-    That is with 5 % more at most in its heaviest subtask, and a tenth less imbalance.
+    Its heaviest subtask may have 5 % more weight, if the imbalance is a tenth less.
     """
     is_near = 20 * its_weight <= 21 * weight
     return is_near and 10 * its_weight * lower <= 9 * weight * parallelism
@@ -453,9 +457,10 @@ class _Heaviest(NamedTuple):
 def _heaviest_subtasks(sums: Sequence[int], low: int, high: int) -> Iterator[_Heaviest]:
     """Yield the heaviest subtask at each parallelism `low..high`, by the sums of the weights.
 
-    Of all parallelisms together there are half as many subtasks as the square of the key groups.
-    So where many parallelisms give a subtask the same number of key groups, all runs of that
-    many are put in order by weight, once; the first of them that is a subtask's is the heaviest.
+    All parallelisms of n key groups have n * (n + 1) / 2 subtasks: 8256 for 128, 537 million for
+    32768. So where many parallelisms give their subtasks the same number of key groups, all runs
+    of that many are sorted by weight, once; the first that is a subtask's is the heaviest one.
+    At 22 to 25 subtasks of 128 key groups, e.g., all runs have 5 or 6 of them.
     """
     groups = len(sums) - 1
     sorted_size, runs, longer_runs = 0, [], []
@@ -463,7 +468,7 @@ def _heaviest_subtasks(sums: Sequence[int], low: int, high: int) -> Iterator[_He
         size, more = divmod(groups, parallelism)
         if sorted_size != size:
             alike = min(high, groups // size) - parallelism + 1
-            # Sorting costs about as much as adding up a dozen times the key groups.
+            # Sorting costs about as much as twelve sums over all key groups.
             if alike * parallelism > 12 * groups:
                 sorted_size = size
                 runs, longer_runs = _by_weight(sums, size), _by_weight(sums, size + 1)
@@ -473,7 +478,7 @@ def _heaviest_subtasks(sums: Sequence[int], low: int, high: int) -> Iterator[_He
             heaviest_weight = max(weights)
             yield _Heaviest(heaviest_weight, weights.index(heaviest_weight))
             continue
-        # The subtasks with `size` key groups and those with one more, both in order.
+        # The indexes of the subtasks with `size` key groups, and of those with one more.
         less = parallelism - more
         short = (-(-(i + 1) * parallelism // less) - 1 for i in range(less))
         long = (i * parallelism // more for i in range(more))
@@ -506,7 +511,7 @@ def _first(
             -(-(subtask + 1) * groups // parallelism) == start + size
         ):
             return _Heaviest(sums[start + size] - sums[start], subtask)
-    # Among the heavy runs few are subtasks: then the subtasks are the fewer to look at.
+    # Few of the heavy runs are subtasks: now it is faster to look at all subtasks.
     weights = {}
     for subtask in subtasks:
         start = -(-subtask * groups // parallelism)

@@ -55,15 +55,14 @@ class LocalKeyBy(Generic[K, V]):
         self._used = False
 
     def __getstate__(self) -> dict[str, object]:
-        return vars(self) | {"_buffer": self._buffer.copy()}  # a copy fills one of its own
+        return vars(self) | {"_buffer": self._buffer.copy()}  # copy.copy must not share it.
 
     def process(self, key: K, value: V) -> list[tuple[K, V]]:
-        """Take in one record and return what is sent downstream, in order of first arrival.
+        """Take in one record and return the pairs to send downstream, in order of first arrival.
 
-        That is nothing, or with the last record of a batch every key with its combined value.
+        There are none, or with the last record of a batch every key with its combined value.
         Raises InvalidTypeError for a key that is not hashable, InvalidValueError for one that
-        nests more than 50 tuples deep; what `combine` raises leaves
-        the buffer as it was.
+        nests more than 50 tuples deep. An error of `combine` leaves the buffer as it was.
         """
         self._add(self._buffer, key, value)
         self._used = True
@@ -71,14 +70,14 @@ class LocalKeyBy(Generic[K, V]):
         return self.flush() if self._records >= self._batch_size else []
 
     def flush(self) -> list[tuple[K, V]]:
-        """Return all that is buffered and forget it: for the end of the input, or a timer."""
+        """Return all buffered pairs and empty the buffer: for the end of the input, or a timer."""
         entries = self.snapshot_state()
         self._buffer.clear()
         self._records = 0
         return entries
 
     def snapshot_state(self) -> list[tuple[K, V]]:
-        """Return what a checkpoint has to keep, as the elements of an operator list state."""
+        """Return the buffered pairs, the elements of an operator list state in a checkpoint."""
         return list(self._buffer.values())
 
     def restore(self, entries: Iterable[tuple[K, V]]) -> None:
@@ -95,7 +94,7 @@ class LocalKeyBy(Generic[K, V]):
         if self._used:
             raise KeyGroupsError("restore must come once, before the first record")
         buffer: dict[object, tuple[K, V]] = {}
-        entry: Any  # whatever the caller has in them
+        entry: Any  # The caller's entries may be anything.
         for index, entry in enumerate(iterate("entries", "(key, value) tuples", entries)):
             if not isinstance(entry, tuple) or len(entry) != 2:
                 raise InvalidTypeError(
@@ -118,15 +117,15 @@ class LocalKeyBy(Generic[K, V]):
 
 
 def _identity(key: object, depth: int = 0) -> object:
-    """Return what is equal for two keys only if they are one key to Flink too."""
+    """Return a hashable identity, which two keys share only if they are one key to Flink."""
     if type(key) is str:
         return key
     if isinstance(key, float):
-        return type(key), key.hex()  # -0.0 is not 0.0, and NaN is NaN
+        return type(key), key.hex()  # -0.0 and 0.0 differ, and NaN equals NaN.
     if isinstance(key, Decimal):
-        return type(key), key.as_tuple()  # 1.5 is not 1.50
+        return type(key), key.as_tuple()  # 1.5 and 1.50 differ.
     if isinstance(key, (dt.datetime, dt.time)):
-        return type(key), key, key.fold  # where the clocks go back, equal is not the same
+        return type(key), key, key.fold  # `==` ignores the fold, which makes another instant.
     if isinstance(key, (tuple, frozenset)):
         if depth >= MAX_DEPTH:
             raise InvalidValueError(f"key must nest at most {MAX_DEPTH} deep, got {show(key)}")

@@ -15,7 +15,7 @@ __all__ = ["LogicalType", "parse_logical_type"]
 __dir__ = __all__.copy
 
 _MAX_PRECISION = 38  # DecimalType.MAX_PRECISION
-_MAX_DEPTH = 100  # keeps a text like "ARRAY<ARRAY<..." within Python's own call stack
+_MAX_DEPTH = 100  # The parser recurses, so "ARRAY<ARRAY<..." could exhaust Python's stack.
 
 # The format, of the module struct, of the types whose values are numbers.
 _PACKED = {
@@ -26,7 +26,7 @@ _INTERVALS = {"INTERVAL_YEAR_MONTH": "<i", "INTERVAL_DAY_TIME": "<q"}
 _LENGTH = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
 _SYNONYMS = {"INTEGER": "INT", "NUMERIC": "DECIMAL", "DEC": "DECIMAL"}
 _UNLIMITED = {"STRING": "VARCHAR", "BYTES": "VARBINARY"}
-_FRACTION = {"TIME": 0, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6}  # with the default precision
+_FRACTION = {"TIME": 0, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6}  # default precisions
 _NESTED = ("ROW", "ARRAY")
 _MAPS = ("MAP", "MULTISET")
 _UNSUPPORTED = (
@@ -35,7 +35,7 @@ _UNSUPPORTED = (
 )
 _TYPE_WORDS = {"DECIMAL", *_PACKED, *_LENGTH, *_SYNONYMS, *_UNLIMITED, *_FRACTION, *_NESTED}
 _TYPE_WORDS.update(_UNSUPPORTED)
-# By the names of the key types whose values they hold.
+# The SQL types that are meant by names of key types; they go into "did you mean".
 _OF_KEYS = {
     **{"BYTE": "TINYINT", "SHORT": "SMALLINT", "LONG": "BIGINT", "BIG_DEC": "DECIMAL"},
     **{"LOCAL_DATE": "DATE", "LOCAL_TIME": "TIME", "LOCAL_DATE_TIME": "TIMESTAMP"},
@@ -84,12 +84,12 @@ class LogicalType:
 
     @property
     def element_size(self) -> int:
-        """How many bytes an element of an ARRAY takes; a field of a ROW always takes 8."""
+        """Bytes of an element in the fixed part of an ARRAY; a field of a ROW always has 8."""
         return struct.calcsize(self.packed or "<q")
 
     @property
     def reserved(self) -> int:
-        """How many bytes a key has for the value, NULL too, beside its slot: 0 if compact."""
+        """Bytes that a key reserves for the value in its variable part, for a NULL too; or 0."""
         precision = self.precision or 0
         if self.name == "DECIMAL" and precision > _MAX_COMPACT_DECIMAL:
             return 16
@@ -115,13 +115,13 @@ class LogicalType:
             text += f"<{', '.join(inside)}>"
         else:
             numbers = (self.length, self.precision, self.scale)
-            given = [str(number) for number in numbers if number is not None]
-            text += f"({', '.join(given)})" if given else ""
+            parameters = [str(number) for number in numbers if number is not None]
+            text += f"({', '.join(parameters)})" if parameters else ""
         return text if self.nullable else f"{text} NOT NULL"
 
 
 def row_header_size(arity: int) -> int:
-    """Return how many bytes are before the slots of a row: its kind, then a null bit a field.
+    """Return the bytes before the slots of a row: its kind, then a null bit a field.
 
     Flink: BinaryRowData.calculateBitSetWidthInBytes.
     """
@@ -129,7 +129,7 @@ def row_header_size(arity: int) -> int:
 
 
 def array_header_size(count: Any) -> Any:
-    """Return how many bytes are before the elements of an array: its size, a null bit an element.
+    """Return the bytes before the elements of an array: its size, then a null bit an element.
 
     `count` is an int, or an array of them. Flink: BinaryArrayData.calculateHeaderInBytes.
     """
@@ -137,7 +137,7 @@ def array_header_size(count: Any) -> Any:
 
 
 def parse_logical_type(text: str) -> LogicalType:
-    """Return the logical type that a text of Flink DDL stands for.
+    """Return the `LogicalType` that a text of Flink DDL stands for.
 
     Types: BOOLEAN, TINYINT, SMALLINT, INT or INTEGER, BIGINT, FLOAT, DOUBLE [PRECISION],
     DECIMAL or DEC or NUMERIC [(p[, s])] with 1 <= p <= 38 and 0 <= s <= p, which is (10, 0)
@@ -163,11 +163,11 @@ def parse_logical_type(text: str) -> LogicalType:
 
 
 class _Parser:
-    """Reads one text from left to right; `_next` is the index of the token to come."""
+    """A parser of one text from left to right; `_next` is the index of the token to come."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._tokens: list[tuple[str | None, str, int]] = []  # kind, as written, position
+        self._tokens: list[tuple[str | None, str, int]] = []  # kind, text as written, position
         self._next = 0
         self._depth = 0
         position = 0
@@ -192,7 +192,7 @@ class _Parser:
     def _word(self, ahead: int = 0) -> str:
         """Return the keyword or mark to come, or "" where there is neither."""
         kind, text, _ = self._tokens[self._next + ahead]
-        # Only ASCII, as some other letters have an ASCII letter as their upper case.
+        # Only ASCII counts: a few other letters, such as U+017F, have an ASCII upper case.
         return text.upper() if kind in ("word", "mark") and text.isascii() else ""
 
     def _accept(self, *words: str) -> bool:
@@ -318,7 +318,7 @@ class _Parser:
         return LogicalType("ROW", fields=tuple(fields), names=tuple(names))
 
     def _field_name(self, names: Collection[str]) -> str:
-        """Read the name of a field, which must not be blank or be there already.
+        """Read and return the name of a field, which must not be blank or a repetition.
 
         Flink: RowType.
         """
@@ -332,7 +332,7 @@ class _Parser:
         return name
 
     def _at_name(self) -> bool:
-        """Whether the name of a field is to come: in backquotes, or a word before another."""
+        """Return whether a field's name is to come: in backquotes, or a word before another."""
         if self._kind() != "word":
             return self._kind() == "quoted"
         return self._word() not in _TYPE_WORDS and self._tokens[self._next + 1][0] == "word"
@@ -348,7 +348,7 @@ class _Parser:
         kind, text, position = self._tokens[self._next]
         if kind != "number":
             raise self._expected(name)
-        # A text longer than any bound is out of it; Python would refuse to read very long ones.
+        # No bound has more than 10 digits, and Python refuses to read thousands of them.
         number = int(text) if len(text) <= 10 else high + 1
         if not low <= number <= high:
             raise self._error(f"{name} must be from {low} to {high}, got {show(text)}", position)

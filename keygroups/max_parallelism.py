@@ -1,4 +1,4 @@
-"""Which max parallelism to set, before a job has state: it is what its parallelisms share.
+"""The max parallelism to set before a job has state, which its parallelisms should divide.
 
 The key groups are as many as the max parallelism. A parallelism that does not divide it leaves
 some subtasks with one key group more, and none can be above it; state keeps the max parallelism
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["Suggestion", "Suggestions", "suggest_max_parallelism"]
 __dir__ = __all__.copy
 
-_EVEN_ENOUGH = 20  # the part of the mean beyond it, from where on more key groups gain little
+_EVEN_ENOUGH = 20  # With at most a 20th above the mean, more key groups gain little.
 _OFFSET, _EMPTY_KEY_GROUP, _EMPTY_STATE = 8, 4, 6  # bytes: see keygroups/savepoint/FORMAT.md
-_SHORT_PREFIX = 128  # key groups whose numbers take one byte before a key, above it two
+_SHORT_PREFIX = 128  # the highest max parallelism with one byte before a key; above it are two
 _LISTED = 8  # parallelisms in a line
 
 
@@ -129,7 +129,7 @@ def suggest_max_parallelism(parallelisms: int | Iterable[int], growth: float = 1
     for groups in range(lowest, UPPER_BOUND_MAX_PARALLELISM + 1):
         if kept:
             before, its_most = kept[-1]
-            limit = 4 * its_most * groups // (5 * before)  # four fifths of what it has too many
+            limit = 4 * its_most * groups // (5 * before)  # four fifths of its relative excess
             if any(-groups % parallelism > limit for parallelism in wanted):
                 continue
         most = max(-groups % parallelism for parallelism in wanted)
@@ -145,7 +145,7 @@ def suggest_max_parallelism(parallelisms: int | Iterable[int], growth: float = 1
 
 
 def _check_parallelisms(parallelisms: object) -> list[int]:
-    """Return the different ones, the largest first."""
+    """Return the parallelisms without duplicates, the largest first."""
     several = parallelisms if hasattr(type(parallelisms), "__iter__") else [parallelisms]
     values: Iterator[object] = iterate("parallelisms", "ints", several)  # type: ignore[arg-type]
     listed = [*islice(values, UPPER_BOUND_MAX_PARALLELISM + 1)]
@@ -158,9 +158,9 @@ def _check_parallelisms(parallelisms: object) -> list[int]:
 
 
 def _check_growth(growth: object, largest: int) -> int:
-    """Return the least max parallelism."""
+    """Return the least max parallelism, `growth` times the largest parallelism."""
     number = to_number("growth", growth)
-    # A float is the decimal that it is written as: 1.1 times 10 are 11.
+    # A float counts as the decimal of its text: 1.1 times 10 is 11, and not a bit more.
     if 1 <= number < math.inf:
         lowest = math.ceil(Fraction(str(number)) * largest)
         if lowest <= UPPER_BOUND_MAX_PARALLELISM:
@@ -172,7 +172,7 @@ def _check_growth(growth: object, largest: int) -> int:
 
 
 def _smallest_even(lowest: int, wanted: Sequence[int]) -> int:
-    """Return the smallest that all divide, or a number above Flink's bound."""
+    """Return the smallest max parallelism that all divide, or a number above Flink's bound."""
     step = 1
     for parallelism in wanted:
         step = math.lcm(step, parallelism)
@@ -182,7 +182,7 @@ def _smallest_even(lowest: int, wanted: Sequence[int]) -> int:
 
 
 def _suggestion(groups: int, wanted: Sequence[int]) -> Suggestion:
-    """Return a max parallelism with what is known of it; a subtask has at most one too many."""
+    """Return the `Suggestion` of a max parallelism."""
     worst = max(wanted, key=lambda parallelism: -groups % parallelism)
     most = -groups % worst
     hashmap = (_EMPTY_KEY_GROUP + _EMPTY_STATE) * groups

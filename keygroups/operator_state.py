@@ -1,8 +1,8 @@
-"""Operator state on restore: who gets which elements of non-keyed state.
+"""Operator state on restore: the elements of non-keyed state by new subtask.
 
 The rules are those of org.apache.flink.runtime.checkpoint.RoundRobinOperatorStateRepartitioner.
-Which elements reach a subtask is theirs; the order inside a subtask is not defined in Flink,
-and here is that of the old subtasks.
+They define which elements reach a subtask; their order inside of it is undefined in Flink, and
+here is that of the old subtasks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __dir__ = __all__.copy
 T = TypeVar("T")
 
 Mode = Literal["SPLIT_DISTRIBUTE", "UNION", "BROADCAST"]
-"""How a state is handed out: OperatorStateHandle.Mode."""
+"""The way a state is handed out to new subtasks: OperatorStateHandle.Mode."""
 
 
 def redistribute_list_state(
@@ -215,5 +215,5 @@ def _check_lists(name: str, lists: object) -> Sequence[Sequence[Any] | None]:
 
 
 def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
-    """Say whether it has elements in order; text has, but is never meant as a list of them."""
+    """Return whether a value is a sequence, and no text, which is never meant as a list."""
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes))

@@ -44,11 +44,11 @@ __all__ = [
 __dir__ = __all__.copy
 
 SubtaskStateMapper = Literal["ARBITRARY", "FIRST", "FULL", "RANGE", "ROUND_ROBIN", "UNSUPPORTED"]
-"""How in-flight data is handed out on a rescale: the enum of that name in Flink."""
+"""The way in-flight data is handed out on a rescale: the enum of that name in Flink."""
 
 
 class StreamPartitioner(ABC):
-    """What all channel selectors have in common.
+    """The base class of all channel selectors.
 
     `number_of_channels` is that of the upstream subtask, 1..32768: the downstream
     parallelism, or where the partitioner is pointwise the downstream subtasks that this one
@@ -150,8 +150,8 @@ class RebalancePartitioner(_RoundRobin):
 class RescalePartitioner(_RoundRobin):
     """Sends records round robin to the channels of one upstream subtask, from channel 0.
 
-    Those lead to the few downstream subtasks that `pointwise_edges` tells, and not always in
-    the order of their indexes.
+    They lead to a few downstream subtasks, which `pointwise_edges` lists, not always in the order
+    of their indexes.
 
     >>> partitioner = RescalePartitioner(2)
     >>> [partitioner.select_channel(record) for record in "abc"]
@@ -253,7 +253,7 @@ class PointwiseEdge(NamedTuple):
 
 
 def pointwise_edges(upstream_parallelism: int, downstream_parallelism: int) -> list[PointwiseEdge]:
-    """Return which upstream subtask feeds which downstream one behind `rescale` or `forward`.
+    """Return the edges between upstream and downstream subtasks of `rescale` or `forward`.
 
     Both are 1..32768. The edges come in order of the upstream subtasks and their channels.
     With more downstream subtasks the channel is the downstream index modulo the fan-out, so
@@ -310,7 +310,7 @@ def subtask_state_mapping(
     if mapper == "FIRST":
         return [list(range(old)), *([] for _ in range(new - 1))]
     if mapper == "FULL":
-        return [list(range(old))] * new  # one list: of their own, they would fill the memory
+        return [list(range(old))] * new  # 32768 lists of 32768 numbers would fill the memory.
     if mapper == "RANGE":
         return [_overlapping(old, new, subtask) for subtask in range(new)]
     raise InvalidValueError(

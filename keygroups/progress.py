@@ -1,4 +1,4 @@
-"""How far work has come that takes a while, as a function of the caller's is told.
+"""The progress of long work, reported to a function of the caller's.
 
 `read_savepoint(path, progress=function)` calls it for all work on that savepoint: reading its
 state, writing it anew, editing it. What starts from no savepoint, such as `SavepointWriter` and
@@ -6,8 +6,8 @@ state, writing it anew, editing it. What starts from no savepoint, such as `Save
 bar where tqdm is installed, else a line on standard error if that is a terminal.
 
 The function is called at most ten times a second while a piece of work goes on, and once when
-all of it is done, in the thread that does it; not after an error. What it raises ends the work,
-as Ctrl-C does. Nothing is counted for a caller who gives none.
+all of it is done, in the thread that does it; not after an error. An exception of it ends the
+work, as Ctrl-C does. Without a function nothing is counted.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _INTERVAL = 0.1  # seconds between two calls
 
 
 class Progress(NamedTuple):
-    """How far a piece of work has come: `done` of `total`, of a `unit`.
+    """The state of a piece of work: `done` of `total`, in a `unit`.
 
-    `work` says what it is, such as "read by-user"; `unit` is "bytes", "key groups" or "keys".
+    `work` is its name, such as "read by-user"; `unit` is "bytes", "key groups" or "keys".
     0 <= done <= total, and 1 <= total, as there is no call where there is nothing to do; the two
     are equal in the last call for a piece of work, and in no other.
-    Bytes are those of files as they are stored; some are looked at twice, or not at all, so that
-    they may take a step at the end.
+    Bytes are those of files as they are stored; some are read twice or never, so that the last
+    step may be a large one.
 
     >>> progress = Progress("read by-user", 3_000_000, 12_000_000, "bytes")
     >>> f"{progress.work}: {100 * progress.done // progress.total} %"
@@ -44,11 +44,11 @@ class Progress(NamedTuple):
 
 
 ProgressCallback = Callable[[Progress], object]
-"""What is told of progress; what it returns is not looked at."""
+"""A function that gets each `Progress`; its result is ignored."""
 
 
 class Meter:
-    """Counts what is done of a piece of work, and tells a function now and then."""
+    """A counter of a piece of work, which calls a function at most ten times a second."""
 
     def __init__(self, progress: ProgressCallback, work: str, total: int, unit: str) -> None:
         self._progress = progress
@@ -59,14 +59,14 @@ class Meter:
         self._next = monotonic() + _INTERVAL
 
     def add(self, count: int) -> None:
-        """Count what was just done."""
+        """Add to the count of the done units."""
         self._done += count
         if self._done < self._total and (now := monotonic()) >= self._next:
             self._next = now + _INTERVAL
             self._tell(self._done)
 
     def finish(self) -> None:
-        """Tell that all is done, if there was anything to do."""
+        """Report that all is done, if there was anything to do."""
         if self._total:
             self._tell(self._total)
 
@@ -75,7 +75,7 @@ class Meter:
 
 
 class _CallbackError(BaseException):
-    """What a function of the caller's raised: nothing on the way takes it for a damaged file."""
+    """A wrapper of the callback's exception, so that no handler takes it for a damaged file."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
@@ -86,10 +86,10 @@ class _CallbackError(BaseException):
 def measured(
     progress: ProgressCallback | None, work: str, total: Callable[[], int], unit: str = "bytes"
 ) -> Iterator[Meter | None]:
-    """Return what counts a piece of work, None without a function to tell.
+    """Yield the `Meter` of a piece of work, None without a callback.
 
-    `total` says how much there is to do, and is asked only if somebody is told. An error of the
-    function leaves the block as it was raised.
+    `total` returns the units to do, and is only called with a callback. An exception of the
+    callback leaves the block as it was raised.
     """
     if progress is None:
         yield None
@@ -106,5 +106,5 @@ def measured(
         yield meter
         meter.finish()
     except _CallbackError as raised:
-        raised.error.__suppress_context__ = True  # and its cause stays what it is
-        raise raised.error  # noqa: B904  # see above
+        raised.error.__suppress_context__ = True  # The wrapper is hidden, a cause is kept.
+        raise raised.error  # noqa: B904  # `from None` would drop a cause.

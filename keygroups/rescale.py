@@ -1,4 +1,4 @@
-"""Rescaling: which key groups move, what a savepoint allows, and who restores what."""
+"""Rescaling: the key groups that move, the subtasks that restore them, and allowed restores."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ __all__ = [
 __dir__ = __all__.copy
 
 _LONGEST = 40  # pieces in a table
-_WIDTHS: tuple[int, ...] = (0, 0, 14, 6)  # of its columns, as their longest text needs
+_WIDTHS: tuple[int, ...] = (0, 0, 14, 6)  # least widths of its columns, in characters
 _COLUMNS = ("old_subtask", "new_subtask", "first_key_group", "last_key_group", "moves")
 
 
@@ -68,13 +68,13 @@ class RescalePiece(NamedTuple):
 
     @property
     def moves(self) -> bool:
-        """Whether the subtask index of these key groups changes."""
+        """True if the subtask index of these key groups changes."""
         return self.old_subtask != self.new_subtask
 
 
 @dataclass(frozen=True, slots=True)
 class RescalePlan:
-    """Which key groups go where when the parallelism of a keyed operator changes.
+    """The key groups of old and new subtasks when the parallelism of a keyed operator changes.
 
     1 <= old_parallelism, new_parallelism <= max_parallelism <= 32768. Iterating gives a
     `RescalePiece` (old_subtask, new_subtask, key_group_range) for each range that one new
@@ -148,7 +148,7 @@ class RescalePlan:
     def moved_weight(self, load: KeyGroupLoad) -> float:
         """Return the weight of the key groups that move: records, bytes, whatever it counts.
 
-        What the subtasks have before and after is `load.per_subtask` of either parallelism.
+        `load.per_subtask` of either parallelism has the weights of subtasks before and after.
         Raises InvalidTypeError for anything but a KeyGroupLoad, InvalidValueError for one of
         another max parallelism.
 
@@ -225,14 +225,14 @@ class RescalePlan:
                   0            1          [2, 3]       2                    8  moves
         """
         section, left_out = self._section(load, limit)
-        widths = _WIDTHS if load is None else (*_WIDTHS, 19)  # as show_weight
+        widths = _WIDTHS if load is None else (*_WIDTHS, 19)  # the longest that show_weight gives
         table = text_table([(*section.header[:-1], ""), *section.rows], widths=widths)
         if left_out:
             table.insert(1 + (len(section.rows) + 1) // 2, f"... {left_out} more in between ...")
         return "\n".join([*section.texts, *table])
 
     def _section(self, load: KeyGroupLoad | None, limit: int | None) -> tuple[Section, int]:
-        """Return the lines and pieces that are shown, and how many in the middle are not."""
+        """Return the table as a Section, and the number of pieces left out in the middle."""
         texts = [self._title()]
         header = ["new subtask", "old subtask", "key groups", "count"]
         if load is not None:
@@ -278,7 +278,7 @@ class RescalePlan:
         the extra `plot`. Raises what `moved_weight` raises.
         """
         if load is not None:
-            self.moved_weight(load)  # raises unless it is a load of this plan
+            self.moved_weight(load)  # It raises unless the load fits this plan.
         weights = None if load is None else load.weights
         bands = [(first, last + 1, moves) for _, _, first, last, moves in map(_cells, self)]
         sizes = (self.max_parallelism, self.old_parallelism, self.new_parallelism)
@@ -310,7 +310,7 @@ class RescalePlan:
     def _count_keys(
         self, keys: Iterable[object], key_type: KeyType | None, scramble: Callable[[int], int]
     ) -> tuple[int, int, int]:
-        """Count the keys, those that move by modulo, and those that move by key groups."""
+        """Return the number of keys, of those that move by modulo, and by key groups."""
         groups, old, new = self.max_parallelism, self.old_parallelism, self.new_parallelism
         total = by_modulo = by_key_groups = 0
         for key in iterate("keys", "keys", keys):
@@ -326,7 +326,7 @@ class RescalePlan:
     def _count_load(
         self, load: KeyGroupLoad, key_type: KeyType | None, scramble: Callable[[int], int]
     ) -> tuple[float, float, float]:
-        """Add up the same of a load: all weight, that which moves by modulo, and by key groups."""
+        """Return the weight of a load, that which moves by modulo, and by key groups."""
         if key_type is not None or scramble is not murmur_hash:
             raise InvalidTypeError("key_type and scramble must be left out: a load has no keys")
         by_key_groups = self.moved_weight(load)
@@ -375,13 +375,10 @@ class ModuloComparison:
         return "measure", "hash % parallelism", f"{self.plan.max_parallelism} key groups"
 
     def _rows(self) -> list[tuple[str, ...]]:
-        of = self.total or 1
+        total = self.total or 1
+        moved = self.moved_by_modulo, self.moved_by_key_groups
         return [
-            (
-                "change subtask",
-                f"{show_weight(self.moved_by_modulo)} ({self.moved_by_modulo / of:.1%})",
-                f"{show_weight(self.moved_by_key_groups)} ({self.moved_by_key_groups / of:.1%})",
-            ),
+            ("change subtask", *(f"{show_weight(part)} ({part / total:.1%})" for part in moved)),
             ("contiguous ranges read", str(self.ranges_by_modulo), str(self.ranges_by_key_groups)),
             ("read as scattered keys", show_weight(self.scattered_by_modulo), "0"),
         ]
@@ -400,7 +397,7 @@ def _row(piece: RescalePiece, load: KeyGroupLoad | None) -> tuple[str, ...]:
 
 
 def _way_out(max_parallelism: int) -> str:
-    """Say what state of a max parallelism is restored with, where more subtasks are wanted."""
+    """Return the advice for a parallelism that is above the max parallelism of the state."""
     return (
         f"{max_parallelism} is the most, and even; for more of them "
         "keygroups.savepoint.change_max_parallelism writes the savepoint with more key groups"

@@ -1,4 +1,4 @@
-"""Which job is this: the max parallelism and key type that explain where keys were seen."""
+"""The max parallelism and key type of an unknown job, from keys and where they were seen."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ __dir__ = __all__.copy
 
 _MOST_KEY_TYPES = 100
 _SHOWN = 10  # candidates in a text
-_COMPARED = 200  # candidates that a deciding key is asked to tell apart
+_COMPARED = 200  # candidates, the first ones, that deciding keys should tell apart
 _TRIED_KEYS = 400
-_DECIDING = 5  # keys at most: each leaves a fraction of the candidates
-_FIELD_TYPES = 16  # that a tuple's fields may have together
+_DECIDING = 5  # deciding keys at most: each leaves a fraction of the candidates
+_FIELD_TYPES = 16  # tuple types at most: INT or LONG in each field makes 2 ** fields
 _SQL_TYPES: dict[KeyType, str] = {
     types.INT: "INT",
     types.LONG: "BIGINT",
@@ -40,7 +40,7 @@ _SQL_TYPES: dict[KeyType, str] = {
     types.BOOLEAN: "BOOLEAN",
     types.DOUBLE: "DOUBLE",
 }
-_MISSES = 0.05  # of the pairs, that the nearest candidates may leave unexplained
+_MISSES = 0.05  # the share of pairs that the nearest candidate may leave unexplained
 
 
 class RoutingCandidate(NamedTuple):
@@ -62,25 +62,25 @@ class _Hashed(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """Where the keys were seen: in subtasks of a parallelism, in key groups without one."""
+    """Keys with their places: subtasks of a parallelism, or key groups if that is None."""
 
     pairs: dict[Hashable, int]
     parallelism: int | None
-    max_parallelisms: range  # All of them have these places.
+    max_parallelisms: range  # candidates with the highest place
 
 
 @dataclass(frozen=True)
 class RoutingInference:
-    """What `infer_routing` found; `str()` says it.
+    """The result of `infer_routing`; `str()` is the text for a person.
 
     `parallelism` is None where key groups were seen. `candidates` explain all pairs, the most
     usual first: the max parallelism that Flink gives a job of this parallelism by default, then
-    powers of two, then multiples of the parallelism, then the others, each from the lowest on; of
-    key groups powers of two and the others. `tried` is how many were asked, `by_chance` how many
-    of these would pass if keys were dealt out at random: far below 1, what was found is no
-    chance. `deciding_keys` tell the candidates apart: look where they go. Where nothing explains
-    all, `nearest` is the candidate that a few pairs contradict, and they are `unexplained`; None
-    where nothing comes near.
+    powers of two, then multiples of the parallelism, then the others, each from the lowest on;
+    for key groups powers of two, then the others. `tried` is the number of candidates that were
+    tested, and `by_chance` of those that would pass if keys were dealt out at random: far below 1,
+    the result is no chance. `deciding_keys` tell the candidates apart: look where they go. Where
+    no candidate explains all pairs, `nearest` is the one that contradicts only a few, which are
+    `unexplained`; None where none comes near.
     """
 
     parallelism: int | None
@@ -149,11 +149,11 @@ def infer_routing(
     (RoutingCandidate(max_parallelism=128, key_type=STRING),)
     """
     seen = _check_seen(observed, parallelism, key_groups)
-    given = _check_key_types(() if key_types is None else key_types)
+    wanted = _check_key_types(() if key_types is None else key_types)
     keys = list(seen.pairs)
     hashed = [
         hashed_keys
-        for key_type in dict.fromkeys((*given, *_suggested(keys)))
+        for key_type in dict.fromkeys((*wanted, *_suggested(keys)))
         if (hashed_keys := _hash_all(key_type, keys)) is not None
     ]
     if not hashed:
@@ -202,8 +202,8 @@ def _check_pairs(
     name: str, values: Iterable[tuple[object, int]] | None, what: str, most: int
 ) -> dict[Hashable, int]:
     pairs: dict[Hashable, int] = {}
-    given: Iterator[object] = iterate(name, f"pairs of a key and its {what}", values)
-    for pair in given:
+    checked: Iterator[object] = iterate(name, f"pairs of a key and its {what}", values)
+    for pair in checked:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise InvalidTypeError(
                 f"{name} must be pairs of a key and its {what}, got {show(pair)}"
@@ -225,12 +225,12 @@ def _check_pairs(
 
 
 def _check_key_types(key_types: Iterable[KeyType]) -> list[KeyType]:
-    given = list(islice(iterate("key_types", "key types", key_types), _MOST_KEY_TYPES + 1))
-    for key_type in given:
+    listed = list(islice(iterate("key_types", "key types", key_types), _MOST_KEY_TYPES + 1))
+    for key_type in listed:
         check_class("key type", key_type, KeyType, "a key type such as INT")
-    if len(given) > _MOST_KEY_TYPES:
+    if len(listed) > _MOST_KEY_TYPES:
         raise InvalidValueError(f"key_types must be at most {_MOST_KEY_TYPES}, got more")
-    return given
+    return listed
 
 
 def _suggested(keys: Sequence[Hashable]) -> Iterator[KeyType]:
@@ -238,11 +238,11 @@ def _suggested(keys: Sequence[Hashable]) -> Iterator[KeyType]:
     plain = _plain(keys)
     yield from plain
     for key_type in plain:
-        with suppress(KeyGroupsError):  # of a type that PyFlink cannot declare
+        with suppress(KeyGroupsError):  # PyFlink cannot declare every key type.
             yield types.PYFLINK(key_type)
     for key_type, version in product(plain[:1], ("2.12", "2.13")):
         if isinstance(key_type, types.TUPLE):
-            with suppress(KeyGroupsError):  # of no fields, or of more than Scala's tuples have
+            with suppress(KeyGroupsError):  # Scala's tuples have from 1 to 22 fields.
                 yield _scala(key_type, version)
     for key_type in plain:
         fields = key_type.parts if isinstance(key_type, types.TUPLE) else (key_type,)
@@ -296,16 +296,19 @@ def _place(code: int, max_parallelism: int, parallelism: int | None) -> int:
 
 def _explaining(hashes: Sequence[int], seen: _Seen) -> Sequence[int]:
     """Return the max parallelisms under which every hash goes to its place."""
-    left: Sequence[int] = seen.max_parallelisms
+    explaining: Sequence[int] = seen.max_parallelisms
     parallelism = seen.parallelism
     for code, place in zip(hashes, seen.pairs.values()):
-        # This is `_place` without a call, on the hot path: as many subtasks as key groups.
-        left = [n for n in left if code % n * (parallelism or n) // n == place]
-    return left
+        # This is `_place` without a call, on the hot path; key groups are n subtasks.
+        explaining = [n for n in explaining if code % n * (parallelism or n) // n == place]
+    return explaining
 
 
 def _by_chance(hashes: int, seen: _Seen) -> float:
-    """Return how many max parallelisms would explain so many hashes that are dealt out."""
+    """Return the expected number of max parallelisms that explain random places of `hashes` keys.
+
+    At parallelism 16 a random key is in its place with 1/16: 8 keys leave 32753 / 16**8, 7.6e-6.
+    """
     if seen.parallelism is not None:
         return len(seen.max_parallelisms) * float(seen.parallelism) ** -hashes
     return sum(float(groups) ** -hashes for groups in seen.max_parallelisms)
@@ -355,12 +358,16 @@ def _deciding_keys(
     keys: Sequence[Hashable],
     parallelism: int | None,
 ) -> Iterator[Hashable]:
-    """Yield keys that split the candidates, each as many as it can, until none does."""
+    """Yield keys that split the candidates, each the one that makes the most parts.
+
+    A part is the candidates that no key so far tells apart. If one key is at the places 3, 3, 7, 7
+    under four candidates, and another at 1, 2, 1, 2, both together tell all of them apart.
+    """
     hashers = {key_type: hash_key for key_type, hash_key, _ in hashed}
     key_types = {candidate.key_type for candidate in candidates}
     places: dict[object, list[int]] = {}
     for key in _new_keys(keys):
-        with suppress(KeyGroupsError):  # of a key that is not of every candidate's type
+        with suppress(KeyGroupsError):  # A key need not be of every candidate's type.
             codes = {key_type: hashers[key_type](key) for key_type in key_types}
             places[key] = [
                 _place(codes[key_type], groups, parallelism)
@@ -376,7 +383,7 @@ def _deciding_keys(
 
 
 def _new_keys(keys: Sequence[Hashable]) -> Iterator[Hashable]:
-    """Yield keys like the first, of one type; ints below zero, where Integer and Long differ."""
+    """Yield keys of the first one's type; ints below zero too, where Integer and Long differ."""
     if isinstance(keys[0], str):
         yield from (f"key-{number}" for number in range(_TRIED_KEYS))
     elif type(keys[0]) is int:

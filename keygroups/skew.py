@@ -1,9 +1,9 @@
-"""Why a subtask has more than the mean: what the ranges of key groups do, and what the keys do.
+"""Why a subtask has more than the mean: the ranges of key groups, and the keys.
 
-What the ranges do follows from max parallelism and parallelism alone: where these do not divide,
-some subtasks have a key group more than others. All else is the keys. `Cause` has the share of
-each; `SubtaskCounts` is what was counted per subtask, with its causes. Every report of skew says
-them alike: those of arrays, of Spark, of a job, of a rescale, of a savepoint, and the command.
+The share of the ranges follows from max parallelism and parallelism alone: where these do not
+divide, some subtasks have a key group more than others. All else is the keys. `Cause` has the
+share of either; `SubtaskCounts` has the counts of the subtasks, with their causes. All reports of
+skew name them alike: those of arrays, Spark, a job, a rescale, a savepoint, and the command.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __dir__ = __all__.copy
 HOT = 1.5
 """A subtask is hot with this many times the weight of the mean subtask."""
 ALIKE = 1.05
-"""A subtask with at most this many times what its key groups alone give has ordinary keys."""
+"""A subtask with at most this many times its key groups' fair share has ordinary keys."""
 
 EVEN = "even"
 UNEVEN_KEY_GROUPS = "uneven key groups"
@@ -57,8 +57,8 @@ _WIDTH = 80
 _LONGEST_TABLE = 40  # subtasks in a table
 _LONGEST_TEXT = 2**25  # characters, which are about 1000 for each subtask
 _CLOSEST_WAYS = 2  # a parallelism is near another up to this many times as large or small
-_MOST_COLUMNS = 100  # of a pasted table
-_NO_NAME = re.compile(r"[{}]|^[-+.]?[0-9]")  # a number, or a line of Prometheus
+_MOST_COLUMNS = 100  # columns of a pasted table
+_NO_NAME = re.compile(r"[{}]|^[-+.]?[0-9]")  # A number or a Prometheus line, but no header.
 _SUBTASK_NAMES = ("id", "subtask", "subtask id", "subtask index", "subtask_index")
 _COUNT_NAMES = ("records received", "records", "count")
 _THOUSANDS = re.compile("[0-9]{1,3}(,[0-9]{3})+")
@@ -66,10 +66,10 @@ _COLUMNS = ("subtask", "count", "share", "times_mean", "first_key_group", "last_
 
 
 class Cause(NamedTuple):
-    """Why the heaviest subtask has more than the mean: a name, its share, and what helps.
+    """A reason why the heaviest subtask has more than the mean: name, share and remedy.
 
-    `share` is what the cause adds, in times the mean subtask. The shares of a report's causes add
-    up to what its heaviest subtask has beyond the mean: at an `imbalance` of 1.61 to 0.61.
+    `share` is the load that the cause adds, in times the mean subtask. The shares of a report's
+    causes add up to its `imbalance` less 1: at 1.61 to 0.61.
     """
 
     name: str
@@ -79,12 +79,12 @@ class Cause(NamedTuple):
 
 @dataclass(frozen=True, slots=True, init=False)
 class SubtaskCounts:
-    """What each subtask of a keyed operator has: records, bytes, whatever was counted.
+    """The counts of the subtasks of a keyed operator: records, bytes, or any other measure.
 
-    `counts` holds a finite number >= 0 for each subtask, from subtask 0: at least one of them,
-    and at most max_parallelism <= 32768, as the parallelism is how many there are. `str()` says
-    why they are uneven and what helps, in 80 columns; a notebook shows it as a table. Which key
-    is hot they do not tell: `keygroups.arrays.skew_report` counts keys.
+    `counts` holds a finite number >= 0 for each subtask, from subtask 0; their number is the
+    parallelism, 1 <= parallelism <= max_parallelism <= 32768. `str()` says why they are uneven
+    and what helps, in 80 columns; a notebook shows it as a table. Counts cannot tell which key
+    is hot: `keygroups.arrays.skew_report` counts keys.
 
     Raises ParallelismError, InvalidValueError and InvalidTypeError.
 
@@ -119,9 +119,9 @@ class SubtaskCounts:
 
     @classmethod
     def from_text(cls, max_parallelism: int, text: str) -> SubtaskCounts:
-        """Return the counts that a pasted text has, each subtask of the operator once.
+        """Return the counts of a pasted text, which has each subtask of the operator once.
 
-        `text` is one of these, told by what it looks like: lines of a subtask and its count, with
+        `text` is one of these, told apart by its look: lines of a subtask and its count, with
         blanks, a comma or a semicolon between them; a table with a header, such as Flink's web UI
         has of the subtasks of a vertex, of which ID and Records Received are taken; lines of
         Prometheus, each with the label `subtask_index`; or JSON, an array of metrics as Flink's
@@ -138,7 +138,7 @@ class SubtaskCounts:
 
     @property
     def parallelism(self) -> int:
-        """How many subtasks there are."""
+        """The number of subtasks."""
         return len(self.counts)
 
     @property
@@ -159,11 +159,11 @@ class SubtaskCounts:
 
     @property
     def causes(self) -> tuple[Cause, ...]:
-        """Why the heaviest subtask has more than the mean, the largest share first.
+        """The causes of the heaviest subtask's excess over the mean, the largest share first.
 
-        *uneven key groups* is there wherever the ranges alone make it 1.2 times the mean or more;
+        *uneven key groups* is one wherever the ranges alone make it 1.2 times the mean or more;
         *too few keys* where a subtask has nothing; else *uneven keys* where a subtask is hot, or
-        has more than its key groups explain. None is there where the counts are even.
+        has more than its key groups explain. Even counts have no cause.
         """
         if not self._total:
             return ()
@@ -186,7 +186,7 @@ class SubtaskCounts:
 
     @property
     def remedy(self) -> str:
-        """What helps, of each cause."""
+        """The remedies of all causes, in one text."""
         return remedy_of(self.causes)
 
     def __str__(self) -> str:
@@ -216,13 +216,13 @@ class SubtaskCounts:
         return plot_bars(self.counts, "subtask", title, HOT, ax)
 
     def _texts(self) -> list[str]:
-        """Return the lines that say why the counts are uneven and what helps: `str()` has them."""
+        """Return the first lines of `str()`: the diagnosis, the shares and the remedy."""
         causes = self.causes
-        said = diagnosis_of(causes), remedy_of(causes), causes
-        return [*head_texts(*said, self.parallelism, self.imbalance)]
+        texts = diagnosis_of(causes), remedy_of(causes), causes
+        return [*head_texts(*texts, self.parallelism, self.imbalance)]
 
     def _section(self) -> Section:
-        """Return what the text and the notebook have in common."""
+        """Return the Section that `str()` and a notebook show."""
         shown: Iterable[int] = range(self.parallelism)
         texts = self._texts()
         if self.parallelism > _LONGEST_TABLE:
@@ -300,7 +300,7 @@ def _counts_of_lines(text: str) -> Iterator[tuple[int, float]]:
     for number, line in chain([first], lines):
         labels, _, after = line.rpartition("}")
         label = re.search(r'[{,]subtask_index="([0-9]{1,5})"', labels)
-        # The time of a sample may stand behind its value.
+        # Prometheus may write the time of a sample after its value.
         sample = [label[1], *after.split()[:1]] if label else None
         fields = sample or line.replace(",", " ").replace(";", " ").split()
         try:
@@ -332,7 +332,7 @@ def _counts_of_table(
     at = *subtasks, *counts
     for number, line in lines:
         cells = _cells(separator, line, len(header))
-        # A browser leaves out the last cells where they have no text.
+        # A browser copies no last cells that are empty.
         is_whole = len(cells) == len(header) or max(at) < len(cells) < len(header)
         try:
             if not is_whole or (separator != "\t" and len(cells) < len(header)):
@@ -349,9 +349,9 @@ def _counts_of_table(
 
 
 def _cells(separator: str | None, line: str, most: int) -> list[str]:
-    """Return the cells of a line, with one more than `most` if there are more.
+    """Return the cells of a line; if there are more than `most`, the rest is one more cell.
 
-    Without a separator there are two blanks or more between them.
+    Without a separator, two blanks or more separate them.
     """
     line = line.strip(" ")
     if separator is None:
@@ -360,7 +360,7 @@ def _cells(separator: str | None, line: str, most: int) -> list[str]:
 
 
 def _counts_of_json(text: str) -> Iterator[tuple[int, Any]]:
-    import json  # The command does without it.
+    import json  # Most commands start faster without it.
 
     try:
         elements = json.loads(text)
@@ -379,7 +379,10 @@ def _counts_of_json(text: str) -> Iterator[tuple[int, Any]]:
 
 
 def _number(text: str, is_index: bool = False) -> float:
-    """Return the number that a text is as others write it; raises ValueError."""
+    """Return the number of a text, without Python's own "1_000"; raises ValueError.
+
+    An index has digits only.
+    """
     if text.isascii() and text.isdigit():
         return int(text)
     if is_index or "_" in text:
@@ -394,10 +397,11 @@ def excess_shares(
     times_mean: float,
     key_alone: float = 0.0,
 ) -> tuple[float, float]:
-    """Return what the ranges and what the keys add to a subtask beyond the mean, in means.
+    """Return the shares of the ranges and of the keys in a subtask's excess, in means.
 
-    The subtask has so many key groups, and so many times the mean. `key_alone` is that of a hot
-    key of it, which does what it does beyond the mean whatever the ranges are.
+    The subtask has `key_groups` key groups and `times_mean` times the mean load; `key_alone` is
+    the load of its hottest key, in means, which exceeds the mean whatever the ranges are. With 2
+    of 10 key groups at parallelism 8 the ranges give 1.6 means: of 2.0 they explain 0.6.
     """
     excess = max(times_mean - 1, 0.0)
     expected = key_groups * parallelism / max_parallelism
@@ -410,7 +414,7 @@ def excess_shares(
 
 
 def are_uneven(max_parallelism: int, parallelism: int) -> bool:
-    """Tell whether the ranges alone give a subtask 1.2 times the mean or more."""
+    """Return whether the ranges alone give a subtask 1.2 times the mean or more."""
     most = -(-max_parallelism // parallelism)
     return 5 * most * parallelism >= 6 * max_parallelism
 
@@ -418,10 +422,10 @@ def are_uneven(max_parallelism: int, parallelism: int) -> bool:
 def named_causes(
     max_parallelism: int, parallelism: int, ranges_share: float, keys: Cause
 ) -> tuple[Cause, ...]:
-    """Return the causes that are to be named, the largest share first.
+    """Return the causes to report, the largest share first.
 
-    Uneven key groups and too few keys are facts, named with a share of nothing too; other keys
-    that are neither hot nor beside uneven key groups are as even as can be expected.
+    Uneven key groups and too few keys are facts, reported even with a share of 0. Uneven keys
+    without a remedy count only beside uneven key groups: else they are ordinary chance.
     """
     uneven = are_uneven(max_parallelism, parallelism)
     causes = []
@@ -439,7 +443,7 @@ def diagnosis_of(causes: Sequence[Cause]) -> str:
 
 
 def remedy_of(causes: Sequence[Cause]) -> str:
-    """Return what helps, of the largest share first."""
+    """Return the remedies of the causes, joined by semicolons."""
     return "; ".join(cause.remedy for cause in causes if cause.remedy) or NOTHING_TO_DO
 
 
@@ -455,7 +459,7 @@ def head_texts(
 
 
 def shares_texts(causes: Sequence[Cause], imbalance: float) -> Iterator[str]:
-    """Yield the shares where there are several; as shown too they add up to the excess."""
+    """Yield a line with the shares of two causes or more, rounded so that they still add up."""
     if len(causes) < 2:
         return
     *others, last = causes
@@ -466,7 +470,7 @@ def shares_texts(causes: Sequence[Cause], imbalance: float) -> Iterator[str]:
 
 
 def more_keys(idle: int, parallelism: int) -> str:
-    """Say that subtasks have nothing, and what helps."""
+    """Return the remedy for subtasks that have nothing."""
     return (
         f"{idle:,} of {parallelism:,} subtasks have nothing: key by more values or, where the "
         "keyBy has to balance and not to group, by substitute keys (keys_for_subtasks); "
@@ -475,7 +479,7 @@ def more_keys(idle: int, parallelism: int) -> str:
 
 
 def ranges_text(max_parallelism: int, parallelism: int) -> str:
-    """Say how many key groups the subtasks have, where not all have as many."""
+    """Return the text on the key groups of subtasks, where not all have as many."""
     few, more = divmod(max_parallelism, parallelism)
     return (
         f"{more:,} {'subtask has' if more == 1 else 'subtasks have'} {few + 1:,} key groups, "
@@ -485,9 +489,9 @@ def ranges_text(max_parallelism: int, parallelism: int) -> str:
 
 
 def uneven_remedy(max_parallelism: int, parallelism: int) -> str:
-    """Say the nearest parallelisms at which all subtasks have as many key groups, and the others.
+    """Return the remedy for uneven ranges: near parallelisms, or a max parallelism, that are even.
 
-    What each gives is the load of its heaviest subtask, were all key groups alike.
+    Each parallelism comes with the load of its heaviest subtask, were all key groups alike.
     """
     most = -(-max_parallelism // parallelism)
     ways = []

@@ -1,14 +1,15 @@
-"""Before the keyBy: which subtask reads a partition of Kafka or Pulsar, and where a key has to go.
+"""The subtask that reads a partition of Kafka or Pulsar, and the partition to write a key to.
 
 A job may read its records already where keyBy would send them, and go on without a shuffle
 (`DataStreamUtils.reinterpretAsKeyedStream`): then each key has to be written into a partition
-that the key's own subtask reads. `partition_for_key` says which; `keygroups.spark.functions` has
+that the key's own subtask reads. `partition_for_key` computes it; `keygroups.spark.functions` has
 it as a column, the `partition` of Spark's Kafka sink.
 
-What it takes: the source has the parallelism of the keyed operator and is chained to it, the job
+That works if the source has the parallelism of the keyed operator and is chained to it, the job
 reads one topic from a fresh start, and neither the parallelism nor the number of partitions
-changes later: sources hand their partitions out anew on a rescale by the same rule, but what is
-in them stays where it was written. FileSource has no such rule: its readers ask for files.
+changes later: on a rescale sources hand their partitions out anew by the same rule, but records
+stay in the partition that they were written to. FileSource has no such rule: its readers ask for
+files.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from keygroups.types import STRING, KeyType
 __all__ = ["partition_for_key", "partitions_of_key_groups", "split_owner"]
 __dir__ = __all__.copy
 
-_MOST_PARTITIONS = 1 << 30  # with the first reader added it stays an int of Java
+_MOST_PARTITIONS = 1 << 30  # The sum with the first reader stays an int of Java.
 
 
 def split_owner(topic: str, partition: int, parallelism: int) -> int:
@@ -55,7 +56,7 @@ def partition_for_key(
 ) -> int:
     """Return the partition of a topic that the subtask of a key reads.
 
-    `topic` is as in `split_owner`, and `partitions` how many it has, parallelism..2^30. Where a
+    `topic` is as in `split_owner`, and `partitions` their number, parallelism..2^30. Where a
     subtask reads several, a key is always in the same of them, by its key group. All else is as
     in `keygroups.assign_key_to_parallel_operator`: 1 <= parallelism <= max_parallelism <= 32768.
 
@@ -99,12 +100,12 @@ def _partition(
     key_group: int, first: int, partitions: int, max_parallelism: int, parallelism: int
 ) -> int:
     least = (key_group * parallelism // max_parallelism - first) % parallelism
-    read = (partitions - 1 - least) // parallelism + 1  # how many its subtask reads
+    read = (partitions - 1 - least) // parallelism + 1  # partitions that its subtask reads
     return least + key_group % read * parallelism
 
 
 def _check_partitions(partitions: int, parallelism: int) -> int:
-    """Return how many partitions a topic has, or raise where a subtask would read none."""
+    """Return the number of partitions as an int, or raise where a subtask would read none."""
     partitions = check_int("partitions", partitions, 1, _MOST_PARTITIONS)
     if partitions < parallelism:
         raise InvalidValueError(

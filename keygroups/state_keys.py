@@ -1,8 +1,8 @@
-"""Where an entry of keyed state lives: the bytes of its key in RocksDB and in savepoints.
+"""The bytes of keys of keyed state, in RocksDB and in savepoints.
 
 They are the key group in one byte, or in two above 128 key groups; the key; the namespace, such
 as a window; and, in a MapState, the key within the map. Where key and namespace are both of
-variable length, each is followed by how long it is.
+variable length, each is followed by its length.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ __all__ = [
 __dir__ = __all__.copy
 
 
-_ONE_BYTE = 128  # key groups that one byte is enough for: Byte.MAX_VALUE + 1
+_ONE_BYTE = 128  # the highest max parallelism with a prefix of one byte: Byte.MAX_VALUE + 1
 
 
 class StateKey(NamedTuple):
-    """What the bytes of a state's key say; `user_key` is None but in a MapState."""
+    """The parts of an entry's key; `user_key` is None but in a MapState."""
 
     key_group: int
     key: Any
@@ -74,7 +74,7 @@ class StateKey(NamedTuple):
 
 
 def key_group_prefix_bytes(max_parallelism: int) -> int:
-    """Return how many bytes the key group takes in front of a key: 1, or 2 above 128.
+    """Return the bytes that a key group takes in front of a key: 1, or 2 above 128.
 
     `max_parallelism` is the operator's, in 1..32768; ParallelismError otherwise.
 
@@ -199,9 +199,9 @@ class CompositeKeySerializer:
         Flink cannot write, such as a null in a TUPLE; UnsupportedKeyTypeError for what has a map
         or a set in it, whose bytes are in an order that only Java has.
         """
-        for given in self._unordered:
+        for part in self._unordered:
             raise UnsupportedKeyTypeError(
-                f"{given} cannot be written: the bytes of a map or a set are in an order that "
+                f"{part} cannot be written: the bytes of a map or a set are in an order that "
                 "only Java has"
             )
         if self._user_key is None and user_key is not None:
@@ -229,20 +229,21 @@ class CompositeKeySerializer:
         return key_group_prefix(key_group, self._max_parallelism) + data
 
     def deserialize(self, data: bytes) -> StateKey:
-        """Return what the bytes say; of what takes the job's classes to read, they themselves.
+        """Return the `StateKey` of an entry's bytes.
 
-        Raises InvalidValueError where they are not those of exactly one key, or of parts that
-        cannot be told apart; InvalidTypeError where they are no bytes.
+        A part that takes the job's classes to read stays bytes. Raises InvalidValueError where
+        the bytes are not exactly one key, or have parts that cannot be told apart;
+        InvalidTypeError where they are no bytes.
         """
         if not isinstance(data, bytes):
             raise InvalidTypeError(f"data must be bytes, got {show(data)}")
         try:
             key_group = int.from_bytes(data[: self._prefix_bytes], "big")
             check_int("key group", key_group, 0, self._max_parallelism - 1)
-            key, namespace, user_key, left, end = self._read(data, self._prefix_bytes, len(data))
+            key, namespace, user_key, rest, end = self._read(data, self._prefix_bytes, len(data))
         except (*TRUNCATED, ValueError) as error:
             raise InvalidValueError(f"data must be a key of the state: {error}") from None
-        if left is not None:
+        if rest is not None:
             raise InvalidValueError(
                 f"data must have parts that can be told apart, got {show(data)}: only the job can "
                 "read all of them"
@@ -253,30 +254,30 @@ class CompositeKeySerializer:
 
 
 ReadKey = Callable[[bytes, int, int], "tuple[Any, Any, Any, bytes | None, int]"]
-"""Reads what is between two positions: key, namespace, user key, what is left, where they end.
+"""`read(data, pos, end)` returns key, namespace, user key, rest and the end of the key.
 
-What takes the job's classes to read is bytes. Where the bytes of one part cannot be told from
-those of another both are None, and what is left is the bytes of all parts; else it is None.
+A part that takes the job's classes to read is bytes. Where parts cannot be told apart they are
+None, and the rest is the bytes of all parts; else the rest is None.
 """
 
 
 def composite_key_reader(
     key: Serializer, namespace: Serializer, user_key: Serializer | None
 ) -> ReadKey:
-    """Make what reads the bytes after the key group."""
+    """Return the reader of the bytes after the key group."""
     has_lengths = _is_ambiguous(key, namespace)
     if has_lengths and "UNKNOWN" in (key.name, namespace.name):
-        return _first_only(key)  # as one that is not known may well be of a fixed size
+        return _first_only(key)  # Unknown ones may be of a fixed size, so without lengths.
     return _key_reader(key, namespace, user_key, has_lengths)
 
 
 def timer_key_reader(key: Serializer, namespace: Serializer) -> ReadKey:
-    """Make what reads the bytes after the timestamp of a timer, which have no lengths in them."""
+    """Return the reader of the bytes after the timestamp of a timer, which have no lengths."""
     return _key_reader(key, namespace, None, False)
 
 
 def _first_only(key: Serializer) -> ReadKey:
-    """Make what reads the key alone."""
+    """Return the reader of the key alone; all bytes are its rest."""
     read_key = key.read
 
     def read(data: bytes, pos: int, end: int) -> tuple[Any, Any, Any, bytes, int]:
@@ -318,10 +319,11 @@ def _key_reader(
 
 
 class _Splitter:
-    """Reads a key of which only the job can read one part or more.
+    """The reader of keys of which only the job can read one part or more.
 
-    What is before such a part is read from the start, what is of fixed size behind it from the
-    end. The lengths behind key and namespace tell where these are, if they fit in one way only.
+    Parts before such a one are read from the start, and parts of fixed size after it from the
+    end. The lengths after key and namespace delimit these, if they fit in one way only: in AA BB
+    CC 03 02 77 02 the last 02 can only be the length of the namespace 02 77, and 03 of the key.
     """
 
     def __init__(
@@ -341,7 +343,7 @@ class _Splitter:
         key, start = self._first(self._key, encoded, 0)
         if start is not None:
             namespace, stop = self._first(self._namespace, encoded, start)
-            if stop is not None:  # so it is the user key that only the job can read
+            if stop is not None:  # Then only the user key takes the job's classes.
                 return key, namespace, encoded[stop:], None, end
         user_key, last = None, len(encoded)
         if self._user_key is not None:
@@ -370,7 +372,7 @@ class _Splitter:
         return encoded[:key_end] if start is None else key, namespace, user_key, None, end
 
     def _first(self, part: Serializer, encoded: bytes, pos: int) -> tuple[Any, int | None]:
-        """Read a part and pass over its length; None for its end if only the job can read it."""
+        """Return a part's value and the end of its length; None for both if it is the job's."""
         if part.read is None:
             return None, None
         try:
@@ -385,7 +387,7 @@ class _Splitter:
 
 
 def _whole(part: Serializer, encoded: bytes) -> Any:
-    """Return the value that bytes are, all of them; the bytes themselves if only the job can."""
+    """Return the value that takes up all of some bytes, or these if only the job can read it."""
     try:
         value, end = (encoded, len(encoded)) if part.read is None else part.read(encoded, 0)
     except UnreadableError:
@@ -396,14 +398,14 @@ def _whole(part: Serializer, encoded: bytes) -> Any:
 
 
 def _before(pos: int, size: int) -> int:
-    """Return where so many bytes before a position start."""
+    """Return the position that is `size` bytes before another."""
     if size > pos:
         raise ValueError("too few bytes")
     return pos - size
 
 
 def _spans(encoded: bytes, start: int | None, last: int) -> Iterator[tuple[int, int, int]]:
-    """Yield where a key with lengths can end, and its namespace then starts and ends."""
+    """Yield the possible ends of a key with lengths, and then start and end of its namespace."""
     for size, stop in _lengths_before(encoded, last):
         first = stop - size
         if start in (None, first):
@@ -413,8 +415,8 @@ def _spans(encoded: bytes, start: int | None, last: int) -> Iterator[tuple[int, 
 
 
 def _lengths_before(encoded: bytes, pos: int) -> Iterator[tuple[int, int]]:
-    """Yield the lengths that the bytes before a position can be, and where what has it ends."""
-    for end in range(pos - 1, pos - 5, -1):  # below 0 no length is small enough
+    """Yield the possible lengths, of 1 to 4 bytes, before a position, and where each begins."""
+    for end in range(pos - 1, pos - 5, -1):  # No length is small enough for an end below 0.
         length = int.from_bytes(encoded[end:pos], "little")
         if length <= end and _length_bytes(length) == encoded[end:pos]:
             yield length, end
@@ -423,14 +425,14 @@ def _lengths_before(encoded: bytes, pos: int) -> Iterator[tuple[int, int]]:
 def composite_key_joiner(
     key: Serializer, namespace: Serializer
 ) -> Callable[[bytes, bytes], bytes]:
-    """Make what puts the bytes of a key and of a namespace together."""
+    """Return the function that joins the bytes of a key and of a namespace."""
     if not _is_ambiguous(key, namespace):
         return add
     return lambda *parts: b"".join(part + _length_bytes(len(part)) for part in parts)
 
 
 ChangeKey = Callable[[bytes, int, bytes], bytes]
-"""Puts another key in place of the one that ends at a position of the bytes; all else stays.
+"""`change(data, end, new)` returns bytes with `new` in place of the key, which ends at `end`.
 
 Raises ValueError, IndexError or struct.error for bytes that are no key with a namespace.
 """
@@ -439,10 +441,10 @@ Raises ValueError, IndexError or struct.error for bytes that are no key with a n
 def composite_key_changer(
     key: Serializer, new_key: Serializer, namespace: Serializer
 ) -> ChangeKey:
-    """Make what puts keys of another type into the bytes after the key group.
+    """Return the function that puts keys of another type into the bytes after the key group.
 
-    Raises UnsupportedKeyTypeError where that takes the length of a namespace of which only the
-    job knows where it ends.
+    Raises UnsupportedKeyTypeError where that takes the length of a namespace that only the job
+    can read.
     """
     has_lengths = _is_ambiguous(key, namespace)
     if not has_lengths and not _is_ambiguous(new_key, namespace):
@@ -469,7 +471,7 @@ def composite_key_changer(
 
 
 def timer_key_changer(namespace: Serializer) -> ChangeKey:
-    """Make what puts keys of another type into the bytes after the timestamp of a timer."""
+    """Return the function that puts keys of another type into a timer, after its timestamp."""
     size = namespace.size or 0
 
     def change(data: bytes, end: int, new: bytes) -> bytes:
@@ -485,13 +487,13 @@ def _is_ambiguous(key: Serializer, namespace: Serializer) -> bool:
 
 
 def _length_bytes(length: int) -> bytes:
-    """Return a length in as few bytes as it takes, and at least one, the lowest first."""
+    """Return a length in as few bytes as it takes, one at least, in little endian."""
     return length.to_bytes((max(length, 1).bit_length() + 7) // 8, "little")
 
 
-def _serializer(name: str, given: types.KeyType | Serializer) -> Serializer:
-    if isinstance(given, Serializer):
-        return given
-    if not isinstance(given, types.KeyType):
-        raise InvalidTypeError(f"{name} must be a key type or a Serializer, got {show(given)}")
-    return serializer_of(given)
+def _serializer(name: str, value: types.KeyType | Serializer) -> Serializer:
+    if isinstance(value, Serializer):
+        return value
+    if not isinstance(value, types.KeyType):
+        raise InvalidTypeError(f"{name} must be a key type or a Serializer, got {show(value)}")
+    return serializer_of(value)

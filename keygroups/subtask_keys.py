@@ -6,15 +6,15 @@ Keys are tried in one fixed order, so the answer is the same on every machine:
   value -1, -2, ...
 - STRING: "0", "1", "2", ..., each behind the prefix
 - BOOLEAN: False, True, the numbers 0 and 1
-- TUPLE, ROW, SQL_ROW and what else has fields: the first free field runs as above; the other free
+- TUPLE, ROW, SQL_ROW and others with fields: the first free field runs as above; the other free
   fields keep their first value (0, "0", False); in SQL these are integers, BOOLEAN, VARCHAR and
   STRING
 - PYFLINK: as the key type in it
 
 A search that starts at another number leaves out those before it.
 
-Which fields are free is said by a template, a tuple with `...` for those and a value for the
-others; without one all are. A field of any other type has to get its value there.
+A template, a tuple, has `...` for the free fields and a value for the others; without one all are
+free. A field of any other type has to get its value there.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def keys_for_subtasks(
     keys for each subtask. The order of the keys is in the module's docstring: `prefix` goes
     before the number of a STRING, `template` is a tuple of a compound key's fields. `start` is the
     number that the search starts at, from 0 to the type's last value: 1 for BOOLEAN, 127 for BYTE
-    or TINYINT, and so on, 2^63 - 1 for BIG_INT and text. `progress` is a function that is told how
-    many keys are found, as `keygroups.progress` has it, or True for a bar.
+    or TINYINT, and so on, 2^63 - 1 for BIG_INT and text. `progress` is a function that gets the
+    number of found keys, as `keygroups.progress` has it, or True for a bar.
 
     The search ends with an InvalidValueError where the type has no more values (BOOLEAN has
     2, BYTE 256), and after (2n + 50) * max_parallelism / (max_parallelism // parallelism)
@@ -92,8 +92,8 @@ def keys_for_subtasks(
     n = check_int("n", n, 1, INT_MAX)
     candidates = _candidates(key_type, prefix, template, start)
     subtasks = range(parallelism)
-    told = checked_progress(progress)
-    with measured(told, "find keys", lambda: n * parallelism, "keys") as meter:
+    callback = checked_progress(progress)
+    with measured(callback, "find keys", lambda: n * parallelism, "keys") as meter:
         keys = _find(candidates, subtasks, max_parallelism, parallelism, key_type, n, meter)
     return keys if n > 1 else [key for (key,) in keys]
 
@@ -210,15 +210,15 @@ def _find(
     n: int,
     meter: Meter | None = None,
 ) -> list[list[Any]]:
-    """Return for each subtask at most n candidates, and the first n for the wanted ones."""
+    """Return at most n candidates of each subtask, and the first n of each wanted one."""
     per_subtask: list[list[Any]] = [[] for _ in range(parallelism)]
     missing = len(wanted) * n
-    # So the smallest subtask expects 2n + 50 keys. That one of 32768 subtasks gets fewer than n
-    # has a chance below 10^-14 for any n, by the Poisson distribution.
+    # After so many keys the smallest subtask can expect 2n + 50 of them. By the Poisson
+    # distribution the chance that one of 32768 gets fewer than n is below 10^-14 for any n.
     limit = -(-(2 * n + 50) * max_parallelism // (max_parallelism // parallelism))
-    # Names of this function's own: this is the hot path.
+    # Locals are faster than globals on this hot path.
     hasher, finish, tried = hasher_of(key_type), finalise, 0
-    for tried, key in enumerate(islice(candidates, limit), 1):  # noqa: B007  # the error tells it
+    for tried, key in enumerate(islice(candidates, limit), 1):  # noqa: B007  # The error has it.
         subtask = finish(hasher(key)) % max_parallelism * parallelism // max_parallelism
         keys = per_subtask[subtask]
         if len(keys) < n:
@@ -239,7 +239,7 @@ def _find(
 def _candidates(
     key_type: KeyType, prefix: str, template: tuple[object, ...] | None, start: int
 ) -> Iterator[Any]:
-    """Return the keys of a type in the order of the module's docstring."""
+    """Return an iterator over the keys of a type, in the order of the module's docstring."""
     check_str("prefix", prefix)
     key_type = _without_pyflink(key_type)
     if isinstance(key_type, _Compound):
@@ -320,7 +320,7 @@ def _without_pyflink(key_type: KeyType) -> KeyType:
 
 
 def _integers(first: int, highest: int) -> Iterator[int]:
-    # The highest is by itself: a range whose end is no long of C is slow.
+    # The highest number is apart, as a range whose end exceeds C's long is slow.
     return chain(range(first, highest), (highest,), range(-1, -highest - 2, -1))
 
 

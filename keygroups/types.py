@@ -1,8 +1,8 @@
-"""Key types: what the key of the Flink job *is*, as a Java class.
+"""Key types: the Java class that a key *is* in the Flink job.
 
 The names follow PyFlink's `Types`: its `Types.INT()` is PYFLINK(INT) here, but the LOCAL_ ones are
 LocalTimeTypeInfo's. Scalar types are constants (`INT`, `STRING`), the
-others are called with what they are made of (`TUPLE(STRING, INT)`, `SQL_DATE("UTC")`).
+others are classes with arguments (`TUPLE(STRING, INT)`, `SQL_DATE("UTC")`).
 Key types are immutable, hashable, picklable and compare by value. They and keys nest at most
 50 deep. The scalar types, with Java class, Python value and Spark column:
 
@@ -128,7 +128,7 @@ class KeyType:
 
 
 class ParametricType(KeyType):
-    """A key type made of other things: equal where class and arguments are equal."""
+    """A key type with arguments: two are equal where class and arguments are equal."""
 
     __slots__ = ("_arguments", "_depth", "_hash", "parts")
 
@@ -161,7 +161,7 @@ class ParametricType(KeyType):
 
 
 def _check_parts(owner: str, parts: Iterable[object]) -> int:
-    """Check what a key type is made of, and return how deep it nests."""
+    """Check the parts of a key type, and return the depth of its nesting, 1 without any."""
     depth = 0
     for index, part in enumerate(parts):
         if not isinstance(part, KeyType):
@@ -228,9 +228,9 @@ OF_OTHERS = {
     **{"DECIMAL": "BIG_DEC", "NUMERIC": "BIG_DEC", "DEC": "BIG_DEC", "VARCHAR": "STRING"},
     **{"DATE": "LOCAL_DATE", "TIME": "LOCAL_TIME", "TIMESTAMP": "LOCAL_DATE_TIME"},
     **{"TIMESTAMP_LTZ": "INSTANT", "ARRAY": "LIST", "TEXT": "STRING"},
-    **dict.fromkeys(("BINARY", "VARBINARY", "BYTES"), ""),  # by which Flink cannot key
+    **dict.fromkeys(("BINARY", "VARBINARY", "BYTES"), ""),  # Flink refuses arrays as keys.
 }
-"""What those of Flink SQL, and of other databases, likely mean by a name that is none here."""
+"""Type names of Flink SQL and of databases, with the key type that is likely meant; "" if none."""
 
 _COLLECTION = (
     "no tool can place a collection of Scala, whose hash changed within 2.13: key the job by a "
@@ -245,17 +245,17 @@ UNPLACED = {
     **{f"SCALA_{name}": _COLLECTION for name in ("LIST", "SEQ", "VECTOR", "SET", "MAP")},
     **dict.fromkeys(("SCALA_BIG_DEC", "SCALA_BIG_DECIMAL"), _BIG_DECIMAL),
 }
-"""Why there is no key type of a name, and the cure; the module's docstring lists more."""
+"""Names without a key type, with the reason and the cure; the module's docstring lists more."""
 
 
 def meant_by(text: str, names: Iterable[str]) -> str:
-    """Return the end of a message that refuses a name, which is none of those that are taken."""
+    """Return the end of the message that refuses a name: the reason, or a guess, or ""."""
     why = UNPLACED.get(text.partition("(")[0].strip().upper())
     return f": {why}" if why else did_you_mean(text, names, OF_OTHERS)
 
 
 _MAX_TUPLE_ARITY = 25  # org.apache.flink.api.java.tuple.Tuple.MAX_ARITY
-_ROW_KINDS = ("+I", "-U", "+U", "-D")  # in the order of RowKind.toByteValue()
+_ROW_KINDS = ("+I", "-U", "+U", "-D")  # The index is RowKind.toByteValue().
 
 
 class ScalarType(KeyType):
@@ -272,7 +272,7 @@ class ScalarType(KeyType):
         return printable(self.name)
 
     def __reduce__(self) -> str:
-        return self.name  # pickles as the constant of this module, so identity survives
+        return self.name  # It pickles as this module's constant, so that identity survives.
 
 
 BOOLEAN = ScalarType("BOOLEAN")
@@ -298,7 +298,7 @@ BYTE_BUFFER = ScalarType("BYTE_BUFFER")
 HASHED = ScalarType("HASHED")
 """An object of any class, in place of which the key is its Java hashCode, -2^31..2^31-1."""
 NULL = ScalarType("NULL")
-"""A field that is always null: what inference gives `None` inside a tuple or list."""
+"""A field that is always null: the inferred type of `None` inside a tuple or list."""
 
 
 class FieldsType(ParametricType):
@@ -372,8 +372,8 @@ class ROW(FieldsType):
 
 
 def _check_names(names: Iterable[str], count: int) -> tuple[str, ...]:
-    given = enumerate(islice(iterate("names", "str", names), count + 1))
-    checked = tuple(check_str(f"name {index}", name) for index, name in given)
+    listed = enumerate(islice(iterate("names", "str", names), count + 1))
+    checked = tuple(check_str(f"name {index}", name) for index, name in listed)
     if len(checked) != count or len(set(checked)) != count:
         raise InvalidValueError(
             f"names must be {count} different names, one per field, got {show(checked)}"
@@ -382,7 +382,7 @@ def _check_names(names: Iterable[str], count: int) -> tuple[str, ...]:
 
 
 class OBJECTS_HASH(FieldsType):
-    """What hashes as `Objects.hash(f0, f1, ...)`; the key is a tuple of the fields.
+    """An object that hashes as `Objects.hash(f0, f1, ...)`; the key is a tuple of the fields.
 
     So do Arrays.asList and List.of of several types, and classes whose hashCode is that call.
     `start`, -2^31..2^31-1, is the number from which the 31-fold starts: 1 there, 0 in a Java
@@ -420,8 +420,8 @@ _MAX_SCALA_TUPLE_ARITY = 22
 
 
 def _check_scala(scala: object, parts: Iterable[object]) -> str:
-    """Return a version of Scala if there is none of another version in the parts."""
-    # A float is refused as such: of 2.12 one would not see what is wrong.
+    """Return a version of Scala, after checking that no part is of another one."""
+    # A float has its own message: "must be one of 2.12, 2.13, got 2.12" would be a riddle.
     text = check_str("scala", scala, "the text of a version")
     version = check_choice("scala", text, _SCALA_VERSIONS)
     for part in parts:
@@ -487,8 +487,8 @@ class SCALA_TUPLE(ScalaProduct):
 class CASE_CLASS(ScalaProduct):
     """A case class of Scala, by its name as in its declaration; the key is a tuple.
 
-    `name` is without package and outer objects; it counts in 2.13 only, and of a class without
-    fields, as which a case object hashes, it is all that counts. All else is as in SCALA_TUPLE.
+    `name` is without package and outer objects; it counts in 2.13 only. The hash of a class
+    without fields, or of a case object, is that of the name. All else is as in SCALA_TUPLE.
     A class that has a hashCode of its own is HASHED. A field of a value class has the type of
     what it wraps; a BigInt is SCALA_BIG_INT, and Scala's BigDecimal and collections are no BIG_DEC
     and LIST.
@@ -546,8 +546,8 @@ class OPTIONAL(_OfOne):
 class SCALA_OPTION(ParametricType):
     """scala.Option; the key is the value, or None for Scala's None.
 
-    What the savepoints' serializer reads, a `Some` around the value, is taken too, and needed
-    for Some(None) and Some(null). `scala` is as in SCALA_TUPLE.
+    A `Some` around the value, as it is read from savepoints, is taken too, and needed for
+    Some(None) and Some(null). `scala` is as in SCALA_TUPLE.
 
     >>> from keygroups import hash_code
     >>> key_type = SCALA_OPTION(INT, scala="2.13")
@@ -633,9 +633,9 @@ class MAP(ParametricType):
         return self.parts[1]
 
 
-# Where java.util.Date and Python agree. The JDK's old calendar is Julian before 1582-10-15.
-# Outside the other span the time zone data of JDKs and systems differ: in the history of zones
-# before 1970, and in how far ahead the JDK follows a zone's rules.
+# In these spans java.util.Date and Python agree. The JDK's old calendar is Julian before
+# 1582-10-15. Time zone data of JDKs and systems differ on the history before 1970, and the JDK
+# follows a zone's rules only so far ahead.
 _UTC_SPAN = (dt.datetime(1582, 10, 15), dt.datetime.max)
 _ZONE_SPAN = (dt.datetime(1970, 1, 1), dt.datetime(2036, 12, 31, 23, 59, 59, 999_999))
 
@@ -697,7 +697,7 @@ class SQL_ROW(ParametricType):
     """The key of a Flink SQL or Table job: a BinaryRowData; the key is a tuple of the fields.
 
     Each field is the text of a logical type as Flink DDL writes it; `keygroups.logical_types` has
-    them all, and `fields` holds what was read. The order of the fields is the order of
+    them all, and `fields` holds the parsed ones. The order of the fields is the order of
     `hash[...]` in the plan, which `keygroups.explain` reads and which is *not* always that of
     GROUP BY. One column too makes a tuple, `(value,)`. None is NULL, where the type allows it.
     A GenericRowData, as a DataStream job may make one for a key, is none: no tool can place that.
@@ -729,7 +729,7 @@ def _parse_field(index: int, text: str) -> LogicalType:
 
 
 class PYFLINK(_OfOne):
-    """What PyFlink's `key_by(..., key_type=t)` hashes: a Row of kind +I around the key.
+    """The key of PyFlink's `key_by(..., key_type=t)`, which hashes as a Row of kind +I around it.
 
     `element` is the key type that stands for PyFlink's `Types` value: BOOLEAN to DOUBLE, STRING,
     BIG_DEC, the dates and times, INSTANT, and TUPLE, ROW, LIST and MAP of these. A None key

@@ -1,6 +1,6 @@
-"""Flink's TypeSerializers, a class each: how values and snapshots are read and written."""
+"""Flink's TypeSerializers, a class each, which read and write values and snapshots."""
 
-# Each puts its classes in the registry.
+# The import of a module puts its classes in the registry.
 from keygroups._serializers import (
     arrays as arrays,
 )

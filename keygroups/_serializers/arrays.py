@@ -59,7 +59,7 @@ class NumberArray(Simple):
                     f"{name} must be an array.array of type {typecode!r}, got {show(value)}"
                 )
             numbers = value[:]
-            if is_floating:  # of which any NaN is written as one, as the JDK does
+            if is_floating:  # The JDK writes any NaN as the canonical one.
                 for index, number in enumerate(value):
                     if number != number:
                         numbers[index] = float("nan")

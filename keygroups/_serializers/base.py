@@ -1,11 +1,11 @@
-"""What a TypeSerializer of Flink is: its values and its snapshot, each read and written.
+"""The base of Flink's TypeSerializers, which read and write values and snapshots.
 
-A reader takes bytes and a position, and returns the value and the position after it. What ends
-too early is an IndexError or a struct.error, which whoever can fetch more bytes catches; what no
-serializer can have written is another ValueError. All numbers are big endian.
+A reader takes bytes and a position, and returns the value and the position after it. Too few
+bytes raise IndexError or struct.error, which a caller that can fetch more catches; bytes that no
+serializer can have written raise another ValueError. All numbers are big endian.
 
-A snapshot, which tells how state was written, is the name of its class, a version and contents of
-no stated length, so where one of a class that is not known here ends only what is around it tells.
+A snapshot, the record of how state was written, is the name of its class, a version and contents
+without their length: the end of one of an unknown class follows only from the bytes around it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Read = Callable[[bytes, int], tuple[Any, int]]
 Write = Callable[[Any], bytes]
 
 TRUNCATED = (IndexError, struct.error)
-"""What a reader raises where the bytes end before the value does."""
+"""The errors of a reader for bytes that end before the value does."""
 
 BASE = "org.apache.flink.api.common.typeutils.base."
 JAVA = "org.apache.flink.api.java.typeutils.runtime."
@@ -46,32 +46,32 @@ TABLE = "org.apache.flink.table.runtime.typeutils."
 
 _SNAPSHOT_VERSION = 2
 SNAPSHOT_START = i32(_SNAPSHOT_VERSION)
-"""Before a snapshot in a header, but not before one in another."""
+"""Bytes before a snapshot in a header; a snapshot in another has none."""
 _COMPOSITE_MAGIC = 911108
 _NESTED_MAGIC = 1333245
 
 REGISTRY: dict[str, type[Serializer]] = {}
-"""By the class of their snapshots; `keygroups._serializers` imports all that are in it.
+"""Serializers by the class of their snapshots; `keygroups._serializers` imports all of them.
 
-A user's own are not: each savepoint has those that it is opened with, in its ReadingContext.
+A user's own are elsewhere: the ReadingContext of a savepoint has those that it is opened with.
 """
 
 _PACKAGE = f"{__package__}."
 
 
 class UnreadableError(ValueError):
-    """A value that only the job's own classes can read, of a type that is read otherwise."""
+    """A value that only the job's own classes can read, of an otherwise readable type."""
 
 
 class UnknownSnapshotError(SavepointError):
-    """A snapshot of a class that is not known; `snapshot` is its name."""
+    """A snapshot of an unknown class; `snapshot` is its name."""
 
     def __init__(self, message: str, snapshot: str) -> None:
         super().__init__(message, snapshot)
         self.snapshot = snapshot
 
     def of_state(self, name: str) -> UnknownSnapshotError:
-        """Return the error that says the name of the state too."""
+        """Return the error with the name of the state in it too."""
         return UnknownSnapshotError(f"{self}, of state {show(name)}", self.snapshot)
 
     def __str__(self) -> str:
@@ -79,7 +79,7 @@ class UnknownSnapshotError(SavepointError):
 
 
 class Serializer:
-    r"""The type of a key, a namespace or a value in Flink's state; `str()` says it.
+    r"""The type of a key, a namespace or a value in Flink's state; `str()` is its text.
 
     `name` is as in `keygroups.types` where the type is there: BOOLEAN to INSTANT, TUPLE, ROW,
     LIST, MAP, SET, SQL_ROW. Other names are
@@ -100,18 +100,18 @@ class Serializer:
       PYTHON_MAP, PYTHON_ROW;
     - UNKNOWN.
 
-    `parts` are the types that it is made of, `names` those of a POJO's fields, `fields` the
-    logical types of SQL_ROW, SQL_ARRAY and other types of SQL, `java_class` the class of a
-    POJO, an ENUM, a VALUE or what KRYO wrote. `key_type` is the key type for the same values,
-    None where there is none. `size` is how many bytes every value takes, None where they differ.
-    `takes_null` says whether a None can be written, `none_is_value` that it is no null then, but
-    an OPTION without a value. `snapshot` is the class of the snapshots in headers, and `versions`
-    are those that are read, of which the last is written.
+    `parts` are the nested types, `names` those of a POJO's fields, `fields` the logical types of
+    SQL_ROW, SQL_ARRAY and other types of SQL, `java_class` the class of a POJO, an ENUM, a VALUE
+    or an object of KRYO. `key_type` is the key type for the same values, None where there is
+    none. `size` is the bytes of every value, None where they differ. `takes_null` says whether a
+    None can be written, `none_is_value` that it is then an OPTION without a value, and no null.
+    `snapshot` is the class of the snapshots in headers, and `versions` are those that are read,
+    of which the last is written.
 
     `read` and `write` turn bytes into a value and back; None where that takes the job's classes.
-    `write_key` is there if Flink writes a key in another way than the same as a value.
-    `writes_keys` says whether `write` gives the bytes that a key of Flink's has, and no others.
-    `decode` and `encode` do too, and check what they are given.
+    `write_key` is not None if Flink writes keys otherwise than values; `writes_keys` is False if
+    keys may have other bytes in Flink than those of `write`. `decode` and `encode` convert too,
+    and check their arguments.
 
     A serializer of the job's own is read with a class derived from this one, which
     `read_savepoint` takes as one of `serializers`: `from_contents` reads its snapshot, and `read`,
@@ -159,7 +159,7 @@ class Serializer:
             REGISTRY[cls.snapshot] = cls
 
     def __init__(self, *arguments: object) -> None:
-        """Close what a class has set: `arguments` are those of its own `__init__`."""
+        """Bind the readers and freeze the object; `arguments` are those of its own `__init__`."""
         if type(self) is Serializer:
             raise InvalidTypeError("a Serializer must be of a class derived from it")
         reads = [part.read for part in self.parts if part.read is not None]
@@ -198,14 +198,13 @@ class Serializer:
         serializers: Mapping[str, type[Serializer] | KryoClass] | None = None,
         kryo_version: int = 5,
     ) -> Serializer:
-        r"""Return the serializer that a snapshot tells of.
+        r"""Return the serializer that a snapshot describes.
 
-        `data` is all of it as the header of an operator's state has it: the version of all
+        `data` is the whole snapshot as in the header of an operator's state: the version of all
         snapshots, which is 2, then class, version and contents. `serializers` are those of
-        `read_savepoint`;
-        `kryo_version` is 2 for what Flink 1 wrote, 5 for Flink 2, and matters to Kryo's values
-        alone. Raises SavepointError where it is none or of a class that is not known,
-        InvalidTypeError or InvalidValueError for what is no argument.
+        `read_savepoint`. `kryo_version` is 2 for state of Flink 1 and 5 for Flink 2; only Kryo's
+        values depend on it. Raises SavepointError for bytes that are no snapshot or of an unknown
+        class, InvalidTypeError or InvalidValueError for a wrong argument.
 
         Flink: TypeSerializerSnapshotSerializationUtil.readSerializerSnapshot.
 
@@ -239,10 +238,10 @@ class Serializer:
         return SNAPSHOT_START + self.versioned_snapshot()
 
     def decode(self, data: bytes) -> Any:
-        r"""Return the value that bytes are, all of them.
+        r"""Return the value that takes up all of `data`.
 
-        Raises InvalidValueError where they are none, InvalidTypeError where `data` is no bytes,
-        UnsupportedKeyTypeError where it takes the job's classes to read the value.
+        Raises InvalidValueError for bytes that are no such value, InvalidTypeError where `data`
+        is no bytes, UnsupportedKeyTypeError where only the job's classes can read the value.
 
         Flink: TypeSerializer.deserialize.
 
@@ -269,9 +268,9 @@ class Serializer:
     def encode(self, value: Any) -> bytes:
         r"""Return the bytes of a value after checking that it is one of the type.
 
-        A None is a null where the serializer writes one, such as that of a STRING. Raises
-        InvalidTypeError or InvalidValueError where it is none, UnsupportedKeyTypeError where
-        only Flink writes it.
+        A None is a null where the serializer writes nulls, as that of STRING does. Raises
+        InvalidTypeError or InvalidValueError for any other value, UnsupportedKeyTypeError for a
+        type that only Flink writes.
 
         Flink: TypeSerializer.serialize.
 
@@ -291,13 +290,13 @@ class Serializer:
 
     @classmethod
     def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
-        r"""Return the serializer that the contents of a snapshot of this class tell of.
+        r"""Return the serializer that the contents of a snapshot of this class describe.
 
         `version` is that of the snapshot, one of `versions`, `depth` for `nested_in`. The cursor
         is to be read up to the end of the contents, as Flink's readSnapshot reads them: by its
         methods `u8`, `u16`, `i32`, `i64`, `bool` and `utf`, all as Java's DataOutput writes them,
-        `take(size)` for bytes, `count(size)` for an int that says how many things of at least so
-        many bytes follow, and `error(message)` for what is to be raised where they are damaged.
+        `take(size)` for bytes, `count(size)` for a number of things that follow, each of at least
+        `size` bytes, and `error(message)`, which returns the error to raise for damaged ones.
 
         A class of one's own for Flink's serializer of amounts of money, each of which is a long:
 
@@ -323,10 +322,10 @@ class Serializer:
 
     @staticmethod
     def nested_in(cursor: Cursor, depth: int) -> Serializer:
-        r"""Return the serializer whose snapshot stands next in the contents of another's.
+        r"""Return the serializer whose snapshot comes next in the contents of another's.
 
-        Both arguments are those of `from_contents`. Raises SavepointError where there is none, and
-        for one that is not known.
+        Both arguments are those of `from_contents`. Raises SavepointError where none comes, and
+        for an unknown one.
 
         Flink: TypeSerializerSnapshot.readVersionedSnapshot.
 
@@ -355,7 +354,7 @@ class Serializer:
 
 
 class Simple(Serializer):
-    """A serializer that is made of nothing: there is one object of each class.
+    """A serializer without parts or arguments: each class has one object.
 
     Flink: SimpleTypeSerializerSnapshot.
     """
@@ -384,11 +383,11 @@ class Simple(Serializer):
 
 
 class Composite(Serializer):
-    """A serializer that is made of others, with a mark and a version of its own in its snapshot.
+    """A serializer with nested ones, and a mark and a version of its own in its snapshot.
 
-    `outer_versions` are those that are read, the last one is written; `arity` is how many
-    serializers are nested in it, None where that is in the snapshot only. `is_its_parts` tells
-    that in Java two values are equal where their parts are.
+    `outer_versions` are those that are read, the last one is written; `arity` is the number of
+    nested serializers, None where only the snapshot has it. With `is_its_parts` two values are
+    equal in Java where their parts are.
 
     Flink: CompositeTypeSerializerSnapshot, NestedSerializersSnapshotDelegate.
     """
@@ -398,7 +397,7 @@ class Composite(Serializer):
     is_its_parts: ClassVar[bool] = False
 
     def __init__(self, *arguments: Any) -> None:
-        """Take the parts; a class that takes something else too has set `parts` before."""
+        """Set `parts` to the arguments, unless a class with other arguments has set them."""
         if "parts" not in vars(self):
             self.parts = arguments
         super().__init__(*arguments)
@@ -421,11 +420,11 @@ class Composite(Serializer):
 
     @classmethod
     def made_of(cls, cursor: Cursor, nested: list[Serializer], outer: Any) -> Serializer:
-        """Return the serializer of what was read; `cursor` is for errors."""
+        """Return the serializer of nested ones and an outer part; `cursor` is for errors."""
         return cls(*nested)
 
     def contents(self) -> bytes:
-        """Return what `from_contents` reads."""
+        """Return the mark, the outer version, the outer part and the nested snapshots."""
         return b"".join(
             (
                 i32(_COMPOSITE_MAGIC),
@@ -445,9 +444,9 @@ class Composite(Serializer):
 
 
 class UnknownSerializer(Serializer):
-    """A serializer of which only the class of its snapshot is known, where its length is told.
+    """A serializer of an unknown class, whose snapshot was skipped by its length.
 
-    `data` is the snapshot as it stands there, None where there is none.
+    `data` is the snapshot as it was read, None where there is none.
     """
 
     name = "UNKNOWN"
@@ -480,7 +479,7 @@ def read_versioned_snapshot(cursor: Cursor, depth: int = 0) -> Serializer:
     version = cursor.i32()
     own = cursor.context.serializers.get(snapshot)
     known: type[Serializer] | None = REGISTRY.get(snapshot)
-    if isinstance(own, type):  # and no class that Kryo writes
+    if isinstance(own, type):  # A KryoClass is described under the same kind of name.
         known = own
     if known is None:
         cursor.pos = start
@@ -501,18 +500,18 @@ def read_nested(cursor: Cursor, depth: int) -> list[Serializer]:
 
 
 def nested_contents(nested: Sequence[Serializer]) -> bytes:
-    """Return what `read_nested` reads."""
+    """Return the bytes of nested snapshots: mark, version, their number, and each."""
     snapshots = (serializer.versioned_snapshot() for serializer in nested)
     return b"".join((i32(_NESTED_MAGIC), i32(1), i32(len(nested)), *snapshots))
 
 
 def class_of(package: str, name: str) -> str:
-    """Return the class of a snapshot that is within its serializer's."""
+    """Return the name of a snapshot's class, which is nested in its serializer's."""
     return f"{package}{name}Serializer${name}SerializerSnapshot"
 
 
 def exact_type(serializer: Serializer) -> str:
-    """Return what `str()` says, with names as they are, whatever they have in them."""
+    """Return the text of a serializer's type, in which names are not escaped as by `str()`."""
     inside = [*map(exact_type, serializer.parts), *map(str, serializer.fields)]
     if serializer.names:
         inside = [f"{name} {part}" for name, part in zip(serializer.names, inside)]
@@ -524,8 +523,8 @@ def exact_type(serializer: Serializer) -> str:
 def checked_write(name: str, serializer: Serializer, value: Any, is_key: bool = False) -> bytes:
     """Return the bytes of a value, or of a key, after checking that it is one of the type.
 
-    Raises InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError where only Flink writes it;
-    they say `name`, which is the argument that the value is.
+    Raises InvalidTypeError, InvalidValueError, and UnsupportedKeyTypeError where only Flink writes
+    it, with the `name` of the argument.
     """
     try:
         if is_key:
@@ -536,7 +535,7 @@ def checked_write(name: str, serializer: Serializer, value: Any, is_key: bool = 
             check_value(value, serializer.key_type)
         return write_part(serializer, value)
     except KeyGroupsError as error:
-        text = str(error).replace("key of type", "value of type", 1)  # in the words of hashing
+        text = str(error).replace("key of type", "value of type", 1)  # Checks speak of keys.
         raise type(error)(f"{name}: {text}") from None
 
 
@@ -548,14 +547,14 @@ def _check_writes_keys(serializer: Serializer) -> None:
 
 
 def check_and_write(serializer: Serializer, value: Any) -> bytes:
-    """Return the bytes of a part that no key type of the whole has checked."""
+    """Return the bytes of a part after checking it, as no key type has checked the whole."""
     if serializer.key_type is not None and value is not None:
         check_value(value, serializer.key_type)
     return write_part(serializer, value)
 
 
 def write_part(serializer: Serializer, value: Any) -> bytes:
-    """Return the bytes of a part that was checked with the whole, but for a null."""
+    """Return the bytes of a part, of which only None has not been checked with the whole."""
     if serializer.write is None:
         raise UnsupportedKeyTypeError(f"a value of {serializer} cannot be written here")
     if value is None and not serializer.takes_null:
@@ -564,9 +563,9 @@ def write_part(serializer: Serializer, value: Any) -> bytes:
 
 
 def checked_serializers(serializers: object) -> dict[str, type[Serializer] | KryoClass]:
-    """Return a user's own serializers, and classes of Kryo's, after checking that they are such.
+    """Return a user's own serializers and Kryo classes by name, after checking them.
 
-    None is no such.
+    None stands for an empty mapping.
     """
     if serializers is None:
         return {}
@@ -603,7 +602,7 @@ def check_writable(serializer: Serializer, is_key: bool = False) -> None:
 
 
 def writers(parts: Sequence[Serializer], key_type: KeyType | None) -> list[Write]:
-    """Return what writes each part: with a check where no key type has checked the whole."""
+    """Return the writer of each part, which checks it where no key type has checked the whole."""
     if key_type is None:
         return [partial(check_and_write, part) for part in parts]
     return [*map(_writer, parts)]
@@ -614,23 +613,23 @@ def _writer(part: Serializer) -> Write:
     if write is None:
         return partial(write_part, part)
     if part.takes_null:
-        return write  # at once, which is faster
+        return write  # The serializer's own writer is faster than a wrapper.
     return lambda value: write_part(part, value) if value is None else write(value)
 
 
 def key_type_of(make: Callable[..., KeyType], parts: Sequence[Serializer]) -> KeyType | None:
-    """Return the key type that is made of those of parts, None where there is none."""
+    """Return the key type that `make` makes of those of parts, None where there is none."""
     key_types = [part.key_type for part in parts]
     if None in key_types:
         return None
     try:
         return make(*key_types)
-    except KeyGroupsError:  # more fields than Flink has, whole keys as parts
+    except KeyGroupsError:  # More fields than Flink has, or a whole key as a part, make none.
         return None
 
 
 def total_size(parts: Sequence[Serializer]) -> int | None:
-    """Return how many bytes parts take one after the other, None where they differ."""
+    """Return the total bytes of parts, None where one has no fixed size."""
     sizes = [part.size for part in parts]
     return None if None in sizes else sum(filter(None, sizes))
 

@@ -12,16 +12,18 @@ from keygroups._serializers.scalars import pack_int, read_int
 from keygroups._values.java_lang import unscaled_value
 
 _SMALL = (0, 1, 10)
-"""Which numbers are 1, 2, 3; they may be written in full too, if their object is another one."""
+"""Numbers with the codes 1, 2 and 3; Flink writes them in full too, if they are other objects."""
 _FIRST_LENGTH = 4
 _BITS_AT_ONCE = 4_096
 
-# Whatever the caller's context is.
+# The caller's own context may round.
 EXACT = Context(MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation, Inexact])
 
 
 def read_big_int(data: bytes, pos: int) -> tuple[int | None, int]:
     """Read a BigInteger: 0 for null, 1 to 3 for 0, 1, 10, else its length + 4 and its bytes.
+
+    10 is 00 00 00 03, and 300 is 00 00 00 06, 01 2C.
 
     Flink: BigIntSerializer.readBigInteger.
     """

@@ -76,7 +76,7 @@ class SharedBufferEdgeSerializer(Composite):
 
 
 class LockableTypeSerializer(Composite):
-    """An element, and how many matches refer to it."""
+    """An element, and the number of matches that refer to it."""
 
     name, snapshot = "LOCKABLE", f"{_BUFFER}LockableTypeSerializerSnapshot"
     outer_versions = (1,)
@@ -87,7 +87,7 @@ class LockableTypeSerializer(Composite):
 
 
 class SharedBufferNodeSerializer(Composite):
-    """A node: its edges, each with how many refer to it."""
+    """A node: its edges, each with the number of references to it."""
 
     name, snapshot = "SHARED_BUFFER_NODE", f"{_BUFFER}SharedBufferNodeSerializerSnapshotV2"
     outer_versions = (1,)

@@ -23,7 +23,7 @@ from keygroups._serializers.scalars import pack_int, read_count
 from keygroups._values.checks import elements_of, expect, items_of
 from keygroups.errors import InvalidValueError
 
-_MOST_OF_A_HASH = 100  # values, each of which is compared with the others
+_MOST_OF_A_HASH = 100  # values of one hash, each of which a set compares with the others
 
 
 class ListSerializer(Composite):
@@ -99,7 +99,7 @@ class SetSerializer(Composite):
             compared = written if is_by_content else [one for one in written if one == b"\1"]
             _check_distinct(name, "element", compared)
             if not isinstance(values, list):
-                written.sort()  # as a set has another order in every Python
+                written.sort()  # The order of a set differs between runs of Python.
             return pack_int(len(written)) + b"".join(written)
 
         self.read, self.write = read_set, write_set
@@ -164,13 +164,13 @@ def _is_equal_by_content(serializer: Serializer) -> bool:
 
 
 def _check_distinct(name: str, place: str, written: list[bytes]) -> None:
-    """Refuse what is the same in Java: of a list, or a NaN, which Python takes for another."""
+    """Raise for elements that are equal in Java: twice in a list, or NaNs, which differ here."""
     if len(set(written)) < len(written):
         raise InvalidValueError(f"a {name} must have each {place} once, got one twice")
 
 
 def as_dict(items: list[tuple[Any, Any]]) -> Any:
-    """Return a dict, or the pairs where Python takes keys for one, or cannot hash them."""
+    """Return a dict, or the list of pairs where keys are equal in Python or not hashable."""
     try:
         keys = _hashable([key for key, _ in items])
         mapping = dict(zip(keys, (value for _, value in items)))
@@ -180,7 +180,7 @@ def as_dict(items: list[tuple[Any, Any]]) -> Any:
 
 
 def as_set(elements: list[Any]) -> Any:
-    """Return a set, or the elements where Python takes some for one, or cannot hash them."""
+    """Return a set, or the list of elements where some are equal in Python or not hashable."""
     try:
         members = set(_hashable(elements))
     except TypeError:
@@ -189,10 +189,10 @@ def as_set(elements: list[Any]) -> Any:
 
 
 def _hashable(values: list[Any]) -> list[Any]:
-    """Return values as what may be hashed, or raise TypeError where many have one hash."""
+    """Return values with sets frozen, or raise TypeError where too many have one hash."""
     values = [frozenset(value) if type(value) is set else value for value in values]
     if len(values) > _MOST_OF_A_HASH:
-        # Such are made on purpose, of BigIntegers for instance. They may be a few of all values.
+        # An attacker can make such values, of BigIntegers for instance, among many harmless ones.
         hashes = [*map(hash, values)]
         surplus = len(hashes) - len(set(hashes))
         if surplus >= _MOST_OF_A_HASH and max(Counter(hashes).values()) > _MOST_OF_A_HASH:
@@ -230,7 +230,7 @@ class GenericArraySerializer(Composite):
 
 
 def flagged_elements(serializer: Serializer, read: Read) -> tuple[Read, Write]:
-    """Return what reads and writes a list of elements with a mark of those that are there."""
+    """Return reader and writer of a list: a count, then 0 for null or 1 and the element."""
     name, [element] = str(serializer), serializer.parts
     [write], is_null = writers(serializer.parts, None), not element.none_is_value
 

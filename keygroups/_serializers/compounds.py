@@ -1,4 +1,4 @@
-"""The serializers that are made of others: tuples, rows and the like."""
+"""The serializers with nested ones: tuples, rows and the like."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from keygroups.errors import InvalidValueError
 class TupleSerializer(Composite):
     """A tuple: one field after the other.
 
-    `java_class` is that of a tuple which is none of Flink's own, and may hash otherwise: one of
-    the job's own, or a Scala case class.
+    `java_class` is "" for Flink's own tuples, else a class that may hash otherwise: one of the
+    job's own, or a Scala case class.
     """
 
     name, snapshot = "TUPLE", f"{JAVA}TupleSerializerSnapshot"
@@ -75,7 +75,7 @@ class TupleSerializer(Composite):
 
     @classmethod
     def made_of(cls, cursor: Cursor, nested: list[Serializer], outer: str) -> Serializer:
-        if not nested:  # any number fits no bytes, and Tuple0 has a serializer of its own
+        if not nested:  # Any number of them would fit no bytes, and Tuple0 has its own serializer.
             raise cursor.error("a tuple of no fields is written by no serializer of tuples")
         return cls(nested, "" if outer == _tuple_class(len(nested)) else outer)
 
@@ -95,7 +95,7 @@ class Tuple0Serializer(Simple):
 
     @staticmethod
     def read(data: bytes, pos: int) -> tuple[tuple[()], int]:
-        data[pos]  # which Flink does not look at either
+        data[pos]  # The byte has to exist; Flink ignores its value too.
         return (), pos + 1
 
     @staticmethod
@@ -106,8 +106,9 @@ class Tuple0Serializer(Simple):
 class RowSerializer(Composite):
     """A Row: a bit for each null, then the other fields.
 
-    `has_row_kind` is whether two bits before them tell its kind: before outer version 3 none has
-    them, of 3 all have, and then it is said.
+    With `has_row_kind` two bits before them are its kind: before outer version 3 no row has them,
+    in version 3 each has, and later ones say it. (7, None) of INT and STRING is 10 00000007: the
+    kind +I and the mask 01; of kind -D it is D0 00000007.
     """
 
     name, snapshot = "ROW", f"{JAVA}RowSerializer$RowSerializerSnapshot"
@@ -187,9 +188,9 @@ class RowSerializer(Composite):
 
 
 class NullableSerializer(Composite):
-    """Whether it is null, then the value; a null may be padded to the size of a value.
+    """A value after a 0, or a 1 for null, which may be padded to the size of a value.
 
-    `padding` is how many bytes follow the mark of a null. The key type is that of the value.
+    `padding` is the bytes after the mark of a null. The key type is that of the value.
     """
 
     name, snapshot = "NULLABLE", f"{JAVA}NullableSerializer$NullableSerializerSnapshot"
@@ -237,7 +238,7 @@ class NullableSerializer(Composite):
 
 
 class EitherSerializer(Composite):
-    """An Either: whether it is the left one, then its value."""
+    """An Either: 1 for Left or 0 for Right, then the value."""
 
     name, snapshot = "EITHER", f"{JAVA}JavaEitherSerializerSnapshot"
     outer_versions, arity, is_its_parts = (1,), 2, True
@@ -277,7 +278,7 @@ class PyFlinkSerializer(Serializer):
         read = row.read
 
         def read_only_field(data: bytes, pos: int) -> tuple[Any, int]:
-            [field], pos = read(data, pos)  # type: ignore[misc]  # as its only field can be
+            [field], pos = read(data, pos)  # type: ignore[misc]  # It is set, as the field's is.
             return field, pos
 
         self.read, self.write = read_only_field, lambda key: write_part(row, (key,))

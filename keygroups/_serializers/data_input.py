@@ -14,22 +14,19 @@ _i32 = struct.Struct(">i").unpack_from
 _i64 = struct.Struct(">q").unpack_from
 
 MOST_REPEATED = 256
-"""How many times the bytes that are there may be those that are handed out once more."""
+"""The bytes that references may repeat, in times the bytes read."""
 FREELY_REPEATED = 1 << 20
-"""How many bytes a stream may hand out once more, however few it has."""
+"""The bytes that references may repeat in any stream, however short it is."""
 LONGEST_NAME = 1_024
-"""How many characters a name has that values refer to in a few bytes: of a constant, a field."""
+"""Characters of a constant's or field's name, which each value repeats by a few bytes."""
 
 
-def check_repeated(repeated: int, there: int) -> None:
-    """Refuse bytes that stand once and are handed out again and again, if too many.
-
-    `there` are all that were read. Raises ValueError.
-    """
-    most = FREELY_REPEATED + MOST_REPEATED * there
+def check_repeated(repeated: int, read: int) -> None:
+    """Raise ValueError if references repeat too many bytes of those that were read."""
+    most = FREELY_REPEATED + MOST_REPEATED * read
     if repeated > most:
         raise ValueError(
-            f"{there:,} bytes would become {repeated:,} and more, as some stand there once for "
+            f"{read:,} bytes would become {repeated:,} and more, as some stand there once for "
             f"many uses; at most {most:,} are made of them, {MOST_REPEATED} times as many and "
             f"{FREELY_REPEATED:,}"
         )
@@ -37,13 +34,12 @@ def check_repeated(repeated: int, there: int) -> None:
 
 @dataclass(frozen=True)
 class ReadingContext:
-    """What snapshots do not say themselves, and how they are read depends on; it may be pickled.
+    """The facts from outside that the reading of snapshots depends on; it may be pickled.
 
     `serializers` are those of the job's own, by the class of their snapshots, and the classes
     that Kryo writes, as a user describes them. `kryo_version` is that of the Kryo that wrote the
-    values: 2 in Flink 1, 5 in Flink 2. `key_bytes` is a snapshot of the serializer of an
-    operator's keys, as the caller told it, b"" as a rule; then `max_parallelism` is of the
-    operator.
+    values: 2 in Flink 1, 5 in Flink 2. `key_bytes` is the snapshot of the serializer of an
+    operator's keys if the caller passed one, else b""; `max_parallelism` is the operator's then.
     """
 
     serializers: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -56,10 +52,10 @@ _NEWEST = ReadingContext()
 
 
 class Cursor:
-    """Reads big-endian values one after another; what is not there raises with the offset.
+    """A reader of big-endian values one after another; missing bytes raise with the offset.
 
-    `name` is that of the file, `start` the offset of `data` in it. `context` is what the snapshots
-    that are read with the cursor are read with.
+    `name` is that of the file, `start` the offset of `data` in it. `context` is for the snapshots
+    that are read with the cursor.
     """
 
     def __init__(
@@ -74,20 +70,20 @@ class Cursor:
 
     @property
     def left(self) -> int:
-        """How many bytes follow."""
+        """The number of bytes that follow."""
         return self._end - self.pos
 
     def error(self, message: str) -> SavepointError:
-        """Return the error that says where it was."""
+        """Return a SavepointError with the name of the file and the offset."""
         return SavepointError(f"{self.name}, offset {self._start + self.pos}: {message}")
 
     def take(self, count: int) -> bytes:
-        """Read so many bytes."""
+        """Read and return `count` bytes."""
         start = self.skip(count)
         return self.data[start : self.pos]
 
     def skip(self, count: int) -> int:
-        """Pass over so many bytes, and return where they start in `data`."""
+        """Pass over `count` bytes, and return the index of the first in `data`."""
         start = self.pos
         end = start + count
         if not start <= end <= self._end:
@@ -96,19 +92,19 @@ class Cursor:
         return start
 
     def frame(self) -> Cursor:
-        """Read past what is framed by its length, and return a cursor in it, on the same bytes."""
+        """Pass over a frame, an int and as many bytes, and return a cursor within it."""
         start = self.skip(self.i32())
         return self.within(start, self.pos)
 
     def within(self, start: int, end: int) -> Cursor:
-        """Return a cursor on the same bytes, of which it has those between two positions."""
+        """Return a cursor on the same bytes, limited to those between two positions."""
         inside = Cursor(self.data, self.name, self._start, self.context)
         inside.pos, inside._end = start, end
         return inside
 
     def u8(self) -> int:
         """Read one byte."""
-        start = self.skip(1)  # before `data`, which may only then be there
+        start = self.skip(1)  # A subclass may fetch `data` here.
         return self.data[start]
 
     def bool(self) -> bool:
@@ -138,12 +134,12 @@ class Cursor:
         return int(number)
 
     def longs(self, count: int) -> tuple[int, ...]:
-        """Read so many longs."""
+        """Read `count` longs."""
         start = self.skip(8 * count if count >= 0 else count)
         return struct.unpack_from(f">{count}q", self.data, start)
 
     def count(self, size: int = 1) -> int:
-        """Read how many things follow, each of at least `size` bytes; no more than fit."""
+        """Read a number of things that follow; raise if that many of `size` bytes do not fit."""
         count = self.i32()
         if not 0 <= count * size <= self.left:
             self.pos -= 4
@@ -151,14 +147,14 @@ class Cursor:
         return count
 
     def expect(self, what: str, number: int, *allowed: int) -> int:
-        """Return a number that was just read if it is one of some."""
+        """Return a number that was just read if it is an allowed one."""
         if number not in allowed:
             known = ", ".join(map(str, allowed))
             raise self.error(f"{what} {number} is not known, only {known}")
         return number
 
     def expect_end(self, what: str) -> None:
-        """Raise if bytes are left behind something that was read."""
+        """Raise if bytes are left after `what`."""
         if self.left:
             raise self.error(f"{self.left} bytes are left after {what}")
 
@@ -167,7 +163,7 @@ class Cursor:
         return self.decode(self.take(self.u16()))
 
     def name_of_values(self) -> str:
-        """Read a string to which each value refers in a few bytes."""
+        """Read the name of a constant or field, which must not be longer than `LONGEST_NAME`."""
         name = self.utf()
         if len(name) > LONGEST_NAME:
             raise self.error(
@@ -177,7 +173,7 @@ class Cursor:
         return name
 
     def decode(self, data: bytes) -> str:
-        """Return the text of modified UTF-8, where NUL and surrogates are written otherwise."""
+        """Return the text of modified UTF-8: NUL is C0 80, and each surrogate three bytes."""
         if data.isascii():
             return data.decode("ascii")
         try:

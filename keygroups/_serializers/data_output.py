@@ -1,4 +1,4 @@
-"""How Java's DataOutput writes numbers and texts: what `data_input` reads."""
+"""Numbers and texts as Java's DataOutput writes them, the counterpart of `data_input`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from keygroups._checks import show
 from keygroups.errors import InvalidValueError
 
 MAX_UTF = 65_535
-"""How many bytes a text has at most."""
+"""The most bytes of a text."""
 
 u16 = struct.Struct(">H").pack
 i32 = struct.Struct(">i").pack
@@ -17,14 +17,15 @@ i64 = struct.Struct(">q").pack
 
 
 def longs(numbers: Sequence[int]) -> bytes:
-    """Return the bytes of some longs."""
+    """Return the bytes of longs, 8 each."""
     return struct.pack(f">{len(numbers)}q", *numbers)
 
 
 def utf(name: str, text: str) -> bytes:
     """Return a text in modified UTF-8 after its length, or raise with its name if it is too long.
 
-    There NUL takes two bytes, and each half of a surrogate pair three.
+    There NUL takes two bytes, C0 80, and each half of a surrogate pair three: U+1F600 is ED A0 BD
+    ED B8 80.
 
     JDK: DataOutputStream.writeUTF.
     """

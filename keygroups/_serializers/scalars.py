@@ -1,4 +1,4 @@
-"""The serializers of numbers that have a size, texts, bytes, nothing at all, and windows."""
+"""The serializers of numbers of a fixed size, texts, bytes, nulls and windows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ pack_int = struct.Struct(">i").pack
 
 
 def read_string(data: bytes, pos: int) -> tuple[str | None, int]:
-    """Read a String: its length + 1, 0 for null, and its UTF-16 units, each as a varint."""
+    """Read a String: its length + 1, 0 for null, and its UTF-16 units, each as a varint.
+
+    An "a" and an e with an acute accent, U+00E9, are 03 61 E9 01.
+    """
     length = data[pos]
     pos += 1
     if length >= 0x80:
@@ -53,7 +56,7 @@ def read_string(data: bytes, pos: int) -> tuple[str | None, int]:
 
 
 def _read_units(data: bytes, pos: int, count: int) -> tuple[str, int]:
-    if pos + count > len(data):  # before any room is made for them
+    if pos + count > len(data):  # A false count must not make the loop fill the memory.
         raise IndexError("too few bytes")
     units = bytearray()
     for _ in range(count):
@@ -68,7 +71,7 @@ def _read_units(data: bytes, pos: int, count: int) -> tuple[str, int]:
 
 
 def read_varint(data: bytes, pos: int, bits: int = 32) -> tuple[int, int]:
-    """Read a number of so many bits, 7 in a byte, the lowest first."""
+    """Read a number of at most `bits` bits, 7 in a byte, the lowest first: E9 01 is 0xE9."""
     number = shift = 0
     while True:
         byte = data[pos]
@@ -99,7 +102,7 @@ def read_string_value(data: bytes, pos: int) -> tuple[str, int]:
 
 
 def write_string_value(text: str) -> bytes:
-    """Write a StringValue, which is a String but for its length."""
+    """Write a StringValue, which differs from a String in its length, one less."""
     _, start = read_varint(written := write_string(text), 0)
     units = len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
     return write_varint(units) + written[start:]
@@ -128,7 +131,7 @@ def read_long(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def read_count(data: bytes, pos: int) -> tuple[int, int]:
-    """Read how many bytes, or values of at least a byte, follow: never more than are there."""
+    """Read the number of bytes, or of values of at least a byte, that follow; they have to fit."""
     (count,) = _unpack_int(data, pos)
     pos += 4
     if count < 0:
@@ -150,7 +153,7 @@ def write_bytes(value: object) -> bytes:
 
 
 class Fixed(Simple):
-    """A number of a fixed size; `packed` is its format in `struct`'s terms."""
+    """A number of a fixed size; `packed` is its format, of the module struct."""
 
     packed: ClassVar[str]
 
@@ -166,7 +169,7 @@ class Fixed(Simple):
 
 
 class Floating(Fixed):
-    """A number of which any NaN is written as one, as the JDK does.
+    """A floating-point number; any NaN is written as the canonical one, as the JDK does.
 
     JDK: DataOutputStream.writeDouble, Double.doubleToLongBits.
     """
@@ -226,7 +229,7 @@ class CharSerializer(Simple):
 
 
 def checked(write: Write, key_type: kt.KeyType) -> Write:
-    """Return what writes a value of a key type where the serializer is of none."""
+    """Return the writer that checks a value by a key type which its serializer does not have."""
 
     def write_checked(value: Any) -> bytes:
         check_value(value, key_type)
@@ -262,7 +265,7 @@ class BytePrimitiveArraySerializer(Simple):
 
 
 class ByteArrayWrapperSerializer(BytePrimitiveArraySerializer):
-    """Of PyFlink's bytes, with those of arrays of bytes."""
+    """The bytes of PyFlink, written as an array of bytes."""
 
     snapshot = class_of(f"{STREAMING}utils.", "ByteArrayWrapper")
 
@@ -296,7 +299,7 @@ class NullSerializer(Simple):
         name, written = self.name, bytes(self.size or 0)
 
         def read_none(data: bytes, pos: int) -> tuple[None, int]:
-            data[pos]  # which Flink does not look at either
+            data[pos]  # The byte has to exist; Flink ignores its value too.
             return None, pos + 1
 
         def write_none(value: object) -> bytes:
@@ -317,7 +320,7 @@ class NullValueSerializer(NullSerializer):
 
 
 class VoidNamespaceSerializer(NullSerializer):
-    # VoidNamespace says that it takes no byte, and writes one.
+    # Flink's VoidNamespaceSerializer claims a length of 0, and writes a byte.
     name, snapshot = "VOID_NAMESPACE", class_of(STATE, "VoidNamespace")
 
 

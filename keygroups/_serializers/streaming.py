@@ -75,8 +75,8 @@ class TtlSerializer(Composite):
             return TtlValue(last_access, value), pos
 
         def write_ttl(value: Any) -> bytes:
-            last_access, of = expect(name, value, TtlValue, "a TtlValue")
-            return _long("last_access of a TtlValue", last_access) + write(of)
+            last_access, inner = expect(name, value, TtlValue, "a TtlValue")
+            return _long("last_access of a TtlValue", last_access) + write(inner)
 
         self.read, self.write = read_ttl, write_ttl
 
@@ -90,13 +90,13 @@ class TtlSerializer(Composite):
 
 
 class AsyncTtlSerializer(TtlSerializer):
-    """Of the asynchronous state of Flink 2, with the same bytes."""
+    """The TTL serializer of the asynchronous state of Flink 2, with the same bytes."""
 
     snapshot = f"{STATE}v2.ttl.TtlStateFactory$TtlSerializerSnapshot"
 
 
 class Wrapper(Serializer):
-    """A serializer whose values are those of the one in it; it is the first argument."""
+    """A serializer with the values of an inner one, its first argument."""
 
     def __init__(self, inner: Serializer, *arguments: object) -> None:
         self.parts = (inner,)
@@ -106,7 +106,7 @@ class Wrapper(Serializer):
 
 
 class TtlAwareSerializer(Wrapper):
-    """Of state that may get or lose its time to live, of Flink 2.1 and later."""
+    """A value of state that may get or lose its time to live, in Flink 2.1 and later."""
 
     name, snapshot, versions = "TTL_AWARE", f"{STATE}ttl.TtlAwareSerializerSnapshot", (1,)
 
@@ -125,7 +125,7 @@ class TtlAwareSerializer(Wrapper):
 
 
 class SingleThreadAccessCheckingSerializer(Wrapper, Composite):
-    """Of a JVM with assertions, as Flink's tests have it."""
+    """A serializer of a JVM with assertions, as in Flink's tests."""
 
     name, outer_versions = "SINGLE_THREAD", (1,)
     snapshot = (
@@ -135,7 +135,7 @@ class SingleThreadAccessCheckingSerializer(Wrapper, Composite):
 
 
 def unwrapped(serializer: Serializer) -> Serializer:
-    """Return the serializer that is within what only wraps it."""
+    """Return the serializer inside of any wrappers."""
     while isinstance(serializer, Wrapper):
         [serializer] = serializer.parts
     return serializer
@@ -176,7 +176,7 @@ class TimerSerializer(Composite):
 
 
 class UnionSerializer(Composite):
-    """An element of a join or a coGroup: of which input it is, 1 or 2, then its value."""
+    """An element of a join or a coGroup: the number of its input, 1 or 2, then its value."""
 
     name, snapshot = "UNION", f"{STREAMING}datastream.CoGroupedStreams$UnionSerializerSnapshot"
     outer_versions, arity = (2,), 2
@@ -202,7 +202,7 @@ class UnionSerializer(Composite):
 
 
 class BufferEntrySerializer(Composite):
-    """An element of an interval join: whether it has been joined, then the element."""
+    """An element of an interval join: a flag, set once it has been joined, then the element."""
 
     name, outer_versions = "BUFFER_ENTRY", (2,)
     snapshot = f"{STREAMING}operators.co.IntervalJoinOperator$BufferEntrySerializerSnapshot"
@@ -319,7 +319,7 @@ def _write_attributes(attributes: RecordAttributes) -> bytes:
 
 
 _MARKS: list[Read] = [_read_watermark, _read_latency, _read_status, _read_attributes]
-"""By their tags, of which the first is 2."""
+"""Readers by their tags less 2."""
 _WRITE_MARK: dict[type, Callable[[Any], bytes]] = {
     Watermark: lambda mark: b"\2" + _long("timestamp of a Watermark", mark.timestamp),
     LatencyMarker: _write_latency,
@@ -331,8 +331,8 @@ _WRITE_MARK: dict[type, Callable[[Any], bytes]] = {
 class TwoPhaseCommitSerializer(Composite):
     """State of a sink of two-phase commits: the pending transaction, those to commit, context.
 
-    `can_be_pending_null` is whether a mark tells that there is no pending transaction, which is
-    there else: before outer version 3 none does, of 3 all do, and then it is said.
+    With `can_be_pending_null` a flag before the pending transaction says whether there is one:
+    before outer version 3 no state has it, in version 3 each has, and later ones say it.
     """
 
     name, snapshot = "TWO_PHASE_COMMIT", f"{STREAMING}{_SINK}{_TWO_PHASE}"
@@ -366,7 +366,7 @@ class TwoPhaseCommitSerializer(Composite):
 
 
 class LegacyTwoPhaseCommitSerializer(TwoPhaseCommitSerializer):
-    """Of Flink 2, with the same bytes."""
+    """The serializer of two-phase commits in Flink 2, with the same bytes."""
 
     snapshot = f"{STREAMING}{_SINK}legacy.{_TWO_PHASE}"
 
@@ -375,9 +375,9 @@ class LegacyTwoPhaseCommitSerializer(TwoPhaseCommitSerializer):
 
 
 class _TwoLongs(Composite):
-    """Two longs, of which `value_class` is made.
+    """Two longs, the arguments of `value_class`.
 
-    `least` tells from the first one how small the second one may be: Flink refuses to read others.
+    `least(first)` is the least second one: Flink refuses to read a lower one.
     """
 
     outer_versions, arity, size = (0,), 2, 16
@@ -394,9 +394,9 @@ class _TwoLongs(Composite):
 
         def write_longs(value: Any) -> bytes:
             first, second = expect(name, value, value_class, f"a {value_class.__name__}")
-            of_first, of_second = value_class._fields
-            data = _long(of_first, first)
-            return data + i64(check_int(of_second, second, least(first), LONG_MAX))
+            first_name, second_name = value_class._fields
+            data = _long(first_name, first)
+            return data + i64(check_int(second_name, second, least(first), LONG_MAX))
 
         self.read, self.write = read_longs, write_longs
 

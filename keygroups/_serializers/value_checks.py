@@ -1,4 +1,4 @@
-"""What a value has to be to be written: what hashing refuses in a key, without its hash."""
+"""Checks of values that are to be written: those of hashing a key, without the hash."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ Check = Callable[[Any], object]
 
 
 def check_value(value: object, key_type: KeyType) -> None:
-    """Refuse a value that is none of a type; a row may be of any kind.
+    """Raise InvalidTypeError or InvalidValueError for a value of another type.
 
-    Raises InvalidTypeError or InvalidValueError, in the words of hashing.
+    The words are those of hashing; unlike there, a row may be of any kind.
     """
     if value is None and not isinstance(key_type, types.PYFLINK):
         raise InvalidValueError(f"value of type {key_type!r} must not be None")
     try:
         _check_of(key_type)(value)
-    except UnsupportedKeyTypeError:  # of enums, with what to do about those that are keys
+    except UnsupportedKeyTypeError:  # The error of an enum has a remedy for keys only.
         raise InvalidTypeError(
             f"value of type {key_type!r} must not be an enum or hold one, got {show(value)}"
         ) from None
@@ -52,14 +52,14 @@ def _check_of(key_type: KeyType) -> Check:
     if isinstance(key_type, types.MAP):
         return _items_check(_nullable(key_type.key), _nullable(key_type.value))
     if isinstance(key_type, types.SQL_ROW):
-        return _taken  # its serializer checks a row, which need not be what a key has to be
+        return _accept  # Its serializer checks a row, by weaker rules than those of keys.
     if key_type == types.STRING:
         return lambda value: expect("STRING", value, str, "a str")
-    return hasher_of(key_type)  # which takes no longer for a number than a check
+    return hasher_of(key_type)  # Hashing a number takes no longer than a check.
 
 
-def _taken(value: object) -> None:
-    """Refuse nothing."""
+def _accept(value: object) -> None:
+    """Accept any value."""
 
 
 def _fields_check(key_type: types.FieldsType) -> Check:

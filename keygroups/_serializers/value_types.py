@@ -1,6 +1,6 @@
-"""The serializers of Flink's Value types, which are mutable numbers and texts, and of others'.
+"""The serializers of Value types: Flink's own, mutable numbers and texts, and the job's.
 
-A Value writes itself. What those of Flink write is known; a class of the job's own is not read.
+A Value writes itself. The bytes of Flink's own are known; a class of the job's is not read.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _FLINK = "org.apache.flink.types."
 
 
 class ValueOf(Simple):
-    """A Value that is written as another type is; `base` is the serializer of that one.
+    """A Value with the bytes of another type, whose serializer is `base`.
 
-    It hashes in its own way, so it is of no key type.
+    It has a hash of its own, so it has no key type.
     """
 
     base: ClassVar[Simple]
@@ -87,7 +87,7 @@ OF_FLINK: dict[str, Simple] = {
 
 
 class ValueSerializer(Serializer):
-    """A Value of some class: it is read if that is one of Flink's."""
+    """A Value of any class, which is read if it is one of Flink's."""
 
     name, snapshot, versions = "VALUE", f"{JAVA}ValueSerializer$ValueSerializerSnapshot", (2,)
 
@@ -109,7 +109,7 @@ class ValueSerializer(Serializer):
 
 
 class CopyableValueSerializer(ValueSerializer):
-    """A Value that says how long it is, which for others than Flink's their class does."""
+    """A Value with a fixed size, which is known for Flink's own classes only."""
 
     name = "COPYABLE_VALUE"
     snapshot = f"{JAVA}CopyableValueSerializer$CopyableValueSerializerSnapshot"

@@ -1,1 +1,1 @@
-"""What a person is shown: tables and pictures."""
+"""Tables, pictures and progress for people."""

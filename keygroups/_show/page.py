@@ -1,4 +1,4 @@
-"""A page of its own: HTML that loads nothing and runs nothing, for a browser and for paper."""
+"""A page of HTML that loads nothing and runs nothing, for a browser and for paper."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from keygroups._show.tables import NO_TEX, html_text
 
-# What a browser is to load, were there something in the page that asks for it: nothing.
+# The browser loads nothing, even if a name in the page should smuggle in a link.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c1c1c; --page: #fff; --faint: #6a6a6a; --rule: #d0d0d0;
@@ -56,7 +56,7 @@ _PATTERNS = (
 
 
 def page(title: str, contents: Iterable[str]) -> str:
-    """Return a page of some HTML below a title."""
+    """Return the page of a title and the contents below it, which are HTML."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
@@ -75,5 +75,5 @@ def heading(level: int, text: str) -> str:
 
 
 def wide(html: str) -> str:
-    """Return what may be wider than the page, which then scrolls."""
+    """Return HTML in a box that scrolls where it is wider than the page."""
     return f'<div class="wide">{html}</div>'

@@ -1,8 +1,8 @@
 """Pictures of loads and rescales, by Matplotlib.
 
-They read in grey as in colour: what is hot or moves is darker, hatched and named in the legend.
-Lines and gaps have the colours of the style that is set, so they read on a dark one too. A title
-says what there is to see, for whoever has the text of the Axes and not the picture.
+They read in grey as in colour: hot and moving parts are darker, hatched and named in the legend.
+Lines and gaps have the colours of the current style, so they read on a dark one too. A title
+states the finding, for people who have the text of the Axes and not the picture.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def plot_bars(
 ) -> Axes:
     """Draw a bar for each weight, and the mean. Returns the Axes.
 
-    `bar` names what a bar is of, "subtask" or "key group"; those of at least `hot` times the
+    `bar` is "subtask" or "key group", whose weights they are; those of at least `hot` times the
     mean stand out. `ax` is Matplotlib's Axes, a new one if None. Raises InvalidTypeError for
     anything else, KeyGroupsError without Matplotlib.
     """
@@ -65,9 +65,8 @@ def plot_heaviest(
 ) -> Axes:
     """Draw the heaviest subtask's weight, and the mean, against the parallelism.
 
-    Each is a parallelism, that weight and the imbalance, in the order of the parallelisms, and
-    has about the lightest heaviest subtask up to the next. `ax` and the result are as in
-    `plot_bars`.
+    Each is a parallelism, that weight and the imbalance, in the order of the parallelisms; none
+    before the next has a much lighter heaviest subtask. `ax` and the result are as in `plot_bars`.
     """
     axes = _axes(ax)
     places = [parallelism for parallelism, _, _ in parallelisms]
@@ -101,7 +100,7 @@ def plot_bands(
     weights: Sequence[float] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw old subtasks above key groups above new subtasks; what moves stands out.
+    """Draw old subtasks above key groups above new subtasks; moving key groups stand out.
 
     `bands` are a first key group, the one past the last, and whether they move. With `weights`
     the key groups are shaded by theirs. `ax` and the result are as in `plot_bars`.
@@ -152,12 +151,12 @@ def _axes(ax: object) -> Axes:
 
 
 def _ink(axes: Axes) -> object:
-    """Return the colour of text in the style that is set."""
+    """Return the colour of text in the current style."""
     return axes.title.get_color()
 
 
 def _count_in_ints(axes: Axes, weights: Sequence[float] = ()) -> None:
-    """Let the axis below have ints alone, and the one of weights where all of these are."""
+    """Restrict the x axis to ints, and the y axis too if all weights are ints."""
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
     has_ints = weights and all(isinstance(weight, int) for weight in weights)
@@ -167,7 +166,7 @@ def _count_in_ints(axes: Axes, weights: Sequence[float] = ()) -> None:
 
 
 def _subtask_row(axes: Axes, groups: int, parallelism: int, bottom: int) -> None:
-    """Mark where subtasks start, and number them if there is room."""
+    """Mark the starts of subtasks, and number them if there is room."""
     for subtask, (start, end) in enumerate(pairwise(subtask_starts(groups, parallelism))):
         axes.vlines(start, bottom, bottom + 1, color=_ink(axes), linewidth=1)
         if parallelism > _NAMED:

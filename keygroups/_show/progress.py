@@ -1,4 +1,4 @@
-"""How far work has come, for whoever is watching: a line of a terminal, or a bar."""
+"""The progress of work, shown as a line of a terminal or as a bar."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from keygroups.errors import InvalidTypeError, printable
 from keygroups.progress import Progress, ProgressCallback
 
 _QUIET = 2.0  # seconds of work in which nothing is shown
-_LEAST_NAME = 10  # columns of what the work is, before the rest is cut
-_CTRL_C = len("^C")  # which a terminal writes behind the line
+_LEAST_NAME = 10  # columns of the work's name that stay even if the rest is cut
+_CTRL_C = len("^C")  # columns; a terminal writes it after the line
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
 def checked_progress(progress: ProgressCallback | bool | None) -> ProgressCallback | None:
-    """Return a function that is told of progress, for True one that shows it, or None.
+    """Return the callback of an argument `progress`: for True one that shows a bar or line.
 
-    Raises InvalidTypeError for what is none of these.
+    Raises InvalidTypeError for an argument that is neither a function nor a bool nor None.
     """
     if progress is True:
         return default_progress()
@@ -37,7 +37,7 @@ def checked_progress(progress: ProgressCallback | bool | None) -> ProgressCallba
 
 
 def default_progress() -> ProgressCallback:
-    """Return what shows a bar where tqdm is installed, else a line."""
+    """Return a callback that shows bars if tqdm is installed, else a line."""
     try:
         from tqdm.auto import tqdm
     except ImportError:
@@ -46,28 +46,28 @@ def default_progress() -> ProgressCallback:
 
 
 class _Since:
-    """When pieces of work were first heard of, by their names, and how far they were then."""
+    """The first report of each piece of work, by name: its time and its `done`."""
 
     def __init__(self) -> None:
         self._begun: dict[str, tuple[float, int, int]] = {}
         self._busy = self._last = 0.0
 
     def forget(self) -> None:
-        """Forget all, as nobody will hear of it any more."""
+        """Forget all pieces of work, of which no report will follow."""
         self._begun.clear()
         self._last = 0.0
 
     def of(self, progress: Progress) -> tuple[bool, float]:
-        """Return whether there has been work for a while, and what is done of this one a second.
+        """Return whether work has gone on for a while, and the rate of this piece, units a second.
 
-        Pieces of work that follow one another at once are one to whoever waits for them.
+        Pieces of work that follow one another at once are one to the person who waits.
         """
         now = monotonic()
         known = self._begun.get(progress.work)
         if known is None and now - self._last >= _QUIET:
             self._busy = now
         begun, first, last = known or (now, progress.done, 0)
-        if progress.done < last:  # another one of that name
+        if progress.done < last:  # Another piece of work has the same name.
             begun, first = now, progress.done
         self._begun[progress.work] = begun, first, progress.done
         if progress.done == progress.total:
@@ -78,19 +78,19 @@ class _Since:
 
 
 class ProgressLine:
-    """Shows progress in a line of standard error that is written over, and goes in the end.
+    """A callback with a line of standard error, which is written over and removed in the end.
 
-    It shows nothing in the first seconds of work, nor where standard error is no terminal, or one
-    that cannot write over a line, nor while the process is in the background.
+    It shows nothing in the first seconds of work, nor while the process is in the background, nor
+    where standard error is no terminal, or one that cannot write over a line.
     """
 
     def __init__(self) -> None:
         self._since = _Since()
-        self._stream: TextIO | None = None  # which has a line
-        self._width = 0  # columns of it
+        self._stream: TextIO | None = None  # the stream that has a line now
+        self._width = 0  # columns of the line
 
     def __call__(self, progress: Progress) -> None:
-        """Show how far a piece of work has come."""
+        """Show the progress of a piece of work."""
         is_long, rate = self._since.of(progress)
         if progress.done == progress.total:
             self.clear()
@@ -98,31 +98,32 @@ class ProgressLine:
             columns = _columns(stream) - 1 - _CTRL_C
             line = _fitting(progress, rate, columns, stream.encoding)
             width = _width(line)
-            left = max(width, min(self._width, columns))
-            self._stream, self._width = stream, left  # before a signal may end what follows
-            self._write(stream, f"\r{line}{' ' * (left - width)}")
+            widest = max(width, min(self._width, columns))
+            # These are set first, as a signal during the write has to find them.
+            self._stream, self._width = stream, widest
+            self._write(stream, f"\r{line}{' ' * (widest - width)}")
             self._width = width
 
     def clear(self) -> None:
-        """Remove the line, as before another one is written."""
+        """Remove the line, so that other text can be written."""
         if self._stream is not None:
             columns = min(self._width + _CTRL_C, _columns(self._stream) - 1)
             self._write(self._stream, f"\r{' ' * columns}\r")
             self._stream, self._width = None, 0
 
     def close(self) -> None:
-        """Remove the line, and forget what did not come to its end."""
+        """Remove the line, and forget unfinished work."""
         self.clear()
         self._since.forget()
 
     def _write(self, stream: TextIO, text: str) -> None:
-        with suppress(OSError, ValueError):  # of a terminal that is gone
+        with suppress(OSError, ValueError):  # The terminal may be gone.
             stream.write(text)
             stream.flush()
 
 
 class _Bars:
-    """Shows a bar of tqdm for each piece of work that takes a while."""
+    """A callback with a bar of tqdm for each piece of work that takes a while."""
 
     def __init__(self, tqdm: Callable[..., Any]) -> None:
         self._tqdm = tqdm
@@ -130,7 +131,7 @@ class _Bars:
         self._bars: dict[str, Any] = {}
 
     def __call__(self, progress: Progress) -> None:
-        """Show how far a piece of work has come."""
+        """Show the progress of a piece of work."""
         is_long, _ = self._since.of(progress)
         bar = self._bars.get(progress.work)
         if bar is None:
@@ -143,7 +144,7 @@ class _Bars:
                 unit="B" if progress.unit == "bytes" else f" {progress.unit}",
                 unit_scale=progress.unit == "bytes",
                 leave=False,
-                disable=None,  # where it would go to standard error and that is no terminal
+                disable=None,  # None hides the bar if standard error is no terminal.
             )
         bar.update(progress.done - bar.n)
         if progress.done == progress.total:
@@ -151,7 +152,7 @@ class _Bars:
 
 
 def _is_watched(stream: TextIO | None) -> bool:
-    """Tell whether a stream is a terminal that this process may write over."""
+    """Return whether a stream is a terminal that this process may write over."""
     if stream is None or os.environ.get("TERM") == "dumb":
         return False
     try:
@@ -159,13 +160,13 @@ def _is_watched(stream: TextIO | None) -> bool:
             return False
         group = getattr(os, "tcgetpgrp", None)
         return group is None or group(stream.fileno()) == os.getpgrp()
-    except (OSError, ValueError):  # of a stream that is closed, or of no file
+    except (OSError, ValueError):  # A stream may be closed, or have no file.
         return False
 
 
 def _columns(stream: TextIO) -> int:
-    """Return how many columns a terminal has; standard output may be another, or none."""
-    from shutil import get_terminal_size  # which brings much that nothing else needs
+    """Return the columns of a stream's terminal; that of standard output may be another."""
+    from shutil import get_terminal_size  # shutil is slow to import, and rarely needed.
 
     with suppress(OSError, ValueError):
         if columns := os.get_terminal_size(stream.fileno()).columns:
@@ -174,14 +175,14 @@ def _columns(stream: TextIO) -> int:
 
 
 def _fitting(progress: Progress, rate: float, columns: int, encoding: str) -> str:
-    """Return the line for a piece of work of which so much is done a second, cut to fit."""
+    """Return the line for a piece of work, with its rate in units a second, cut to fit."""
     done, total = progress.done, progress.total
     line = f": {100 * done // total} %, {_amounts(done, total, progress.unit)}"
     if rate > 0:
-        of_unit = f"{rate:,.0f} {progress.unit}"
-        line += f", {_size(rate) if progress.unit == 'bytes' else of_unit}/s"
+        plain = f"{rate:,.0f} {progress.unit}"
+        line += f", {_size(rate) if progress.unit == 'bytes' else plain}/s"
         line += f", {_time((total - done) / rate)} left"
-    # As the terminal has it, where it takes no such character.
+    # A character that the terminal cannot encode is escaped.
     name = printable(progress.work).encode(encoding, "backslashreplace").decode(encoding)
     room = max(columns - len(line), min(_LEAST_NAME, columns))
     if _width(name) > room:
@@ -212,7 +213,7 @@ def _amounts(done: int, total: int, unit: str) -> str:
 
 
 def _size(count: float) -> str:
-    """Return a number of bytes as it is told in one word."""
+    """Return a number of bytes as text, such as "12.3 MB"."""
     unit = 0
     while count >= 1000 and unit < len(_UNITS) - 1:
         count /= 1000

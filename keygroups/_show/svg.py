@@ -1,6 +1,6 @@
 """Pictures in a page: inline SVG, which needs neither Matplotlib nor a script.
 
-The colours are those of `keygroups._show.page`; what is hot is hatched, and said in words too.
+The colours are those of `keygroups._show.page`; hot bars are hatched, and named in words too.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 76, 8, 18, 40  # room around a plot
 _MOST_BARS = 128
 _NAMED = 10  # hot subtasks in a description
 _LABELLED = 32  # bars that have room for a word
-_BAR = 0.86  # of a bar's room, the rest of which is on both sides of it
+_BAR = 0.86  # the width of a bar, as a share of its room
 _TICKS = 5
 _PREFIXES = "", " k", " M", " G", " T", " P", " E"
 
 
 class _Bar(NamedTuple):
-    """The largest of some weights that stand beside one another, and where it is."""
+    """The largest of adjacent weights, `first` to `last`, and its index."""
 
     first: int
     last: int
@@ -31,9 +31,9 @@ class _Bar(NamedTuple):
 
 
 def bars_svg(weights: Sequence[float], bar: str, hot: float | None = None) -> str:
-    """Return a bar for each weight, and the mean, as a figure.
+    """Return the figure of a bar for each weight, and the mean.
 
-    `bar` names what a weight is of, "subtask" or "key group"; those of at least `hot` times the
+    `bar` is "subtask" or "key group", whose weights they are; those of at least `hot` times the
     mean stand out. Where there are too many, a bar is the largest of several.
     """
     mean = sum(weights) / len(weights)
@@ -44,35 +44,34 @@ def bars_svg(weights: Sequence[float], bar: str, hot: float | None = None) -> st
     for index, (first, last, largest, weight) in enumerate(bars):
         is_hot = _is_hot(weight, mean, hot)
         times = f"{weight / mean:.2f}" if mean else "1.00"
-        said = f"{bar} {largest}: {weight:,} bytes, {times} times the mean{', hot' * is_hot}"
+        tooltip = f"{bar} {largest}: {weight:,} bytes, {times} times the mean{', hot' * is_hot}"
         if last > first:
-            said += f"; the largest of {first} to {last}"
+            tooltip += f"; the largest of {first} to {last}"
         height = weight / top * _plot_height()
         middle, y = _LEFT + (index + 0.5) * width, _TOP + _plot_height() - height
         wide = max(width * _BAR, 0.5)
         drawn.append(
             f'<rect class="{"hot" if is_hot else "bar"}" x="{middle - wide / 2:.2f}" '
             f'y="{y:.2f}" width="{wide:.2f}" height="{height:.2f}">'
-            f"<title>{html_text(said)}</title></rect>"
+            f"<title>{html_text(tooltip)}</title></rect>"
         )
         if is_hot and len(bars) <= _LABELLED:
             drawn.append(f'<text x="{middle:.2f}" y="{y - 4:.2f}" text-anchor="middle">hot</text>')
     every = bars[0].last + 1
-    of = f"{bar}, of {len(weights):,}"
-    label = of if every == 1 else f"{of}: the largest of every {every}"
+    label = f"{bar}, of {len(weights):,}"
+    label += f": the largest of every {every}" if every > 1 else ""
     places = [
         (_LEFT + (index + 0.5) * width, f"{bars[index].first:,}")
         for index in _spread(0, len(bars) - 1)
     ]
     title = f"Bytes by {bar}"
-    said = f"The heaviest {bar} has {max(weights):,} bytes, the mean {mean:,.6g}. " + _hot_said(
-        weights, bar, mean, hot
-    )
-    return _figure(title, said, label, places, top, [*drawn, _mean_line(mean, top)])
+    heaviest = f"The heaviest {bar} has {max(weights):,} bytes, the mean {mean:,.6g}."
+    caption = f"{heaviest} {_hot_bars(weights, bar, mean, hot)}"
+    return _figure(title, caption, label, places, top, [*drawn, _mean_line(mean, top)])
 
 
 def steps_svg(parallelisms: range, heaviest: Sequence[float], total: float, now: int) -> str:
-    """Return the heaviest subtask's weight against the parallelism, and the mean, as a figure."""
+    """Return the figure of the heaviest subtask's weight, and the mean, by parallelism."""
     top = _nice(max(heaviest))
     width = _plot_width() / len(parallelisms)
 
@@ -101,18 +100,18 @@ def steps_svg(parallelisms: range, heaviest: Sequence[float], total: float, now:
     places = [
         (x(index + 0.5), f"{parallelisms[index]:,}") for index in _spread(0, len(parallelisms) - 1)
     ]
-    said = (
+    caption = (
         f"At parallelism {now:,}, the one of the savepoint, the heaviest subtask has "
         f"{heaviest[parallelisms.index(now)]:,} bytes; from {parallelisms[0]:,} to "
         f"{parallelisms[-1]:,} it has {min(heaviest):,} at least. Solid: the heaviest subtask; "
         "dashed: the mean."
     )
-    return _figure("Bytes of the heaviest subtask", said, "parallelism", places, top, drawn)
+    return _figure("Bytes of the heaviest subtask", caption, "parallelism", places, top, drawn)
 
 
 def _figure(
     title: str,
-    said: str,
+    caption: str,
     label: str,
     places: Sequence[tuple[float, str]],
     top: float,
@@ -137,8 +136,8 @@ def _figure(
     )
     return (
         f'<figure><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">'
-        f"<title>{html_text(title)}</title><desc>{html_text(said)}</desc>"
-        f"{''.join([*axes, *drawn])}</svg><figcaption>{html_text(said)}</figcaption></figure>"
+        f"<title>{html_text(title)}</title><desc>{html_text(caption)}</desc>"
+        f"{''.join([*axes, *drawn])}</svg><figcaption>{html_text(caption)}</figcaption></figure>"
     )
 
 
@@ -154,8 +153,8 @@ def _is_hot(weight: float, mean: float, hot: float | None) -> bool:
     return hot is not None and weight >= hot * mean > 0
 
 
-def _hot_said(weights: Sequence[float], bar: str, mean: float, hot: float | None) -> str:
-    """Say which are hot."""
+def _hot_bars(weights: Sequence[float], bar: str, mean: float, hot: float | None) -> str:
+    """Return the sentences of a caption that name the hot bars and the dashed line."""
     if hot is None:
         return "The dashed line is the mean."
     named = [f"{i}" for i, weight in enumerate(weights) if _is_hot(weight, mean, hot)]
@@ -183,13 +182,13 @@ def _plot_height() -> float:
 
 
 def _nice(weight: float) -> float:
-    """Return the end of an axis: at least a weight, and a whole number of ticks."""
+    """Return the end of an axis, the least whole number of ticks that holds a weight."""
     step = _step(weight)
     return max(-(-weight // step), 1) * step
 
 
 def _step(weight: float) -> float:
-    """Return the distance of ticks: an int of 1, 2 or 5 and zeros."""
+    """Return the distance of ticks: 1, 2 or 5 times a power of ten."""
     ten = 1
     while 10 * ten * _TICKS < weight:
         ten *= 10
@@ -209,6 +208,6 @@ def _tick(weight: float) -> str:
 
 
 def _spread(first: int, last: int) -> list[int]:
-    """Return some ints from the first to the last, as far apart as ticks are."""
+    """Return ints from the first to the last, as far apart as ticks."""
     step = int(_step(last - first))
     return [*range(first, last + 1, step)]

@@ -1,4 +1,4 @@
-"""Tables: as text, as HTML for notebooks, and as DataFrames for those who have pandas."""
+"""Tables: as text, as HTML for notebooks, and as DataFrames of pandas."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from keygroups.errors import KeyGroupsError, printable
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# A notebook would typeset the TeX in a name or a key, but not below what is of these classes: the
+# A notebook would typeset TeX in a name or a key, but not within elements of these classes: the
 # ignoreClass of MathJax 2's tex2jax, and the ignoreHtmlClass of MathJax 3 and 4.
 NO_TEX = 'class="tex2jax_ignore mathjax_ignore"'
 _TINTED = ' style="background:rgba(214,90,49,.2)"'
 
 
 def text_table(
-    rows: Sequence[Sequence[str]], left: Collection[int] = (), widths: Sequence[int] = ()
+    rows: Sequence[Sequence[str]], left_columns: Collection[int] = (), widths: Sequence[int] = ()
 ) -> list[str]:
-    """Return a line for each row; the columns of `left` stand to the left, others to the right.
+    """Return a line for each row; `left_columns` are aligned to the left, others to the right.
 
-    A column is as wide as its widest cell, and at least as `widths` say of the first columns.
+    A column is as wide as its widest cell; `widths` are the least of the first columns.
     """
     widest = (max(map(len, column)) for column in zip(*rows))
     sizes = [max(both) for both in zip_longest(widest, widths, fillvalue=0)]
-    pads = [str.ljust if column in left else str.rjust for column in range(len(sizes))]
+    pads = [str.ljust if column in left_columns else str.rjust for column in range(len(sizes))]
     return [
         "  ".join([pad(cell, size) for pad, cell, size in zip(pads, row, sizes)]).rstrip()
         for row in rows
@@ -35,24 +35,24 @@ def text_table(
 
 
 class Section(NamedTuple):
-    """What stands together in a report: lines, and a table of cells if there is a header.
+    """A section of a report: lines, and a table of cells if there is a header.
 
-    `left` are the columns of text; in HTML `named_by`, the one that says which row it is, is one
-    of them by itself. `marks` has a word for each row that stands out, by its index. The last
-    three go for HTML alone.
+    `left_columns` are the columns of text; in HTML `named_by`, the one that names the row, always
+    is one. `marks` has a word for each row that stands out, by its index. The last three are for
+    HTML alone.
     """
 
     texts: Sequence[str]
     header: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
-    left: Collection[int] = ()
+    left_columns: Collection[int] = ()
     caption: str = ""
     named_by: int = 0
     marks: Mapping[int, str] = {}
 
 
 def html_sections(sections: Iterable[Section]) -> str:
-    """Return sections one below the other."""
+    """Return sections one below the other, as HTML."""
     return "".join(html_table(*section) for section in sections)
 
 
@@ -60,20 +60,20 @@ def html_table(
     texts: Sequence[str],
     header: Sequence[str] = (),
     rows: Sequence[Sequence[object]] = (),
-    left: Collection[int] = (),
+    left_columns: Collection[int] = (),
     caption: str = "",
     named_by: int = 0,
     marks: Mapping[int, str] = {},
 ) -> str:
-    """Return paragraphs, and a table if there is a header; the arguments are those of Section.
+    """Return the HTML of paragraphs, and a table if there is a header; see Section.
 
-    It sets no colour but a tint of what is below, so it reads on a light page and on a dark one.
+    It sets no colour but a translucent tint, so it reads on a light page and on a dark one.
     """
     shown = "".join(f"<p>{html_text(text)}</p>" for text in texts)
     if not header:
         return f"<div {NO_TEX}>{shown}</div>" if shown else ""
     styles = [
-        f' style="text-align:{"left" if column in left or column == named_by else "right"}"'
+        f' style="text-align:{"left" if column in (*left_columns, named_by) else "right"}"'
         for column in range(len(header))
     ]
     head = "".join(
@@ -104,13 +104,13 @@ def html_text(value: object) -> str:
 
 
 def show_weight(value: float) -> str:
-    """Show a weight in at most 19 characters."""
+    """Return a weight as text of at most 19 characters."""
     text = f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
     return text if len(text) <= 19 else f"{value:.6g}"
 
 
 def data_frame(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> DataFrame:
-    """Return a pandas DataFrame."""
+    """Return a pandas DataFrame, or raise KeyGroupsError without pandas."""
     try:
         import pandas as pd
     except ImportError:

@@ -1,1 +1,1 @@
-"""Python values as Java has them; no key types."""
+"""Python counterparts of Java's values, their checks and hash codes; no key types."""

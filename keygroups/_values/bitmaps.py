@@ -1,4 +1,4 @@
-"""Sets of 32-bit numbers as Flink's Bitmap has them: in the bytes of a RoaringBitmap."""
+"""Flink's Bitmap, a set of 32-bit numbers, in the bytes of a RoaringBitmap."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from keygroups._checks import INT_MAX, INT_MIN, check_class
 from keygroups.errors import InvalidValueError
 
 _WITHOUT_RUNS, _WITH_RUNS = 12_346, 12_347
-_FEW = 4  # containers, of which a bitmap with runs says no offsets
-_MOST = 1 << 16  # containers, and numbers in one
+_FEW = 4  # the least containers for which a bitmap with runs has offsets
+_MOST = 1 << 16  # the most containers, and the most numbers in one
 _MOST_IN_ARRAY = 4_096
 _BITS_SIZE = _MOST // 8
 _ARRAY, _BITS, _RUNS = range(3)
@@ -26,7 +26,7 @@ _pair = struct.Struct("<HH").unpack_from
 
 
 class _Container(NamedTuple):
-    """The numbers with the same high 16 bits: how they are written, where, and how many."""
+    """The numbers with the same high 16 bits: their format, offset and count."""
 
     high: int
     kind: int
@@ -38,11 +38,11 @@ class _Container(NamedTuple):
 class Bitmap:
     r"""A BITMAP: a set of ints, those of a RoaringBitmap, in its order: negative ones last.
 
-    `data` is the bitmap in RoaringBitmap's portable format, that other libraries read and write.
-    Its numbers are -2^31..2^31-1. They are made as they are asked for, as a few bytes may stand
-    for millions. Two bitmaps are equal if their numbers are.
+    `data` is the bitmap in RoaringBitmap's portable format, which other libraries read and write.
+    Its numbers are -2^31..2^31-1. They are decoded one by one, as a few bytes may stand for
+    millions. Two bitmaps are equal if their numbers are.
 
-    Raises InvalidTypeError where `data` is no bytes, InvalidValueError where they are no bitmap.
+    Raises InvalidTypeError where `data` is no bytes, InvalidValueError for bytes of no bitmap.
 
     Flink: org.apache.flink.types.bitmap.Bitmap.
 
@@ -104,9 +104,9 @@ class Bitmap:
         return f"<Bitmap of {count} numbers: {shown}{', ...' if count > _SHOWN else ''}>"
 
     def _ranges(self) -> Iterator[tuple[int, int]]:
-        """Yield the first and the last of numbers without a gap, as unsigned ones.
+        """Yield the first and last number of each run without a gap, as unsigned ones.
 
-        They are the same in whichever way the numbers are written, and no more than bits.
+        The runs are the same in whichever format the numbers are.
         """
         first, last = 0, -1
         for container in self._containers:
@@ -120,7 +120,7 @@ class Bitmap:
 
 
 def _containers(data: bytes) -> list[_Container]:
-    """Return what a bitmap is made of, after checking all of it."""
+    """Return the containers of a bitmap, after checking all of it."""
     (cookie,) = _u32(data, 0)
     has_flags = cookie & 0xFFFF == _WITH_RUNS
     if has_flags:
@@ -160,7 +160,7 @@ def _no_bitmap(expected: str) -> InvalidValueError:
 
 
 def _checked_end(data: bytes, container: _Container) -> int:
-    """Return where a container ends, after checking that its numbers are in order."""
+    """Return the end of a container, after checking that its numbers are in order."""
     _, kind, start, count = container
     size = 2 * count if kind == _ARRAY else _BITS_SIZE
     if kind == _RUNS:
@@ -183,7 +183,10 @@ def _checked_end(data: bytes, container: _Container) -> int:
 
 
 def _spans(data: bytes, container: _Container) -> Iterator[tuple[int, int]]:
-    """Yield first and last of numbers without a gap, by their low 16 bits."""
+    """Yield first and last number of runs without a gap, by their low 16 bits.
+
+    A run is as long as the format has it: in an array and in bits each number is one.
+    """
     _, kind, start, count = container
     if kind == _RUNS:
         (runs,) = _u16(data, start)
@@ -204,7 +207,7 @@ def _spans(data: bytes, container: _Container) -> Iterator[tuple[int, int]]:
 
 
 def _has(data: bytes, container: _Container, low: int) -> bool:
-    """Whether a number is in its container, by its low 16 bits."""
+    """Return whether a number is in its container, by its low 16 bits."""
     _, kind, start, count = container
     if kind == _BITS:
         return bool(data[start + low // 8] >> low % 8 & 1)

@@ -35,7 +35,7 @@ class SharedBufferEdge(NamedTuple):
 
 
 class Lockable(NamedTuple):
-    """An element, and how many matches refer to it."""
+    """An element, and the number of matches that refer to it."""
 
     reference_count: int
     element: Any
@@ -51,7 +51,7 @@ class SharedBufferNode(NamedTuple):
 
 
 class ComputationState(NamedTuple):
-    """A match: where in the pattern it is. `previous_timestamp` is None before Flink 1.17."""
+    """A match and its state in the pattern. `previous_timestamp` is None before Flink 1.17."""
 
     state_name: str | None
     previous_buffer_entry: NodeId | None

@@ -1,4 +1,4 @@
-"""What a Python value has to be to stand for a Java one, and the words in which it is refused."""
+"""Checks that a Python value can stand for a Java one, and the messages that refuse it."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ BYTES = (
     "Flink refuses byte[] as a key, because an array's hashCode is its identity; a ByteBuffer, by "
     "which Beam keys, is key_type=BYTE_BUFFER"
 )
-"""What is said of bytes without a key type."""
+"""The reason for which bytes without a key type are refused."""
 
 
 def refused_key(key: object) -> KeyGroupsError:
-    """Build the error for a key that no key type takes: what Flink does, and the way out."""
+    """Return the error for a key that no key type takes, with Flink's reason and the way out."""
     if key is None:
         return InvalidValueError("key is None: assigned key must not be null")
     cls = type(key).__name__
@@ -72,7 +72,7 @@ def expect(name: str, key: object, cls: type[T] | tuple[type[T], ...], descripti
 
 
 def check_variant_version(metadata: bytes) -> None:
-    """Refuse the metadata of a Variant that Flink does not read.
+    """Raise InvalidValueError for the metadata of a Variant that Flink cannot read.
 
     Flink: BinaryVariantUtil.VERSION, which is the lower half of the first byte.
     """
@@ -98,7 +98,7 @@ def expect_single(name: str, key: object) -> float:
 
 
 def expect_fields(name: str, arity: int, key: object) -> tuple[object, ...]:
-    """Return the key if it is a tuple of as many fields."""
+    """Return the key if it is a tuple of `arity` fields."""
     description = "a tuple of one field, (value,)" if arity == 1 else "a tuple"
     values = expect(name, key, tuple, description)
     if len(values) != arity:
@@ -129,7 +129,7 @@ def items_of(name: str, value: object) -> Collection[tuple[Any, Any]]:
 def each(
     place: str, functions: Iterable[Callable[[Any], T]], values: Iterable[object]
 ) -> Iterator[T]:
-    """Yield each function of its value, and say in an error which value it was."""
+    """Yield each function of its value; an error gets `place` and the index of the value."""
     for index, (function, value) in enumerate(zip(functions, values)):
         try:
             yield function(value)
@@ -138,7 +138,7 @@ def each(
 
 
 def integer_checker(name: str, bits: int) -> Callable[[object], int]:
-    """Return a function that checks a Java integer; up to 32 bits that is its own hash."""
+    """Return the function that checks a Java integer; with up to 32 bits it is its own hash."""
     low, high = -(1 << bits - 1), (1 << bits - 1) - 1
 
     def check_integer(key: object) -> int:
@@ -179,7 +179,7 @@ def _datetime(name: str, key: object, description: str) -> dt.datetime:
 
 
 def instant_since_epoch(name: str, key: object) -> dt.timedelta:
-    """Return how far an aware datetime is from the epoch."""
+    """Return the time from the epoch to an aware datetime."""
     value = _datetime(name, key, "an aware datetime")
     if value.utcoffset() is None:
         raise InvalidTypeError(
@@ -189,7 +189,7 @@ def instant_since_epoch(name: str, key: object) -> dt.timedelta:
 
 
 def local_since_epoch(name: str, key: object) -> dt.timedelta:
-    """Return how far a naive datetime is from the epoch, as if it were in UTC."""
+    """Return the time from the epoch to a naive datetime, as if it were in UTC."""
     return check_naive(name, key) - EPOCH
 
 
@@ -203,7 +203,7 @@ def check_naive(name: str, key: object) -> dt.datetime:
 
 
 def check_date(name: str, key: object) -> dt.date:
-    """Return a key that is a date and no datetime."""
+    """Return the key if it is a date and no datetime."""
     value = expect(name, key, dt.date, "a date")
     if isinstance(value, dt.datetime):
         raise InvalidTypeError(f"key of type {name} must be a date, got the datetime {show(key)}")
@@ -211,7 +211,7 @@ def check_date(name: str, key: object) -> dt.date:
 
 
 def check_time(name: str, key: object) -> dt.time:
-    """Return a key that is a time without a zone."""
+    """Return the key if it is a time without a zone."""
     value = expect(name, key, dt.time, "a time")
     if value.tzinfo is not None:
         raise InvalidTypeError(

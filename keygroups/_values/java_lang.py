@@ -26,7 +26,7 @@ _DIGITS_AT_ONCE = 1_000
 _MASK32 = 0xFFFFFFFF
 _MASK64 = 0xFFFFFFFFFFFFFFFF
 _SIGN32 = 0x80000000
-FLOAT_NAN = 0x7FC00000  # floatToIntBits and doubleToLongBits know one NaN only
+FLOAT_NAN = 0x7FC00000  # Float.floatToIntBits gives these bits for any NaN.
 DOUBLE_NAN = 0x7FF8000000000000
 
 
@@ -36,12 +36,12 @@ def signed(code: int) -> int:
 
 
 def long_bits(bits: int) -> int:
-    """Long.hashCode of the low 64 bits: low word xor high word."""
+    """Return Long.hashCode of the low 64 bits: low word xor high word."""
     return signed(bits ^ (bits & _MASK64) >> 32)
 
 
 def fold(codes: Iterable[int], start: int) -> int:
-    """Java's 31-fold over hash codes, as in List.hashCode (which starts from 1)."""
+    """Return Java's 31-fold over hash codes, as in List.hashCode (which starts from 1)."""
     result = start
     for code in codes:
         result = (31 * result + code) & _MASK32
@@ -75,7 +75,7 @@ def hash_big_dec(key: object) -> int:
 
 
 def unscaled_value(decimal: Decimal) -> tuple[int, int]:
-    """Return the digits of a decimal as an int, and how many of them are fraction digits."""
+    """Return the digits of a decimal as an int, and the number of fraction digits."""
     sign, digits, exponent = decimal.as_tuple()
     if not isinstance(exponent, int):
         raise InvalidValueError(f"key of type BIG_DEC must be finite, got {show(decimal)}")
@@ -99,7 +99,7 @@ def hash_boolean(key: object) -> int:
 
 
 def hash_float(key: object) -> int:
-    """Float.hashCode: the bits of the single; the key has to be one exactly."""
+    """Float.hashCode: the bits of the key, which has to be a single exactly."""
     number = expect_single("FLOAT", key)
     if math.isnan(number):
         return FLOAT_NAN
@@ -132,8 +132,7 @@ def hash_string(key: object) -> int:
 
 
 def _utf16_units(text: str) -> Sequence[int]:
-    # Without an endianness in its name the codec writes native order, behind one unit of
-    # byte-order mark.
+    # The codec "utf-16" writes native order after a byte-order mark, which the slice leaves out.
     return memoryview(text.encode("utf-16", "surrogatepass")).cast("H")[1:]
 
 

@@ -23,7 +23,7 @@ from keygroups._values.java_zones import doubtful_spans
 from keygroups.errors import InvalidValueError
 
 MAX_YEAR = 999_999_999
-"""The last year of java.time, and as many before year 0 the first."""
+"""The last year of java.time; the first is its negative."""
 
 _DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _LAST = LocalTime(23, 59, 59, 999_999_999)
@@ -32,7 +32,7 @@ _MILLISECOND = dt.timedelta(milliseconds=1)
 
 
 class Zoned(Protocol):
-    """A key type of java.sql: the zone of Flink's JVM, and when it is certain there."""
+    """A key type of java.sql: the zone of Flink's JVM, and the span in which it is certain."""
 
     @property
     def name(self) -> str: ...
@@ -43,22 +43,22 @@ class Zoned(Protocol):
 
 
 def local_date_code(year: int, month: int, day: int) -> int:
-    """LocalDate.hashCode of any proleptic ISO date."""
+    """Return LocalDate.hashCode of any proleptic ISO date."""
     return signed((year & 0xFFFFF800) ^ ((year << 11) + (month << 6) + day))
 
 
 def local_time_code(nano_of_day: int) -> int:
-    """LocalTime.hashCode: the nanosecond of the day as a Long."""
+    """Return LocalTime.hashCode, that of the nanosecond of the day as a Long."""
     return long_bits(nano_of_day)
 
 
 def instant_code(seconds: int, nanos: int) -> int:
-    """Instant.hashCode of floored seconds since the epoch and the nanoseconds above them."""
+    """Return Instant.hashCode of floored seconds since the epoch and the nanoseconds above."""
     return signed(long_bits(seconds) + 51 * nanos)
 
 
 def to_local_date(name: str, key: object) -> tuple[int, int, int]:
-    """Return the fields of a date, or of a LocalDate that Java has."""
+    """Return the fields of a date, or of a valid LocalDate."""
     if isinstance(key, LocalDate):
         return check_local_date(name, key)
     date = check_date(name, key)
@@ -66,7 +66,7 @@ def to_local_date(name: str, key: object) -> tuple[int, int, int]:
 
 
 def check_local_date(name: str, date: LocalDate) -> LocalDate:
-    """Return a date if Java has it."""
+    """Return a date if it is valid in Java."""
     year = check_int(f"the year of a {name}", date.year, -MAX_YEAR, MAX_YEAR)
     month = check_int(f"the month of a {name}", date.month, 1, 12)
     days = 29 if month == 2 and isleap(year) else _DAYS[month - 1]
@@ -74,7 +74,7 @@ def check_local_date(name: str, date: LocalDate) -> LocalDate:
 
 
 def to_local_time(name: str, key: object) -> tuple[int, int, int, int]:
-    """Return the fields of a time, or of a LocalTime that Java has."""
+    """Return the fields of a time, or of a valid LocalTime."""
     if isinstance(key, LocalTime):
         return check_local_time(name, key)
     time = check_time(name, key)
@@ -82,7 +82,7 @@ def to_local_time(name: str, key: object) -> tuple[int, int, int, int]:
 
 
 def check_local_time(name: str, time: LocalTime) -> LocalTime:
-    """Return a time if Java has it."""
+    """Return a time if it is valid in Java."""
     fields = zip(LocalTime._fields, time, _LAST)
     return LocalTime(
         *(check_int(f"the {field} of a {name}", value, 0, most) for field, value, most in fields)
@@ -90,7 +90,7 @@ def check_local_time(name: str, time: LocalTime) -> LocalTime:
 
 
 def to_local_date_time(name: str, key: object) -> tuple[int, ...]:
-    """Return the seven fields of a naive datetime, or of a LocalDateTime that Java has."""
+    """Return the seven fields of a naive datetime, or of a valid LocalDateTime."""
     if isinstance(key, LocalDateTime):
         date = check_local_date(name, LocalDate(*key[:3]))
         return *date, *check_local_time(name, LocalTime(*key[3:]))
@@ -100,7 +100,7 @@ def to_local_date_time(name: str, key: object) -> tuple[int, ...]:
 
 
 def to_instant(name: str, key: object) -> tuple[int, int]:
-    """Return the seconds and nanoseconds of an aware datetime, or of an Instant that Java has."""
+    """Return the seconds and nanoseconds of an aware datetime, or of a valid Instant."""
     if isinstance(key, Instant):
         return check_instant(name, key)
     since = instant_since_epoch(name, key)
@@ -108,7 +108,7 @@ def to_instant(name: str, key: object) -> tuple[int, int]:
 
 
 def check_instant(name: str, instant: Instant) -> Instant:
-    """Return an instant if Java has it."""
+    """Return an instant if it is valid in Java."""
     return Instant(
         check_int(f"the epoch second of a {name}", instant.epoch_second, *_INSTANT_SECONDS),
         check_int(f"the nano of a {name}", instant.nano, 0, _LAST[-1]),

@@ -1,4 +1,4 @@
-"""Values of Java's own classes that Python has no class for."""
+"""Values of Java's classes without a counterpart in Python."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from keygroups.errors import InvalidTypeError
 
 
 class Instant(NamedTuple):
-    """A moment that no datetime is exactly: seconds since the epoch, and nanoseconds above."""
+    """A moment beyond Python's datetimes: seconds since the epoch, and nanoseconds above."""
 
     epoch_second: int
     nano: int
 
 
 class LocalDate(NamedTuple):
-    """A date of a year that Python has not: that of java.time goes to ±999,999,999."""
+    """A date of a year beyond Python's; those of java.time go to ±999,999,999."""
 
     year: int
     month: int
@@ -26,7 +26,7 @@ class LocalDate(NamedTuple):
 
 
 class LocalTime(NamedTuple):
-    """A time of day that has nanoseconds."""
+    """A time of day with nanoseconds."""
 
     hour: int
     minute: int
@@ -35,7 +35,7 @@ class LocalTime(NamedTuple):
 
 
 class LocalDateTime(NamedTuple):
-    """A date and time of which Python has not the year or the nanoseconds."""
+    """A date and time with a year beyond Python's, or with nanoseconds."""
 
     year: int
     month: int
@@ -48,7 +48,7 @@ class LocalDateTime(NamedTuple):
 
 @dataclass(frozen=True)
 class Left:
-    """The left one of an Either."""
+    """The left side of an Either, with its value."""
 
     value: Any
 
@@ -58,7 +58,7 @@ class Left:
 
 @dataclass(frozen=True)
 class Right:
-    """The right one of an Either."""
+    """The right side of an Either, with its value."""
 
     value: Any
 
@@ -68,7 +68,7 @@ class Right:
 
 @dataclass(frozen=True)
 class Some:
-    """What an Option or an Optional holds; one that is empty is None."""
+    """An Option or an Optional with a value; an empty one is None."""
 
     value: Any
 
@@ -105,13 +105,12 @@ class Pojo:
     """An object of a class of the job: `java_class`, and its fields by name.
 
     `java_class` is the full name of its class, `fields` a mapping of the names of its fields to
-    their values. A field is an item, and an attribute where its name is none of this class's own
-    (`java_class`, `_asdict`, or with two underscores at its start). Iterating gives the names, and
-    `_asdict()` a dict. It cannot be changed, and is equal to one of the same class with equal
-    fields. Raises InvalidTypeError for
-    a class or names that are no str, or fields that are no mapping.
+    their values. A field is an item, and an attribute too unless its name is taken (`java_class`,
+    `_asdict`, or two underscores at the start). Iterating gives the names, and `_asdict()` a
+    dict. A Pojo cannot be changed, and equals another of the same class with equal fields. Raises
+    InvalidTypeError for a class or names that are no str, or fields that are no mapping.
 
-    Flink: PojoSerializer, of which each field has a name and may be null.
+    Flink: PojoSerializer, whose fields have names and may be null.
 
     >>> order = Pojo("x.Order", {"id": 5, "total": None})
     >>> order.id, order["id"], list(order), "total" in order, len(order)
@@ -125,7 +124,7 @@ class Pojo:
     __values: dict[str, Any]
 
     def __new__(cls, java_class: str, fields: Mapping[str, Any]) -> Pojo:
-        """Make one of a class, with a copy of its fields."""
+        """Return a Pojo with a copy of the fields."""
         if not isinstance(java_class, str):
             raise InvalidTypeError(f"java_class must be a str, got {show(java_class)}")
         if not isinstance(fields, Mapping):
@@ -139,7 +138,7 @@ class Pojo:
         return self.__values[name]
 
     def __getattr__(self, name: str) -> Any:
-        # What Python asks of any object, such as __deepcopy__, is none of its fields.
+        # Python looks up names such as __deepcopy__ on any object: they are never fields.
         if not name.startswith(("__", "_Pojo__")) and name in self.__values:
             return self.__values[name]
         raise AttributeError(f"a Pojo of {show(self.java_class)} has no field {show(name)}")
@@ -184,7 +183,7 @@ _set_values = vars(Pojo)["_Pojo__values"].__set__
 
 
 def pojo_of(java_class: str, values: dict[str, Any]) -> Pojo:
-    """Return a Pojo that keeps the very dict, without the checks, which take as long as it."""
+    """Return a Pojo that keeps `values` itself, without checks, which would double the time."""
     pojo = _new(Pojo)
     _set_class(pojo, java_class)
     _set_values(pojo, values)

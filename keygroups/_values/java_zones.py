@@ -1,10 +1,9 @@
 """The time zones of java.sql's key types: the names and spans that mean the same everywhere.
 
-Java reads zones from data of its own, as old as the JDK, and takes a name that it does not know
-for GMT, in silence. The names here are in every release of the tz database from 2024a to 2026f,
-and Java knows them by that name. The spans are those in which these releases differ from one
-another from 1970 to 2036, compiled with and without the database's `backzone` file, and so in
-which Java's data may differ from this machine's.
+Java reads zones from data of its own, as old as the JDK, and silently takes an unknown name for
+GMT. The names here are in every release of the tz database from 2024a to 2026f, and in Java. In
+the doubtful spans these releases differ from one another, from 1970 to 2036, compiled with and
+without the database's `backzone` file: there Java's data may differ from this machine's.
 """
 
 from __future__ import annotations
@@ -122,7 +121,7 @@ ZONE_NAMES = frozenset(
 )
 """The names of zones that Java and the tz database agree on."""
 
-# Names that do not mean the same in every JVM, and what to write for them.
+# Names that do not mean the same in every JVM: the name to write instead, and the reason.
 _LEGACY = {
     "WET": ("Europe/Lisbon", "has rules of its own in a JVM with data older than release 2024b"),
     "EET": ("Europe/Athens", "has rules of its own in a JVM with data older than release 2024b"),
@@ -169,7 +168,7 @@ _DOUBTFUL = {
     name: spans.split() for names, spans in _DOUBTFUL_BY_ZONES.items() for name in names.split()
 }
 
-# Release 2024a was the first to have that Kazakhstan is at UTC+5 since 2024-03-01.
+# Release 2024a was the first with Kazakhstan at UTC+5 from 2024-03-01 on.
 _WITNESS = ("Asia/Almaty", dt.datetime(2024, 6, 1), dt.timedelta(hours=5))
 
 
@@ -205,7 +204,7 @@ def _load(name: str) -> ZoneInfo:
 
 
 def _advice(name: str) -> str:
-    """Return how to say which zone is meant, or nothing."""
+    """Return the end of a message that refuses a zone: the name to write instead, or ""."""
     if name in _LEGACY:
         instead, reason = _LEGACY[name]
         return f", which {reason}; write {instead!r} if that is meant"

@@ -1,4 +1,4 @@
-"""Values that only Kryo writes, of Java's own classes."""
+"""Values of Java's own classes that only Kryo writes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from keygroups._checks import record_repr
 
 
 class Duration(NamedTuple):
-    """A Duration that no timedelta is exactly: its seconds, and the nanoseconds above."""
+    """A Duration beyond Python's timedelta: its seconds, and the nanoseconds above."""
 
     seconds: int
     nano: int
@@ -60,7 +60,7 @@ class OffsetDateTime(NamedTuple):
 class ZonedDateTime(NamedTuple):
     """A date and time as LocalDateTime has it, and its zone.
 
-    `offset` is how many seconds it is ahead of UTC, which Kryo 5 does not write: then it is None.
+    `offset` is the seconds that it is ahead of UTC; Kryo 5 does not write it, then it is None.
     """
 
     local_date_time: Any

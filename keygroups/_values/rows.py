@@ -1,4 +1,4 @@
-"""Values of keyed state that Python has no class for: rows with their kind, windows, TTL."""
+"""Values of keyed state without a counterpart in Python: rows with a kind, windows, TTL."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TtlValue(NamedTuple):
 
 
 ROW_KINDS = ("+I", "-U", "+U", "-D")
-"""In the order of RowKind.toByteValue()."""
+"""The row kinds in the order of RowKind.toByteValue()."""
 
 
 class Row(tuple[Any, ...]):
@@ -45,7 +45,7 @@ class Row(tuple[Any, ...]):
     row_kind: str = "+I"
 
     def __new__(cls, values: Sequence[Any], row_kind: str = "+I") -> Row:
-        """Make a row of a kind; InvalidTypeError or InvalidValueError for what makes none."""
+        """Return a row of a kind; raises InvalidTypeError or InvalidValueError."""
         if not isinstance(values, (tuple, list)):
             raise InvalidTypeError(f"values must be a tuple or a list, got {show(values)}")
         return row_of_kind(values, ROW_KINDS.index(check_choice("row_kind", row_kind, ROW_KINDS)))
@@ -68,8 +68,8 @@ class Row(tuple[Any, ...]):
 
 
 def row_of_kind(values: Iterable[Any], kind: int) -> Row:
-    """Return a row of the kind with a number, 0..3, of what a reader knows to be fields."""
+    """Return a row of the kind with a number, 0..3, without checks."""
     row = tuple.__new__(Row, values)
-    if kind:  # "+I" is the class's, so that most rows need no dict of their own
+    if kind:  # "+I" is the class's attribute, so that most rows need no `__dict__`.
         row.row_kind = ROW_KINDS[kind]
     return row

@@ -17,7 +17,7 @@ from keygroups._values.java_lang import long_bits, signed
 
 PRODUCT_SEED = 0xCAFEBABE
 NONE_CODE = 2433880
-"""What Scala's None hashes as: the name of its class."""
+"""The hash code of Scala's None, which is that of the text "None"."""
 
 _MASK32 = 0xFFFFFFFF
 _pack_single, _unpack_single = struct.Struct("<f").pack, struct.Struct("<f").unpack
@@ -57,7 +57,7 @@ def hash_big_int(key: object) -> int:
 
 
 def hash_double(key: object) -> int:
-    """`##` of a Double: that of the first of Int, Long, Float and Double that equals it."""
+    """`##` of a Double: the code of the first of Int, Long, Float and Double that equals it."""
     number = expect("DOUBLE", key, float, "a float")
     if -(2.0**63) <= number <= 2.0**63 and number == int(number):
         return hash_long(min(int(number), LONG_MAX))  # 2^63 becomes Long.MaxValue, and equals it
@@ -69,11 +69,11 @@ def hash_double(key: object) -> int:
 
 
 def hash_float(key: Any) -> int:
-    """`##` of a Float: that of the first of Int, Long and Float that equals it."""
+    """`##` of a Float: the code of the first of Int, Long and Float that equals it."""
     code = java_lang.hash_float(key)  # It checks the key.
     number = float(key)
     if number == 2.0**31:
-        return INT_MAX  # It equals 2^31 as a Float.
+        return INT_MAX  # As a Float Int.MaxValue rounds to 2^31, and equals it.
     if -(2.0**63) <= number <= 2.0**63 and number == int(number):
         return hash_long(min(int(number), LONG_MAX))
     return code

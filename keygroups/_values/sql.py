@@ -1,4 +1,4 @@
-"""Values of Flink's table runtime, as its classes call them."""
+"""Values of Flink's table runtime, named like its classes."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ class WindowKey(NamedTuple):
 
 
 class MetaSqnInfo(NamedTuple):
-    """Of a multiset: the highest sequence number, and how many rows."""
+    """The highest sequence number of a multiset, and its number of rows."""
 
     high_sqn: int
     size: int
 
 
 class RowSqnInfo(NamedTuple):
-    """Of a row in a multiset: its first and last sequence numbers."""
+    """The first and last sequence number of a row in a multiset."""
 
     first_sqn: int
     last_sqn: int
 
 
 class Node(NamedTuple):
-    """A row in a multiset, its sequence number, those beside it, and a timestamp."""
+    """A row in a multiset, its sequence number, those of its neighbours, and a timestamp."""
 
     row: Any
     sqn: int

@@ -1,4 +1,4 @@
-"""Values of Flink's streaming runtime, as its classes call them."""
+"""Values of Flink's streaming runtime, named like its classes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from keygroups._checks import record_repr
 
 
 class TaggedUnion(NamedTuple):
-    """An element of a join or a coGroup of windows: of input 1 or 2."""
+    """An element of a join or a coGroup of windows, from input 1 or 2."""
 
     input: int
     value: Any
@@ -48,14 +48,14 @@ class Watermark:
 
 @dataclass(frozen=True)
 class WatermarkStatus:
-    """Whether a stream is active, 0, or idle, -1."""
+    """A mark that a stream is active, 0, or idle, -1."""
 
     status: int
 
 
 @dataclass(frozen=True)
 class LatencyMarker:
-    """A marker that measures latency: when it was made, by which subtask of an operator."""
+    """A marker that measures latency: its time in epoch ms, and the subtask that made it."""
 
     marked_time: int
     operator_id: str
@@ -64,13 +64,13 @@ class LatencyMarker:
 
 @dataclass(frozen=True)
 class RecordAttributes:
-    """Whether the records that follow are of a backlog."""
+    """A mark that says whether the records after it are of a backlog."""
 
     is_backlog: bool
 
 
 class TransactionHolder(NamedTuple):
-    """A transaction of a two-phase commit sink, and when it began, in epoch milliseconds."""
+    """A transaction of a two-phase commit sink, and its start in epoch milliseconds."""
 
     handle: Any
     transaction_start_time: int

@@ -31,7 +31,7 @@ from typing import Any, Literal, TypeAlias, overload
 
 try:
     import numpy as np
-    import pyarrow  # noqa: F401  # only to say which extra is missing
+    import pyarrow  # noqa: F401  # This fails where the extra is missing.
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
         "keygroups.arrays needs NumPy and PyArrow: pip install 'keygroups[arrays]'",
@@ -224,9 +224,10 @@ def compute_operator_index_for_key_group(
 def key_group_load(
     keys: Any, max_parallelism: int, key_type: KeyType | None = None
 ) -> KeyGroupLoad:
-    """Return how many keys of an array are in each key group.
+    """Count the keys of an array by key group, in a `KeyGroupLoad`.
 
-    Raises what `assign_to_key_group` raises. A `KeyGroupLoad` says what each subtask gets.
+    Its `per_subtask` adds the key groups of each subtask up. Raises what `assign_to_key_group`
+    raises.
 
     >>> import numpy as np
     >>> key_group_load(np.arange(1000), 128).per_subtask(4)

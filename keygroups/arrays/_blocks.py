@@ -1,4 +1,4 @@
-"""From keys of any kind to a NumPy array of results, a block of rows at a time."""
+"""The results of whole arrays of keys, computed a block of rows at a time."""
 
 from __future__ import annotations
 
@@ -22,25 +22,26 @@ _BLOCK_BYTES = 1 << 21
 _NULLS = ("raise", "mask")
 
 Hasher = Callable[[pa.Array], Hashed]
-Step = Callable[[Codes, Codes, Codes], None]  # from codes, with spare room, to a result
+Step = Callable[[Codes, Codes, Codes], None]
+"""`step(codes, spare, out)` fills `out`, and may use `spare`: both are as long as `codes`."""
 Result = NDArray[np.int32]
 
 
 def run(key: object, key_type: KeyType | None, nulls: object, step: Step) -> Result:
-    """Hash keys, and take a step from there."""
+    """Return the result of `step` for the hash codes of keys, as int32."""
     mode = check_choice("nulls", nulls, _NULLS)
     return hash_keys(*prepare(key, key_type), mode, step)
 
 
 def hash_keys(array: pa.Array, key_type: KeyType, mode: str, step: Step) -> Result:
-    """Do the same for keys that are prepared; of "mask" the result is masked."""
+    """Return the result of `step` for prepared keys: a masked array where `mode` is "mask"."""
     return _collect(array, "key", partial(hash_array, key_type=key_type), mode, step)
 
 
 def run_on_numbers(
     name: str, key: object, low: int, high: int, nulls: object, step: Step
 ) -> Result:
-    """Check numbers, and take a step from there."""
+    """Return the result of `step` for numbers from `low` to `high`, as int32."""
     mode = check_choice("nulls", nulls, _NULLS)
     array = plain(_read(key, name))
     if not pa.types.is_integer(array.type) and not pa.types.is_null(array.type):
@@ -64,7 +65,7 @@ def run_on_numbers(
 
 
 def count(keys: object, key_type: KeyType | None, max_parallelism: int, step: Step) -> list[int]:
-    """Return how many keys are in each key group."""
+    """Return the number of keys of each key group, which `step` computes."""
     array, key_type = prepare(keys, key_type)
     hasher = partial(hash_array, key_type=key_type)
     counts = np.zeros(max_parallelism, dtype=np.int64)
@@ -79,7 +80,7 @@ def count(keys: object, key_type: KeyType | None, max_parallelism: int, step: St
 def prepare(key: object, key_type: KeyType | None) -> tuple[pa.Array, KeyType]:
     """Return keys as one array, and their type, which is inferred if None."""
     if key_type is not None:
-        hasher_of(key_type)  # which refuses what is no key type
+        hasher_of(key_type)  # It raises for an argument that is no key type.
         check_key_type(key_type)
     array = _read(key, "key")
     if key_type is None:
@@ -114,7 +115,7 @@ def _collect(array: pa.Array, name: str, hasher: Hasher, mode: str, step: Step) 
 def _blocks(
     array: pa.Array, name: str, hasher: Hasher, mode: str
 ) -> Iterator[tuple[int, Codes, Nulls | None]]:
-    """Yield the first row of each block, its codes, and which are null if that is allowed."""
+    """Yield the first row of each block, its codes, and a mask of its nulls if any is allowed."""
     rows = len(array)
     at_once = min(BLOCK, max(1, _BLOCK_BYTES * rows // max(1, bytes_of(array))))
     for start in range(0, rows, at_once):
@@ -125,7 +126,7 @@ def _blocks(
                 raise RowError(row, InvalidValueError("assigned key must not be null"))
         except RowError as error:
             raise _at(name, start + error.row, error) from None
-        except pa.ArrowException as error:  # of layouts in one another that it does not know yet
+        except pa.ArrowException as error:  # Arrow lacks some operations on nested layouts.
             raise refused(name, array, error) from None
         yield start, codes, missing
 

@@ -1,4 +1,4 @@
-"""The hash codes of arrays of any key type: scalars, and what is made of them."""
+"""The hash codes of arrays of any key type, scalar or compound."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ _WITH_PARAMETERS = (
 
 
 def hash_array(array: pa.Array, key_type: types.KeyType) -> Hashed:
-    """Return the hash codes of keys, and which are null, or None where none is.
+    """Return the hash codes of keys, and a mask of the null ones, None where none is.
 
     The code of a null is 0. Raises RowError for a row.
     """
     if isinstance(key_type, types.PYFLINK):
-        # The Row around a key is never null, and counts 0 for one that is.
+        # PyFlink wraps a key in a Row, which is never null; a null key adds 0 to its fold.
         return _deep(array, key_type.element) + _31, None
     array = plain(array)
     count = len(array)
     if isinstance(key_type, types.SCALA_OPTION):
-        return _hash_option(array, key_type), None  # None is Scala's, and a key
+        return _hash_option(array, key_type), None  # A null is Scala's None, which is a key.
     if not count or pa.types.is_null(array.type):
         return np.zeros(count, dtype=np.uint32), np.ones(count, dtype=np.bool_) if count else None
     nulls = null_rows(array)
@@ -66,7 +66,7 @@ def hash_array(array: pa.Array, key_type: types.KeyType) -> Hashed:
 
 
 def check_key_type(key_type: types.KeyType) -> None:
-    """Refuse a key type of which no array is hashed here."""
+    """Raise UnsupportedKeyTypeError for a key type that arrays do not support."""
     for part in key_type.walk():
         timestamp = isinstance(part, types.PYFLINK) and isinstance(
             part.element, types.SQL_TIMESTAMP
@@ -77,7 +77,7 @@ def check_key_type(key_type: types.KeyType) -> None:
 
 
 def _hash(array: pa.Array, key_type: types.KeyType) -> Codes:
-    """Hash keys of which none is null; there is one at least."""
+    """Return the hash codes of one key or more, none of them null."""
     if isinstance(key_type, types.ScalaProduct):
         return _hash_product(array, key_type)
     if isinstance(key_type, (types.TUPLE, types.OBJECTS_HASH)):
@@ -98,7 +98,10 @@ def _hash(array: pa.Array, key_type: types.KeyType) -> Codes:
 
 
 def _deep(array: pa.Array, key_type: types.KeyType) -> Codes:
-    """Hash a field of a Row: it goes into lists, and adds 31 to what else is not null."""
+    """Return the codes of a field of a Row: 31 + hashCode, 0 for null, lists by element.
+
+    Row.hashCode folds a list's elements by the same rule, so that a list adds no 31 of its own.
+    """
     if isinstance(key_type, types.LIST):
         array = plain(array)
         if pa.types.is_null(array.type):
@@ -114,12 +117,12 @@ def _deep(array: pa.Array, key_type: types.KeyType) -> Codes:
 
 
 def _shallow(array: pa.Array, key_type: types.KeyType) -> Codes:
-    """Hash a field of a tuple: a null counts 0."""
+    """Return the codes of a field of a tuple, 0 for a null."""
     return hash_array(array, key_type)[0]
 
 
 def _scala_field(array: pa.Array, key_type: types.KeyType) -> Codes:
-    """Hash a field of a product, by `##`."""
+    """Return the codes of a field of a Scala product, by `##`."""
     array = plain(array)
     hasher = SCALA_HASHERS.get(key_type)
     if hasher is None or pa.types.is_null(array.type):
@@ -145,7 +148,7 @@ def _hash_option(array: pa.Array, key_type: types.SCALA_OPTION) -> Codes:
 
 
 def _murmur(codes: list[Codes], start: int) -> Codes:
-    """Hash products by the codes of their fields, of which there is one at least."""
+    """Return the codes of products by those of their fields, one field or more."""
     state: State = start
     spare = np.empty_like(codes[0])
     for code in codes:

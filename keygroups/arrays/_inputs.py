@@ -1,4 +1,4 @@
-"""From what callers have (NumPy, pandas, Polars, Arrow) to one Arrow array of keys."""
+"""Keys of NumPy, pandas, Polars or Arrow as one Arrow array, and the key type of its values."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from keygroups.errors import (
     UnsupportedKeyTypeError,
 )
 
-_MOST_BYTES = 2**31 - 1  # that offsets of 32 bits reach
-_ROWS = 16_384  # of text at a time, which the caches hold
+_MOST_BYTES = 2**31 - 1  # the most bytes that Arrow's offsets of 32 bits reach
+_ROWS = 16_384  # rows of text at a time, so that they stay in the caches
 _OF_UNITS = {
     "W": (7, pa.date32()),
     "D": (1, pa.date32()),
@@ -34,7 +34,7 @@ _OF_UNITS = {
     "m": (60, pa.timestamp("s")),
     **{unit: (1, pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")},
 }
-"""NumPy's units that are a whole number of Arrow's. A year or a month may be no date."""
+"""NumPy's datetime units: each a multiple of an Arrow type's. Years and months have no length."""
 _OF_CLASSES = {
     int: pa.int64(),
     bool: pa.bool_(),
@@ -43,12 +43,12 @@ _OF_CLASSES = {
     dt.date: pa.date32(),
 }
 _VALUES = (str, bytes, complex, Decimal, uuid.UUID, dt.time, np.generic, *_OF_CLASSES)
-"""What is a value of a list, be it one that is taken, and no column."""
+"""Classes that make a list a column of values, supported or not, and no list of columns."""
 _REFUSED = (pa.ArrowException, OSError, TypeError, ValueError, OverflowError, NotImplementedError)
 
 
 def to_array(key: object, name: str = "key", depth: int = 0) -> pa.Array:
-    """Return keys as one array; of several columns an array of structs."""
+    """Return keys as one Arrow array; several columns become an array of structs."""
     if type(key) is list and not depth and any(isinstance(value, _VALUES) for value in key):
         return _from_list(key, name)
     if isinstance(key, (list, tuple)):
@@ -80,7 +80,7 @@ def to_array(key: object, name: str = "key", depth: int = 0) -> pa.Array:
 
 
 def _from_list(key: list[Any], name: str) -> pa.Array:
-    """Return Python's values, of one class, in which all of them are exact."""
+    """Return Python values as an array; all must be of one class, whose Arrow type is exact."""
     classes = {*map(type, key)}
     (cls,) = classes if len(classes) == 1 else (None,)
     if cls is str:
@@ -108,12 +108,12 @@ def _column(index: int, column: object, depth: int) -> pa.Array:
 
 def refused(name: str, key: object, error: Exception) -> InvalidTypeError:
     """Return the error for an array that Arrow cannot make, or take apart."""
-    said = " ".join(str(error).split())[:200]
-    return InvalidTypeError(f"{name} is no array that Arrow takes, got {show(key)}: {said}")
+    reason = " ".join(str(error).split())[:200]
+    return InvalidTypeError(f"{name} is no array that Arrow takes, got {show(key)}: {reason}")
 
 
 def _in_one_piece(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return an array in one piece."""
+    """Return an array without chunks, with 64-bit offsets where 32 bits do not reach."""
     if isinstance(array, pa.Array):
         return array
     if array.num_chunks == 1:
@@ -144,7 +144,7 @@ def _from_numpy(key: Array, name: str) -> pa.Array:
     if isinstance(key, np.ma.MaskedArray):
         mask, key = np.ma.getmaskarray(key), key.data
     kind = key.dtype.kind
-    if kind in "OT":  # T is of StringDType
+    if kind in "OT":  # T is StringDType's kind.
         return _from_objects(key.astype(object, copy=False), mask, name, from_pandas=False)
     if kind not in "biufMU":
         raise UnsupportedKeyTypeError(f"{name} of dtype {key.dtype} is not supported")
@@ -164,14 +164,14 @@ def _from_numpy(key: Array, name: str) -> pa.Array:
 
 
 def _has_inner_nul(key: Array) -> bool:
-    """Return whether a text goes on behind a NUL, where Arrow ends it."""
+    """Return whether a text has a character after a NUL: Arrow would cut it there."""
     width = key.dtype.itemsize // 4
     if not width:
         return False
     for start in range(0, len(key), _ROWS):
         is_nul = (key[start : start + _ROWS].view(np.uint32) == 0).reshape(-1, width)
         flat = is_nul.ravel()
-        # A text may only end with some, and the next one begin with another character.
+        # A NUL before another character is harmless where a text ends and the next one begins.
         between = np.count_nonzero(is_nul[:-1, -1] > is_nul[1:, 0])
         if np.count_nonzero(flat[:-1] > flat[1:]) > between:
             return True
@@ -179,7 +179,7 @@ def _has_inner_nul(key: Array) -> bool:
 
 
 def _from_datetimes(key: Array, mask: Array | None, name: str) -> pa.Array:
-    """Return dates, or timestamps; a dtype may count several of a unit, as does [10ms]."""
+    """Return dates or timestamps; a dtype such as datetime64[10ms] counts steps of 10."""
     unit, step = np.datetime_data(key.dtype)
     if unit not in _OF_UNITS:
         raise UnsupportedKeyTypeError(
@@ -189,7 +189,7 @@ def _from_datetimes(key: Array, mask: Array | None, name: str) -> pa.Array:
     step *= times
     is_date = pa.types.is_date32(arrow_type)
     nulls = np.isnat(key)
-    if mask is not None:  # with one Arrow takes NaT for a value
+    if mask is not None:  # Arrow would take NaT for a value where a mask is passed.
         nulls |= mask
     if step == 1 and not is_date:
         return _in_one_piece(pa.array(key, mask=nulls))
@@ -203,8 +203,8 @@ def _from_datetimes(key: Array, mask: Array | None, name: str) -> pa.Array:
 
 
 def _from_objects(key: Array, mask: Array | None, name: str, from_pandas: bool) -> pa.Array:
-    """Return Python's texts or bytes; other objects need a dtype that says what they are."""
-    # Of pandas' objects NaN and NA are missing texts; another float Arrow refuses.
+    """Return Python's str or bytes objects as an array; objects of other classes are refused."""
+    # NaN and NA are pandas' missing texts; Arrow refuses any other float among texts.
     missing = {type(None), *([float] if from_pandas else [])}
     classes = set(map(type, key.tolist())) - missing
     arrow_type = pa.binary() if classes == {bytes} else pa.string()
@@ -224,7 +224,7 @@ def _from_objects(key: Array, mask: Array | None, name: str, from_pandas: bool) 
 
 
 def _is_pandas(key: object) -> bool:
-    is_array = hasattr(key, "dtypes") or hasattr(key, "nlevels")  # the latter of an Index
+    is_array = hasattr(key, "dtypes") or hasattr(key, "nlevels")  # An Index has `nlevels`.
     return is_array and type(key).__module__.partition(".")[0] == "pandas"
 
 
@@ -244,13 +244,13 @@ def _from_pandas(key: Any, name: str) -> pa.Array:
         objects = key.to_numpy()
         return _from_objects(objects, None, name, from_pandas=True)
     if isinstance(dtype, np.dtype):
-        found = _from_numpy(key.to_numpy(), name)
+        array = _from_numpy(key.to_numpy(), name)
         if dtype.kind == "f" and np.isnan(key.to_numpy()).any():
             raise InvalidValueError(
                 f"{name} is a pandas Series of {dtype} with NaN, which may stand for a missing "
                 "value: pass its to_numpy() if they are numbers, else convert_dtypes() first"
             )
-        return found
+        return array
     if dtype.name == "category":
         codes = key.cat.codes.to_numpy()
         values = _from_pandas(dtype.categories.to_series(), name)
@@ -267,7 +267,7 @@ def infer_key_type(array: pa.Array) -> types.KeyType:
     Integers are Long, which hashes as Integer from 0 to 2^31-1; from -2^31 to -1 they differ and
     are refused. Raises RowError for a row.
     """
-    arrow_type = plain(array.slice(0, 0)).type  # no text is decoded to see that it is text
+    arrow_type = plain(array.slice(0, 0)).type  # The empty slice has the type at no cost.
     if pa.types.is_struct(arrow_type):
         return types.TUPLE(
             *map(_infer_field, range(arrow_type.num_fields), plain(array).flatten())
@@ -302,7 +302,7 @@ def _infer_element(array: pa.Array) -> types.KeyType:
 
 
 def _infer_integer(array: pa.Array) -> types.KeyType:
-    """Decide as the core does for each value by itself."""
+    """Return LONG, or raise for the first value that the core refuses to infer a type for."""
     if not len(array):
         return types.LONG
     values = numbers(array)

@@ -1,6 +1,7 @@
-"""Murmur and the 31-fold on NumPy arrays of 32 unsigned bits, whose arithmetic wraps as Java's.
+"""Murmur and the 31-fold on NumPy arrays of uint32, whose arithmetic wraps as Java's does.
 
-All work in place where they can, on blocks that stay in the processor's cache.
+The 31-fold is Java's `h = 31 * h + x` over some numbers. Functions work in place where they can,
+on blocks that stay in the processor's cache.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from numpy.typing import NDArray
 
 Codes: TypeAlias = NDArray[np.uint32]
 Nulls: TypeAlias = NDArray[np.bool_]
-Word: TypeAlias = "Codes | None"  # of 32 bits; None where it is 0 in all rows
-State: TypeAlias = "int | Codes"  # an int where it is the same in all rows
+Word: TypeAlias = "Codes | None"  # 32 bits of each row; None where they are 0 in all rows
+State: TypeAlias = "int | Codes"  # an int where the state is the same in all rows
 Array: TypeAlias = NDArray[Any]
 
 BLOCK = 1 << 15
-"""Rows at a time: some arrays of so many words fit the second cache."""
+"""Rows at a time: a few arrays of 128 KiB fit the second-level cache."""
 MASK32 = 0xFFFFFFFF
-_DOUBLES = 1 << 14  # as many of them fit the second cache too
-_MOST_KEPT = 1 << 20  # powers of a number
+_DOUBLES = 1 << 14  # numbers of a matrix at a time: 128 KiB as doubles
+_MOST_KEPT = 1 << 20  # powers of a number that stay in memory
 INVERSE_OF_31 = pow(31, -1, 2**32)
 
 _u32 = np.uint32
@@ -31,27 +32,27 @@ _4, _5, _13, _15, _16, _17, _19 = map(_u32, (4, 5, 13, 15, 16, 17, 19))
 _INT_MAX = _u32(0x7FFFFFFF)
 
 
-def _rotate(words: Codes, spare: Codes, left: np.uint32, right: np.uint32) -> None:
-    np.left_shift(words, left, out=spare)
-    np.right_shift(words, right, out=words)
+def _rotate(words: Codes, spare: Codes, left_by: np.uint32, right_by: np.uint32) -> None:
+    np.left_shift(words, left_by, out=spare)
+    np.right_shift(words, right_by, out=words)
     np.bitwise_or(words, spare, out=words)
 
 
 def _scramble(words: Codes, spare: Codes) -> None:
-    """Do the rest of what murmur3_x86_32 does with a word that is multiplied by `_C1`."""
+    """Finish murmur3_x86_32's mixing of a word that is multiplied by `_C1` already."""
     _rotate(words, spare, _15, _17)
     np.multiply(words, _C2, out=words)
 
 
 def _advance(state: Codes, spare: Codes) -> None:
-    """Do what murmur3_x86_32 does with the state after it took a word."""
+    """Rotate and stir murmur3_x86_32's state, after a mixed word was xored into it."""
     _rotate(state, spare, _13, _19)
     np.multiply(state, _5, out=state)
     np.add(state, _C3, out=state)
 
 
 def _finish(state: Codes, spare: Codes) -> None:
-    """Avalanche, after the length was taken."""
+    """Avalanche murmur3_x86_32's state (fmix32), after the length was xored into it."""
     np.right_shift(state, _16, out=spare)
     np.bitwise_xor(state, spare, out=state)
     np.multiply(state, _F1, out=state)
@@ -63,7 +64,12 @@ def _finish(state: Codes, spare: Codes) -> None:
 
 
 def to_key_groups(codes: Codes, max_parallelism: int, spare: Codes, out: Codes) -> None:
-    """Put the key groups of hash codes to `out`: Flink's murmur, then the modulo."""
+    """Put the key groups of hash codes to `out`: Flink's murmur, then the modulo.
+
+    It is murmur3_x86_32 of the code's 4 bytes with seed 0. For "hello", whose code is 99162322,
+    the mixed word is 0x2951CA54, the state 0x04C90536, and the hash 1715862179: key group 35 of
+    128. MathUtils.murmurHash takes the absolute value, and 0 for Integer.MIN_VALUE.
+    """
     np.multiply(codes, _C1, out=out)
     _rotate(out, spare, _15, _17)
     np.multiply(out, _C2, out=out)
@@ -71,13 +77,13 @@ def to_key_groups(codes: Codes, max_parallelism: int, spare: Codes, out: Codes) 
     np.bitwise_xor(out, _4, out=out)
     _finish(out, spare)
     signed = out.view(np.int32)
-    np.absolute(signed, out=signed)  # Integer.MIN_VALUE stays, and the mask makes it Flink's 0
+    np.absolute(signed, out=signed)  # MIN_VALUE stays negative; the masks below make it 0.
     if max_parallelism.bit_count() == 1:
         np.bitwise_and(out, _u32(max_parallelism - 1), out=out)
         return
     np.bitwise_and(out, _INT_MAX, out=out)
     divisor = _u32(max_parallelism)
-    np.floor_divide(out, divisor, out=spare)  # by one number it is faster than a remainder
+    np.floor_divide(out, divisor, out=spare)  # NumPy's division by a scalar beats its remainder.
     np.multiply(spare, divisor, out=spare)
     np.subtract(out, spare, out=out)
 
@@ -85,7 +91,7 @@ def to_key_groups(codes: Codes, max_parallelism: int, spare: Codes, out: Codes) 
 def to_operator_indexes(
     key_groups: Codes, max_parallelism: int, parallelism: int, out: Codes
 ) -> None:
-    """Put the subtasks of key groups to `out`; products are below 2^30."""
+    """Put the subtasks of key groups to `out`; no product exceeds 2^30, so that none wraps."""
     np.multiply(key_groups, _u32(parallelism), out=out)
     np.floor_divide(out, _u32(max_parallelism), out=out)
 
@@ -107,7 +113,11 @@ def choose(marks: Nulls, chosen: int | Codes, others: Codes) -> Codes:
 
 
 def murmur_word(state: State, word: Word, spare: Codes) -> State:
-    """Return the state of murmur3_x86_32 after one more word, both of the same rows."""
+    """Return murmur3_x86_32's state of each row after one more word of it.
+
+    A word of 0 mixes to 0, so that `None` needs no product: the state is only rotated and stirred,
+    once for all rows while it is an int.
+    """
     if word is not None:
         mixed = np.multiply(word, _C1)
         _scramble(mixed, spare)
@@ -122,7 +132,7 @@ def murmur_word(state: State, word: Word, spare: Codes) -> State:
 
 
 def murmur_end(state: Codes, lengths: int | Codes, spare: Codes) -> Codes:
-    """Return the hash of rows of so many bytes."""
+    """Return the hashes of rows by their states and their lengths, which Murmur xors in."""
     state = np.bitwise_xor(state, lengths)
     _finish(state, spare)
     return state
@@ -141,10 +151,10 @@ def fold_fields(codes: list[Codes], start: int, rows: int) -> Codes:
 
 
 def fold_matrix(octets: Array) -> Codes:
-    """Java's 31-fold from 0 of the rows of a matrix of bytes, signed or not, 1 to 4096 a row.
+    """Return Java's 31-fold from 0 of each row of a matrix of bytes, signed or not, 1 to 4096.
 
-    It is a product with a vector of powers, in doubles: the powers have 32 bits, and no sum of so
-    few has more than the 53 that a double holds exactly.
+    It is the product with the vector (..., 961, 31, 1) modulo 2^32, in doubles: a power has 32
+    bits and a byte 8, so that a sum of 4096 such products has at most the 53 bits of a double.
     """
     rows, width = octets.shape
     powers = _descending(width)
@@ -163,10 +173,11 @@ def _descending(width: int) -> NDArray[np.float64]:
 
 
 def fold_segments(units: Array, offsets: Array, start: int) -> Codes:
-    """Java's 31-fold of each `units[offsets[i]:offsets[i + 1]]`, which are all units.
+    """Return Java's 31-fold of each `units[offsets[i]:offsets[i + 1]]`; they cover all units.
 
-    31 has an inverse modulo 2^32, so that sums of units times its powers are prefix sums: two of
-    them make the sum of a segment, and one power of 31 puts it to its place.
+    31 has an inverse r modulo 2^32, so that one prefix sum of `units[i] * r**i` serves all
+    segments: the difference of two entries, times `31 ** (end - 1)`, is a segment's fold. With
+    units 97, 98, 99 and offsets 0, 2, 3 the first is (97 + 98 * r) * 31 = 97 * 31 + 98 = 3105.
     """
     size = len(units)
     inverses = _powers(INVERSE_OF_31, size)
@@ -174,8 +185,8 @@ def fold_segments(units: Array, offsets: Array, start: int) -> Codes:
     np.cumsum(units * inverses[:size], dtype=_u32, out=sums[1:])
     ends, lengths = offsets[1:], np.diff(offsets)
     powers = _powers(31, size + 1)
-    # The last unit counts once: it is at `end - 1`. Of no units the sum is 0 whatever the power,
-    # the last one too, at -1.
+    # The last unit of a segment, at `end - 1`, has the factor 1. The sum of an empty segment is 0
+    # whatever the power, that at index -1 included.
     result: Codes = (sums[ends] - sums[offsets[:-1]]) * powers[ends - 1]
     if start:
         result += powers[lengths] * _u32(start)
@@ -183,13 +194,13 @@ def fold_segments(units: Array, offsets: Array, start: int) -> Codes:
 
 
 def powers_of_31(exponents: Array) -> Codes:
-    """Return a power of 31 for each exponent; there is one at least."""
+    """Return 31 to the power of each of one exponent or more."""
     result: Codes = _powers(31, int(exponents.max()) + 1)[exponents]
     return result
 
 
 def _powers(base: int, count: int) -> Codes:
-    """Return the powers from 0 of a number, at least so many."""
+    """Return at least `count` powers of a number, from its power 0."""
     if count > _MOST_KEPT:
         return _make_powers(base, count)
     return _keep_powers(base, 1 << count.bit_length())

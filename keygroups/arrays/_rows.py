@@ -1,4 +1,4 @@
-"""What all hashers of arrays share: values without nulls as NumPy arrays, and refusals of rows."""
+"""Rows for all hashers of arrays: their values without nulls as NumPy arrays, and refusals."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from keygroups.arrays._kernels import Array, Codes, Nulls
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.hashing import hash_code
 
-Rows: TypeAlias = Any  # what selects some: a slice, or an array of their numbers
+Rows: TypeAlias = Any  # a NumPy index: a slice, or an array of row numbers
 
 WORD = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
 
 class RowError(Exception):
-    """A row is refused: which one of the array at hand, and the error without its number."""
+    """A refused row: its number in the array at hand, and the error without that number."""
 
     def __init__(self, row: int, error: KeyGroupsError) -> None:
         super().__init__(row, error)
         self.row, self.error = int(row), error
 
     def at(self, row: int, place: str = "") -> RowError:
-        """Return the error of the row of the array that this one is a part of."""
+        """Return the error as that of a row of the containing array, `place` before its text."""
         return RowError(row, type(self.error)(f"{place}{self.error}"))
 
 
 def refuse(marks: Array, values: Array, message: str) -> None:
-    """Refuse the first row that is marked, if one is, with its value."""
+    """Raise RowError with the value of the first marked row, if any row is marked."""
     if marks.any():
         row = int(np.argmax(marks))
         raise RowError(row, InvalidValueError(f"{message}, got {show(values[row].item())}"))
 
 
 def refuse_as_the_core(marks: Array, array: pa.Array, key_type: types.KeyType) -> None:
-    """Refuse the first row that is marked, if one is, in the core's words."""
+    """Raise RowError with the core's error for the first marked row that the core refuses."""
     for row in np.flatnonzero(marks).tolist():
         try:
             hash_code(array[row].as_py(), key_type)
@@ -49,7 +49,7 @@ def refuse_as_the_core(marks: Array, array: pa.Array, key_type: types.KeyType) -
 
 
 def check_type(right: bool, type_name: object, takes: str, array: pa.Array) -> None:
-    """Refuse an array of another type than a key type takes."""
+    """Raise InvalidTypeError for an array of another type than a key type takes."""
     if not right:
         raise InvalidTypeError(f"{type_name} takes {takes}, but the array is of {array.type}")
 
@@ -60,7 +60,7 @@ def is_timestamp(array: pa.Array, zoned: bool) -> bool:
 
 
 def fixed_words(array: pa.Array) -> Array:
-    """Return fixed-width values as unsigned numbers; those of more than 64 bits as several."""
+    """Return fixed-width values as unsigned numbers, those of more than 64 bits as words of 64."""
     bits = array.type.bit_width
     width = max(1, bits // 64)
     words = np.frombuffer(array.buffers()[1], WORD[min(bits, 64)])
@@ -77,7 +77,7 @@ def numbers(array: pa.Array) -> Array:
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """Return an array in the one layout of its values, whatever encodes it."""
+    """Return an array without dictionaries, views and runs: the plain layout of its values."""
     while True:
         if pa.types.is_dictionary(array.type):
             values = plain(array.dictionary)
@@ -92,15 +92,15 @@ def plain(array: pa.Array) -> pa.Array:
 
 
 def bytes_of(array: pa.Array) -> int:
-    """Return how many bytes an array has; with views in it, at most so many."""
+    """Return the bytes of an array; for one with views, an upper bound."""
     try:
         return int(array.nbytes)
-    except pa.ArrowTypeError:  # PyArrow up to 23 at least cannot tell it of views
+    except pa.ArrowTypeError:  # PyArrow (up to 23 at least) has no `nbytes` for views.
         return int(array.get_total_buffer_size())
 
 
 def null_rows(array: pa.Array) -> Nulls | None:
-    """Return which rows of an array are null, or None where none is."""
+    """Return the mask of the null rows of an array, or None where none is null."""
     if not array.null_count:
         return None
     nulls: Nulls = array.is_null().to_numpy(zero_copy_only=False)
@@ -108,7 +108,7 @@ def null_rows(array: pa.Array) -> Nulls | None:
 
 
 def on_values(array: pa.Array, nulls: Nulls | None, hasher: Callable[[pa.Array], Codes]) -> Codes:
-    """Hash the rows that are not null; the others get 0."""
+    """Return the codes of `hasher` for the rows that are not null, and 0 for the others."""
     if nulls is None:
         return hasher(array)
     codes = np.zeros(len(array), dtype=np.uint32)
@@ -121,7 +121,10 @@ def on_values(array: pa.Array, nulls: Nulls | None, hasher: Callable[[pa.Array],
 
 
 def for_values(array: pa.Array, nulls: Nulls | None, do: Callable[[pa.Array, Rows], None]) -> None:
-    """Do something with the values that are not null and what selects their rows, if any is."""
+    """Call `do` with the values that are not null and the index of their rows, if there are any.
+
+    The row of a RowError that it raises becomes one of the whole array.
+    """
     rows: Rows = slice(None) if nulls is None else np.flatnonzero(~nulls)
     values = array if nulls is None else _without_nulls(array, nulls)
     if not len(values):
@@ -135,7 +138,7 @@ def for_values(array: pa.Array, nulls: Nulls | None, do: Callable[[pa.Array, Row
 def _without_nulls(array: pa.Array, nulls: Nulls) -> pa.Array:
     try:
         return array.drop_null()
-    except pa.ArrowNotImplementedError:  # of structs and lists that have views or runs in them
+    except pa.ArrowNotImplementedError:  # Arrow has no filter for views or runs inside of others.
         runs = np.flatnonzero(np.diff(nulls, prepend=True, append=True)).reshape(-1, 2)
         slices = [array.slice(start, end - start) for start, end in runs.tolist()]
         return pa.concat_arrays([array[:0], *slices])
@@ -156,7 +159,7 @@ def elements_of(array: pa.Array, type_name: object) -> tuple[pa.Array, Array]:
 
 
 def of_element(error: RowError, offsets: Array) -> RowError:
-    """Return the error of a list of which an element is refused."""
+    """Return the error of a list for that of one of its elements."""
     row = int(np.searchsorted(offsets, error.row, side="right")) - 1
     return error.at(row, f"element {error.row - int(offsets[row])}: ")
 

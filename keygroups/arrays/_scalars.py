@@ -29,21 +29,21 @@ Hasher = Callable[[pa.Array], Codes]
 
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DAY = 86_400
-_MOST_SECONDS = 2**31 * _DAY  # as many days as a date of 32 bits has
+_MOST_SECONDS = 2**31 * _DAY  # seconds on either side of 1970, in the days that 32 bits count
 
 
 def is_text(array: pa.Array) -> bool:
-    """Return whether an array has text, of short or long offsets."""
+    """Return whether an array has text, with offsets of 32 or 64 bits."""
     return array.type in (pa.string(), pa.large_string())
 
 
 def check_range(array: pa.Array, name: str, bits: int) -> Array:
-    """Return integers, which are in the range of a type of so many bits."""
+    """Return integers, after checking that each is a signed one of `bits` bits."""
     check_type(pa.types.is_integer(array.type), f"key type {name}", "integers", array)
     values = numbers(array)
     low, high = -(1 << bits - 1), (1 << bits - 1) - 1
     limits = np.iinfo(values.dtype)
-    # As Python's ints: NumPy 1 compares its own of 64 bits with others as doubles.
+    # Bounds are compared as Python's ints: NumPy 1 compares int64 with uint64 as doubles.
     below = limits.min < low and int(values.min()) < low
     if below or (limits.max > high and int(values.max()) > high):
         outside = values > high
@@ -67,9 +67,9 @@ def _boolean_codes(array: pa.Array) -> Codes:
 
 
 def singles(array: pa.Array, type_name: str, raw: bool) -> Array:
-    """Return singles, given as such or as doubles that are singles exactly.
+    """Return float32 values; float64 ones must be singles exactly.
 
-    Where `raw`, that goes for the bits of a NaN too.
+    Where `raw`, the bits of a NaN have to be kept too.
     """
     check_type(array.type in (pa.float32(), pa.float64()), type_name, "float32 or float64", array)
     values = numbers(array)
@@ -85,7 +85,7 @@ def singles(array: pa.Array, type_name: str, raw: bool) -> Array:
 
 
 def single_bits(values: Array, raw: bool) -> Codes:
-    """Return the bits of singles; where not raw, of one NaN only."""
+    """Return the bits of singles; where not raw, all NaNs have those of Java's canonical one."""
     bits = values.view(np.uint32)
     nan = values != values
     return np.where(nan, np.uint32(FLOAT_NAN), bits) if not raw and nan.any() else bits
@@ -96,13 +96,13 @@ def _double_codes(array: pa.Array) -> Codes:
 
 
 def doubles(array: pa.Array, type_name: str) -> Array:
-    """Return doubles."""
+    """Return the values of an array, which has to be of float64."""
     check_type(array.type == pa.float64(), type_name, "float64", array)
     return numbers(array)
 
 
 def double_bits(values: Array, raw: bool) -> Array:
-    """Return the bits of doubles; where not raw, of one NaN only."""
+    """Return the bits of doubles; where not raw, all NaNs have those of Java's canonical one."""
     bits = values.view(np.uint64)
     if raw:
         return bits
@@ -127,7 +127,11 @@ def _byte_buffer_codes(array: pa.Array) -> Codes:
 
 
 def _decimal_codes(array: pa.Array) -> Codes:
-    """BigDecimal.hashCode: the 31-fold of the words of the magnitude, with the sign and scale."""
+    """Return BigDecimal.hashCode: 31 * sign * fold + scale.
+
+    BigInteger folds the 32-bit words of the magnitude by 31 from the highest one, here from the
+    lowest with growing powers. The magnitude of a negative number is its inverted bits plus 1.
+    """
     check_type(pa.types.is_decimal(array.type), "key type BIG_DEC", "decimals", array)
     words, scale = limbs(array)
     negative = words[:, -1] >> np.uint64(63) != 0
@@ -147,15 +151,19 @@ def _decimal_codes(array: pa.Array) -> Codes:
 
 
 def _date_codes(array: pa.Array) -> Codes:
-    """LocalDate.hashCode."""
+    """Return LocalDate.hashCode of dates."""
     check_type(pa.types.is_date32(array.type), "key type LOCAL_DATE", "dates (date32)", array)
     return _of_days(numbers(array).astype(np.int64))
 
 
 def _of_days(days: Array) -> Codes:
-    """Return the hash codes of dates by their days since 1970, in the proleptic calendar."""
-    # Years from March on: then the leap day is the last one, and months have a formula.
-    era, day = np.divmod(days + 719_468, 146_097)  # from 0000-03-01, in spans of 400 years
+    """Return LocalDate.hashCode by the days since 1970, in the proleptic Gregorian calendar.
+
+    Years are counted from March: then the leap day is a year's last one, and months have a
+    formula. Day 11016 (2000-02-29) is day 146096 of the era that began on 1600-03-01: the last
+    day of its last year.
+    """
+    era, day = np.divmod(days + 719_468, 146_097)  # eras of 400 years since 0000-03-01
     year = (day - day // 1_460 + day // 36_524 - day // 146_096) // 365
     day -= 365 * year + year // 4 - year // 100
     month = (5 * day + 2) // 153
@@ -177,7 +185,7 @@ def seconds_and_nanos(array: pa.Array, name: object) -> tuple[Array, Array]:
 
 
 def nano_of_day(array: pa.Array, type_name: str, name: str) -> Array:
-    """Return the nanoseconds since midnight of times."""
+    """Return times as nanoseconds since midnight."""
     check_type(pa.types.is_time(array.type), type_name, "times (time32, time64)", array)
     values = numbers(array)
     per_second = _PER_SECOND[array.type.unit]
@@ -188,12 +196,12 @@ def nano_of_day(array: pa.Array, type_name: str, name: str) -> Array:
 
 
 def _time_codes(array: pa.Array) -> Codes:
-    """LocalTime.hashCode."""
+    """Return LocalTime.hashCode of times."""
     return fold_long(nano_of_day(array, "key type LOCAL_TIME", "key of type LOCAL_TIME"))
 
 
 def _date_time_codes(array: pa.Array) -> Codes:
-    """LocalDateTime.hashCode: that of the date xor that of the time."""
+    """Return LocalDateTime.hashCode of timestamps: that of the date xor that of the time."""
     right = is_timestamp(array, zoned=False)
     check_type(right, "key type LOCAL_DATE_TIME", "timestamps without a zone", array)
     seconds, nanos = seconds_and_nanos(array, "key of type LOCAL_DATE_TIME")
@@ -202,7 +210,7 @@ def _date_time_codes(array: pa.Array) -> Codes:
 
 
 def _instant_codes(array: pa.Array) -> Codes:
-    """Instant.hashCode."""
+    """Return Instant.hashCode of timestamps."""
     right = is_timestamp(array, zoned=True)
     check_type(right, "key type INSTANT", "timestamps with a zone", array)
     seconds, nanos = seconds_and_nanos(array, "key of type INSTANT")
@@ -210,7 +218,7 @@ def _instant_codes(array: pa.Array) -> Codes:
 
 
 def sql_date_codes(array: pa.Array, key_type: types.SQL_DATE) -> Codes:
-    """java.sql.Date.hashCode, of the epoch millisecond of local midnight."""
+    """Return java.sql.Date.hashCode of dates: that of local midnight's epoch millisecond."""
     check_type(pa.types.is_date32(array.type), f"key type {key_type}", "dates (date32)", array)
     days = numbers(array).astype(np.int64)
     first, last = ((moment - EPOCH).days for moment in key_type.certain_span)
@@ -220,7 +228,7 @@ def sql_date_codes(array: pa.Array, key_type: types.SQL_DATE) -> Codes:
         refuse(outside, days, f"key of type {key_type} must be a date of the years 1 to 9999")
     if key_type.name == "UTC":
         return fold_long(days * (_DAY * 1_000))
-    # There are 24 thousand dates in that span: each one is asked for once.
+    # The certain span has at most 24 thousand dates: the core hashes each of them once.
     different, places = np.unique(days, return_inverse=True)
     codes = []
     for day in different.tolist():
@@ -237,7 +245,7 @@ def _is_date(days: Array) -> Array:
 
 
 def sql_timestamp_codes(array: pa.Array, key_type: types.SQL_TIMESTAMP) -> Codes:
-    """java.sql.Timestamp.hashCode of an instant, its epoch millisecond, whatever the zone."""
+    """Return java.sql.Timestamp.hashCode of instants: by the epoch millisecond, in any zone."""
     takes = "timestamps with a zone: give those without one that of the JVM first"
     check_type(is_timestamp(array, zoned=True), f"key type {key_type}", takes, array)
     seconds, nanos = seconds_and_nanos(array, f"key of type {key_type}")
@@ -260,13 +268,13 @@ def _are_within_ints(values: Array) -> bool:
 
 
 def _scala_long_codes(array: pa.Array) -> Codes:
-    """`##` of longs: the value where it is an Int's, else Java's hash code."""
+    """Return `##` of longs: the value where it is an Int's, else Java's hash code."""
     return _whole_codes(check_range(array, "LONG", 64).astype(np.int64, copy=False))
 
 
 def _whole_codes(values: Array) -> Codes:
     low = values.astype(np.uint32)
-    # One value tells whether it is worth to look at all of them.
+    # The first value tells cheaply whether a look at all of them is worth it.
     if INT_MIN <= values[0] <= INT_MAX and _are_within_ints(values):
         return low
     codes = fold_long(values)
@@ -276,11 +284,11 @@ def _whole_codes(values: Array) -> Codes:
 
 
 def _scala_double_codes(array: pa.Array) -> Codes:
-    """`##` of doubles: that of the first of Int, Long, Float and Double that equals it."""
+    """Return `##` of doubles: the code of the first of Int, Long, Float, Double that equals it."""
     values = doubles(array, "key type DOUBLE")
     within_ints = _are_within_ints(values)
     low = values.view(np.uint64).astype(np.uint32)
-    # The bits of an Int end in 22 zeros at least, and those of a single in 29.
+    # The bits of an Int as a double end in 22 zeros at least, and those of a single in 29.
     if within_ints and np.left_shift(low, 10).min():
         return fold_long(values)
     if not within_ints and (longs := _to_longs(values)) is not None:
@@ -300,7 +308,7 @@ def _scala_double_codes(array: pa.Array) -> Codes:
 
 
 def _scala_float_codes(array: pa.Array) -> Codes:
-    """`##` of floats: that of the first of Int, Long and Float that equals it."""
+    """Return `##` of floats: the code of the first of Int, Long and Float that equals it."""
     values = singles(array, "key type FLOAT", raw=False)
     ints, is_int = _to_ints(values)
     if is_int.all():
@@ -312,7 +320,7 @@ def _scala_float_codes(array: pa.Array) -> Codes:
 
 
 def _to_ints(values: Array) -> tuple[Codes, Nulls]:
-    """Return floating-point numbers as Ints, and which of these equal them."""
+    """Return floating-point numbers as Ints, and a mask of the equal ones."""
     with np.errstate(invalid="ignore"):
         ints = values.astype(np.int32)
     return ints.view(np.uint32), ints.astype(values.dtype) == values
@@ -321,7 +329,7 @@ def _to_ints(values: Array) -> tuple[Codes, Nulls]:
 def _to_longs(values: Array) -> Array | None:
     """Return doubles as Longs if these equal them; 2^63, which equals none, is not one here."""
     with np.errstate(invalid="ignore"):
-        first = values[:8]  # They tell mostly whether it is worth to look at all.
+        first = values[:8]  # These tell cheaply whether a look at all of them is worth it.
         if not (np.trunc(first) == first).all():
             return None
         longs = values.astype(np.int64)
@@ -329,7 +337,7 @@ def _to_longs(values: Array) -> Array | None:
 
 
 def _to_singles(values: Array) -> tuple[Codes, Nulls]:
-    """Return the bits of doubles as Floats, and which of these equal them."""
+    """Return the bits of doubles as Floats, and a mask of the equal ones."""
     with np.errstate(over="ignore", invalid="ignore"):
         rounded = values.astype(np.float32)
     return rounded.view(np.uint32), rounded.astype(np.float64) == values
@@ -338,13 +346,13 @@ def _to_singles(values: Array) -> tuple[Codes, Nulls]:
 def _with_whole(
     values: Array, within_ints: bool, ints: Codes, is_int: Nulls, codes: Codes
 ) -> Codes:
-    """Put the codes of whole numbers, the Ints among them; 2^63 equals Long.MaxValue."""
+    """Return codes with those of whole numbers in place; 2^63 equals Long.MaxValue."""
     if not within_ints:
         size = np.abs(values)
         with np.errstate(invalid="ignore"):
             is_long = (np.trunc(values) == values) & (size <= 2.0**63)
             longs = values.astype(np.int64)
-        longs[size == 2.0**63] = LONG_MIN  # It hashes as Long.MaxValue does.
+        longs[size == 2.0**63] = LONG_MIN  # Its hash code is that of Long.MaxValue.
         codes = choose(is_long, fold_long(longs), codes)
     return choose(is_int, ints, codes) if is_int.any() else codes
 
@@ -365,14 +373,14 @@ HASHERS: dict[types.KeyType, Hasher] = {
     types.BYTE_BUFFER: _byte_buffer_codes,
     types.HASHED: partial(_integer_codes, "HASHED", 32),
 }
-"""What hashes the values of each scalar key type, none of them null and at least one."""
+"""Hashers by scalar key type; each takes one value or more, none of them null."""
 
 SCALA_HASHERS: dict[types.KeyType, Hasher] = {
     types.LONG: _scala_long_codes,
     types.FLOAT: _scala_float_codes,
     types.DOUBLE: _scala_double_codes,
 }
-"""What hashes the values of a key type by `##`, where that differs from hashCode."""
+"""Hashers of the key types whose `##` in Scala differs from hashCode."""
 
 INFERRED: tuple[tuple[Callable[[pa.DataType], bool], types.KeyType], ...] = (
     (pa.types.is_null, types.NULL),
@@ -386,4 +394,4 @@ INFERRED: tuple[tuple[Callable[[pa.DataType], bool], types.KeyType], ...] = (
     (lambda dtype: pa.types.is_timestamp(dtype) and dtype.tz is None, types.LOCAL_DATE_TIME),
     (lambda dtype: pa.types.is_timestamp(dtype) and dtype.tz is not None, types.INSTANT),
 )
-"""The types of Arrow whose values are of one scalar key type; integers are decided by value."""
+"""Arrow types, by predicate, that stand for one scalar key type; integers go by value."""

@@ -1,4 +1,4 @@
-"""The skew report of keys in arrays: each key is counted, by what Java's `equals` compares."""
+"""The skew report of keys in arrays: keys are counted as Java's `equals` tells them apart."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from keygroups.reports._skew import (
 )
 
 _AT_ONCE = 1 << 20  # rows that are counted at a time
-_MOST_RECORDS = 2**62  # that sums of 64 bits hold, and the rounding of a sum of floats
+_MOST_RECORDS = 2**62  # records; half of int64, as the sum that is checked is a rounded double
 
 
 def skew_report(
@@ -109,12 +109,12 @@ def skew_report(
     counts = SkewCounts(load, per_group(np.ones_like(records)), behind, null_keys)
 
     def top_keys_of(wanted: list[bool]) -> Iterator[CountedKey]:
-        subtasks = groups * parallelism // max_parallelism  # products are below 2^30
+        subtasks = groups * parallelism // max_parallelism  # No product exceeds 2^30.
         heavy = keys.append_column("subtask", pa.array(subtasks))
         heavy = heavy.filter(pa.array(np.array(wanted)[subtasks]))
-        of_key = [name for name in keys.column_names if name.startswith("field")]
+        fields = [name for name in keys.column_names if name.startswith("field")]
         order = [("subtask", "ascending"), ("records", "descending")]
-        order += [(name, "ascending") for name in ("key_group", *of_key)]
+        order += [(name, "ascending") for name in ("key_group", *fields)]
         heavy = heavy.select(["subtask", "key_group", "records", "row"]).take(
             pc.sort_indices(heavy, order)
         )
@@ -141,7 +141,7 @@ def _keys(df: Any, key: object) -> Any:
 
 
 def _column(df: Any, column: object, argument: str) -> Any:
-    """Return the column of a name."""
+    """Return the column of a table by its name, which must be the only one of it."""
     name = check_str(argument, column)
     table = df
     if not isinstance(df, dict) and not hasattr(type(df), "iloc"):
@@ -165,7 +165,7 @@ def _column(df: Any, column: object, argument: str) -> Any:
 
 
 def _weights(column: Any, rows: int) -> Array:
-    """Return how many records each row stands for."""
+    """Return the weights of rows, in records, as int64."""
     array = plain(to_array(column, "weight"))
     if not pa.types.is_integer(array.type):
         raise InvalidTypeError(f"weight must be integers, but the array is of {array.type}")
@@ -196,9 +196,9 @@ def _count(
 ) -> pa.Table:
     """Return a row for each key: its key group, its fields, records, batches, and first row."""
     step = _AT_ONCE
-    if batch_size is not None:  # whole batches, in each of which a key is sent once
+    if batch_size is not None:  # LocalKeyBy sends a key once per batch: a step is whole batches.
         step = -(-step // batch_size) * batch_size
-    # Of lists the elements get numbers, which have to be the same in all blocks.
+    # Elements of lists are numbered, and the numbers have to be the same in all steps.
     whole = _fields(array, key_type) if any(map(_is_list, key_type.walk())) else None
     merged, parts, waiting = None, [], 0
     for start in range(0, max(len(array), 1), step):
@@ -229,7 +229,7 @@ def _count(
 
 
 def _grouped(table: pa.Table, names: list[str], summed: tuple[str, ...]) -> pa.Table:
-    """Add up the rows of the same key; of `row` the first is kept."""
+    """Return a table with one row per key: sums, and the first of its `row` numbers."""
     functions = [(name, "min" if name == "row" else "sum") for name in summed]
     grouped = table.group_by(names, use_threads=False).aggregate(functions)
     renamed = [name for name in grouped.column_names if name in names]
@@ -244,7 +244,7 @@ def _is_list(key_type: object) -> bool:
 def _fields(
     array: pa.Array, key_type: types.KeyType | None, is_sql: bool = False, in_list: bool = False
 ) -> list[pa.Array]:
-    """Return columns that are the same in two rows if, and only if, their keys are.
+    """Return columns that are equal in two rows if, and only if, their keys are.
 
     The key type is None in a row of Flink SQL, whose keys are bytes: so NaNs of other bits differ
     there, but for those in an ARRAY.
@@ -261,10 +261,10 @@ def _fields(
         columns = array.flatten()
         fields = [
             field
-            for column, of_column in zip(columns, inner or [None] * len(columns))
-            for field in _fields(column, of_column, is_sql)
+            for column, field_type in zip(columns, inner or [None] * len(columns))
+            for field in _fields(column, field_type, is_sql)
         ]
-        return [array.is_valid(), *fields]  # in blocks without a null too, which are put together
+        return [array.is_valid(), *fields]  # Blocks without nulls have it too, to fit the others.
     if isinstance(key_type, types.FieldsType):  # The column is its one field.
         return _fields(array, key_type.fields[0])
     if pa.types.is_floating(arrow_type):
@@ -277,7 +277,7 @@ def _fields(
 
 
 def _float_bits(array: pa.Array, raw: bool) -> pa.Array:
-    """Return the bits of floats, which tell -0.0 from 0.0; where not raw, of one NaN only."""
+    """Return the bits of floats, which tell -0.0 from 0.0; where not raw, NaNs are all equal."""
     nulls = null_rows(array)
     values = numbers(array)
     bits = values.view(f"u{values.itemsize}")
@@ -288,7 +288,7 @@ def _float_bits(array: pa.Array, raw: bool) -> pa.Array:
 
 
 def _list_codes(array: pa.Array, key_type: types.KeyType | None, is_sql: bool) -> pa.Array:
-    """Return lists as bytes: the numbers of their elements."""
+    """Return lists as binaries: 4 bytes, the number of a value, for each element and field."""
     nulls = null_rows(array)
     elements, offsets = elements_of(array, "key")
     inner = key_type.element if isinstance(key_type, types.LIST) else None
@@ -304,7 +304,7 @@ def _list_codes(array: pa.Array, key_type: types.KeyType | None, is_sql: bool) -
 
 
 def _shown(value: pa.Scalar) -> Any:
-    """Return a key as Python has it, structs as tuples; times that Python has not are text."""
+    """Return a key as a Python value, a struct as a tuple, a time beyond Python's as text."""
     if isinstance(value, pa.StructScalar) and value.is_valid:
         return tuple(_shown(value[index]) for index in range(len(value)))
     if isinstance(value, pa.ListScalar) and value.is_valid:
@@ -312,9 +312,9 @@ def _shown(value: pa.Scalar) -> Any:
     arrow_type = value.type
     is_time = pa.types.is_time(arrow_type)
     try:
-        if is_time or pa.types.is_timestamp(arrow_type):  # nanoseconds are pandas' alone
+        if is_time or pa.types.is_timestamp(arrow_type):  # `as_py` of nanoseconds needs pandas.
             micros = pa.time64("us") if is_time else pa.timestamp("us", arrow_type.tz)
             return value.cast(micros).as_py()
         return value.as_py()
-    except (ValueError, OverflowError):  # of nanoseconds, and of years beyond 9999
+    except (ValueError, OverflowError):  # Python lacks nanoseconds, and years beyond 9999.
         return value.cast(pa.string()).as_py()

@@ -1,4 +1,4 @@
-"""The fields of Flink SQL in arrays: what each has in its slot, and in the variable part of a row.
+"""The fields of Flink SQL in arrays: their slots, and their bytes in a row's variable part.
 
 The layout is that of `keygroups.binary_row`. A ROW or ARRAY is in `keygroups.arrays._sql_rows`.
 """
@@ -45,7 +45,7 @@ _TEXT, _BINARY = ("CHAR", "VARCHAR"), ("BINARY", "VARBINARY")
 
 
 class Container(Enum):
-    """What a value is a part of."""
+    """The container of a value; it decides on reserved room and on the bits of a NaN."""
 
     KEY = 1
     ROW = 2
@@ -54,10 +54,10 @@ class Container(Enum):
 
 @dataclass(frozen=True)
 class Part:
-    """What a field has in the variable part: `sizes` are the bytes of each row, of 8 a multiple.
+    """The bytes of a field in the variable part; `sizes`, one a row, are multiples of 8.
 
-    `take` gives those of some rows, a matrix of 32-bit words up to a size; what is behind the
-    sizes of a row does not count.
+    `take(rows, size)` returns them as a matrix of 32-bit words, `size` bytes a row; a row's words
+    beyond its own size mean nothing.
     """
 
     sizes: Array
@@ -66,7 +66,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Field:
-    """The slots of a field, 64-bit words without the offset of the variable part, and that."""
+    """The slots of a field, 64-bit words that lack the offset of its `part`, if it has one."""
 
     slots: Array
     nulls: Nulls | None
@@ -74,7 +74,7 @@ class Field:
 
 
 def by_size(sizes: Array) -> Iterator[tuple[Array, int]]:
-    """Yield rows whose parts fill more than half of some room, and the bytes of the room."""
+    """Yield rows by the least room of 8, 16, 32, ... bytes for their parts, and the room."""
     room, most = 8, int(sizes.max(initial=0))
     while room // 2 < most:
         chosen = np.flatnonzero((sizes > room // 2) & (sizes <= room))
@@ -84,7 +84,7 @@ def by_size(sizes: Array) -> Iterator[tuple[Array, int]]:
 
 
 def header_words(fields: list[Field]) -> list[Array | None]:
-    """Return the words of the header, None where it is 0: the row kind +I, then the null bits."""
+    """Return the header in 64-bit words, None for a 0: the row kind +I, then the null bits."""
     words: list[Array | None] = [None] * (row_header_size(len(fields)) // 8)
     for index, field in enumerate(fields):
         if field.nulls is not None:
@@ -96,7 +96,7 @@ def header_words(fields: list[Field]) -> list[Array | None]:
 
 
 def check_nulls(array: pa.Array, logical_type: LogicalType) -> tuple[pa.Array, Nulls | None]:
-    """Return values and which are null, if the type allows it; nulls of no type are numbers."""
+    """Return values and the mask of nulls, if the type allows any; Arrow's null type is int64."""
     nulls = null_rows(array)
     if pa.types.is_null(array.type):
         array, nulls = pa.nulls(len(array), pa.int64()), np.ones(len(array), dtype=np.bool_)
@@ -126,8 +126,9 @@ def scalar_field(array: pa.Array, logical_type: LogicalType, container: Containe
 def _fixed(
     array: pa.Array, logical_type: LogicalType, type_name: str, container: Container
 ) -> Array:
-    """Return the slots of values without nulls that fit a slot always."""
-    name, raw = logical_type.name, container is not Container.ARRAY  # which knows one NaN only
+    """Return the slots of values, none of them null, of a type that always fits a slot."""
+    # The writer of an ARRAY canonicalizes NaN, that of a row does not.
+    name, raw = logical_type.name, container is not Container.ARRAY
     if name == "BOOLEAN":
         check_type(pa.types.is_boolean(array.type), type_name, "booleans", array)
         flags: Array = array.to_numpy(zero_copy_only=False)
@@ -153,7 +154,7 @@ def _fixed(
 
 
 def _unscaled(array: pa.Array, logical_type: LogicalType, type_name: str) -> Array:
-    """Return the unscaled values of decimals at the scale of their type, in two words."""
+    """Return the unscaled values of decimals at the scale of the SQL type, in two words."""
     check_type(pa.types.is_decimal(array.type), type_name, "decimals", array)
     precision, scale = logical_type.precision or 0, logical_type.scale or 0
     wanted = pa.decimal128(precision, scale)
@@ -161,7 +162,7 @@ def _unscaled(array: pa.Array, logical_type: LogicalType, type_name: str) -> Arr
     def fitted(decimals: pa.Array) -> pa.Array:
         if decimals.type != wanted:
             return decimals.cast(wanted)
-        # Sums of some Arrows have more digits than their type, which no cast to the same one sees.
+        # In some Arrows a sum exceeds its type's digits, and a cast to the same type is no check.
         low, high = limbs(decimals)[0].view(np.int64).T
         most = 10 ** min(precision, 18) - 1
         if low.max() > most or low.min() < -most or (low >> 63 != high).any():
@@ -174,7 +175,7 @@ def _unscaled(array: pa.Array, logical_type: LogicalType, type_name: str) -> Arr
         pass
     else:
         return unscaled
-    first, last = 0, len(array)  # the first that does not fit is at or behind first
+    first, last = 0, len(array)  # The first row that does not fit is in [first, last).
     while last - first > 1:
         middle = (first + last) // 2
         try:
@@ -204,7 +205,7 @@ def _millis_and_nanos(
 
 
 def _millis_of_day(array: pa.Array, logical_type: LogicalType, type_name: str) -> Array:
-    """Return the milliseconds of times; Flink keeps no more of a TIME, of whatever precision."""
+    """Return times in milliseconds since midnight, which Flink keeps for a TIME(p) of any p."""
     nanos = nano_of_day(array, type_name, f"key of type {logical_type}")
     _check_fraction(array, nanos, logical_type, min(logical_type.precision or 0, 3))
     return nanos // 1_000_000
@@ -224,7 +225,7 @@ def _long_form(
     type_name: str,
     container: Container,
 ) -> Field:
-    """Return the field of a type that takes room in the variable part, in a key null too."""
+    """Return the field of a type with room in the variable part; a null has it too in a key."""
     rows, room = len(array), logical_type.reserved
     slots = np.zeros(rows, dtype=np.uint64)
     data = np.zeros((rows, room), dtype=np.uint8)
@@ -244,11 +245,15 @@ def _long_form(
 
 
 def _big_endian(words: Array) -> tuple[Array, Array]:
-    """Return what BigInteger.toByteArray gives: the sizes, and the bytes with zeros behind."""
+    """Return BigInteger.toByteArray of two-word numbers: the sizes, and 16 bytes, zeros last.
+
+    300 is 14 bytes 00 and 01 2C: the size is 2, the bytes 01 2C and 14 zeros. 200 keeps one of its
+    zeros, 00 C8, as C8 alone would be negative.
+    """
     octets = words[:, ::-1].astype(">u8").view(np.uint8)
     signs = octets.view(np.int8) < 0
     spare = np.where(signs[:, :1], np.uint8(255), np.uint8(0))
-    # A byte is spare if all before are and the sign is still that of the next one.
+    # A leading 00 or FF is spare if the byte after it has the sign bit of the number.
     same = (octets == spare)[:, :-1] & (signs[:, 1:] == signs[:, :1])
     leading = np.logical_and.accumulate(same, axis=1).sum(axis=1)
     wide = np.concatenate([octets, np.zeros_like(octets)], axis=1)
@@ -259,7 +264,7 @@ def _big_endian(words: Array) -> tuple[Array, Array]:
 def _text(
     array: pa.Array, nulls: Nulls | None, logical_type: LogicalType, type_name: str
 ) -> Field:
-    """Return the field of text or bytes; what is shorter than declared is taken as it is."""
+    """Return the field of text or bytes; CHAR(n) and BINARY(n) are not padded to n."""
     is_binary = logical_type.name in _BINARY
     if nulls is not None and nulls.all():
         array = pa.nulls(len(array), pa.binary() if is_binary else pa.string())
@@ -299,6 +304,6 @@ def _text(
 
 
 def _padded_bytes(array: pa.Array, chosen: Array, size: int) -> Array:
-    """Return the bytes of some rows with zeros behind, as a matrix."""
+    """Return the bytes of chosen rows as a matrix of `size` columns, zeros last."""
     data, offsets = text_bytes(array.take(pa.array(chosen)))
     return padded(data, offsets, size, pc.ascii_rpad)

@@ -1,4 +1,4 @@
-"""Rows of Flink SQL in arrays: BinaryRowData.hashCode of keys, and the bytes of what is nested.
+"""Rows of Flink SQL in arrays: BinaryRowData.hashCode of keys, and nested rows as bytes.
 
 The layout is that of `keygroups.binary_row`: 8-byte words of the header, a slot a field, and the
 variable part. No row of keys is put together; header and slots are words in arrays, and murmur3
@@ -40,11 +40,11 @@ from keygroups.logical_types import LogicalType, array_header_size
 
 _32 = np.uint64(32)
 _SEED = 42
-_LONG = 2_048  # bytes of a variable part that is worth a call of its own
+_LONG = 2_048  # bytes of a row from which a call of mmh3 for it alone is faster
 
 
 def sql_row_codes(columns: list[pa.Array], key_type: types.SQL_ROW, rows: int) -> Codes:
-    """Hash rows by their columns."""
+    """Return BinaryRowData.hashCode of rows, by their columns."""
     fields = _fields(columns, key_type.fields, Container.KEY)
     words: list[Word] = []
     header = header_words(fields)
@@ -62,7 +62,7 @@ def sql_row_codes(columns: list[pa.Array], key_type: types.SQL_ROW, rows: int) -
     state: State = _SEED
     for half in words:
         state = murmur_word(state, half, spare)
-    if isinstance(state, int):  # of no fields
+    if isinstance(state, int):  # A row without fields is the same header in all rows.
         state = np.full(rows, state, dtype=np.uint32)
     parts = [field.part for field in fields if field.part is not None]
     if not parts:
@@ -71,12 +71,16 @@ def sql_row_codes(columns: list[pa.Array], key_type: types.SQL_ROW, rows: int) -
 
 
 def _hash_parts(state: Codes, parts: list[Part], words: list[Word], lengths: Array) -> Codes:
-    """Let the state take the variable parts, and end it."""
+    """Return the hashes of rows: the states go on over the variable parts.
+
+    Rows whose parts have about the same size go on together, `by_size`; long rows are joined and
+    hashed one by one.
+    """
     is_long = lengths > _LONG
     for part in parts:
         sizes = np.where(is_long, 0, part.sizes)
         for rows, room in by_size(sizes):
-            # The longest first: so those that have a word more are always the first ones.
+            # The longest rows come first, so that those with a word left are always a prefix.
             chosen = rows[np.argsort(-sizes[rows], kind="stable")]
             state[chosen] = _hash_part(state[chosen], part.take(chosen, room), sizes[chosen] // 4)
     spare = np.empty(len(state), dtype=np.uint32)
@@ -91,20 +95,23 @@ def _hash_parts(state: Codes, parts: list[Part], words: list[Word], lengths: Arr
 
 
 def _hash_part(state: Codes, part: Codes, counts: Array) -> Codes:
-    """Let the state take as many words of each row as it has, which are ever fewer."""
+    """Return the states after the words of a part, `counts` of them a row, in falling order.
+
+    With counts 4, 4, 3 the first three words advance all rows, and the fourth the first two.
+    """
     columns = np.ascontiguousarray(part.T)
     spare = np.empty(len(state), dtype=np.uint32)
     fewest = int(counts[-1])
     for index in range(int(counts[0])):
-        taken = len(counts)
+        active = len(counts)
         if index >= fewest:
-            taken -= int(np.searchsorted(counts[::-1], index, side="right"))
-        mixed = murmur_word(state[:taken], columns[index, :taken], spare[:taken])
-        if taken == len(state):
+            active -= int(np.searchsorted(counts[::-1], index, side="right"))
+        mixed = murmur_word(state[:active], columns[index, :active], spare[:active])
+        if active == len(state):
             assert not isinstance(mixed, int)
             state = mixed
         else:
-            state[:taken] = mixed
+            state[:active] = mixed
     return state
 
 
@@ -156,7 +163,7 @@ def _field(array: pa.Array, logical_type: LogicalType, container: Container) -> 
 
 
 def _rows(array: pa.Array, logical_type: LogicalType) -> tuple[Array, Array]:
-    """Return the bytes of rows, none of them null, as words, and how many bytes each has."""
+    """Return rows, none of them null, as 64-bit words one after the other, and their bytes."""
     check_type(pa.types.is_struct(array.type), f"{logical_type} of SQL_ROW", "structs", array)
     columns, arity = array.flatten(), len(logical_type.fields)
     if len(columns) != arity:
@@ -194,7 +201,10 @@ def _place(field: Field, offsets: Array, starts: Array, words: Array) -> Array:
 
 
 def _arrays(array: pa.Array, logical_type: LogicalType) -> tuple[Array, Array]:
-    """Return the bytes of arrays, none of them null, as words, and how many bytes each has."""
+    """Return arrays, none of them null, as 64-bit words one after the other, and their bytes.
+
+    ARRAY<INT> of 5 and null is 16 bytes: 02000000, null bits 02000000, 05000000, 00000000.
+    """
     elements, bounds = elements_of(array, f"{logical_type} of SQL_ROW")
     [element] = logical_type.fields
     field = Field(np.array([], dtype=np.uint64), None)
@@ -208,7 +218,7 @@ def _arrays(array: pa.Array, logical_type: LogicalType) -> tuple[Array, Array]:
     fixed = (headers + step * counts + 7) & -8
     row = np.repeat(np.arange(len(counts)), counts)
     index = np.arange(len(row)) - bounds[row]
-    tails = np.zeros(len(row) + 1, dtype=np.int64)  # how much of the parts is before each element
+    tails = np.zeros(len(row) + 1, dtype=np.int64)  # bytes of the parts of all elements before
     if field.part is not None:
         np.cumsum(field.part.sizes, out=tails[1:])
     sizes = fixed + np.diff(tails[bounds])
@@ -217,13 +227,13 @@ def _arrays(array: pa.Array, logical_type: LogicalType) -> tuple[Array, Array]:
     slots = _place(field, fixed[row] + tails[:-1] - tails[bounds[row]], starts[row], words)
     words.view(np.uint32)[starts // 4] = counts
     if field.nulls is not None:
-        of_null, bit = starts[row] + 4 + index // 8, np.left_shift(1, index % 8)
-        np.add.at(words.view(np.uint8), of_null[field.nulls], bit[field.nulls].astype(np.uint8))
+        byte, bit = starts[row] + 4 + index // 8, np.left_shift(1, index % 8)
+        np.add.at(words.view(np.uint8), byte[field.nulls], bit[field.nulls].astype(np.uint8))
     at = starts[row] + headers[row] + step * index
     if step < 8:
         unsigned = words.view(f"u{step}")
         unsigned[at // step] = slots.astype(unsigned.dtype)
-    else:  # which begins at any 4 bytes
+    else:  # After the header an element of 8 bytes is aligned to 4 only.
         halves = words.view(np.uint32)
         halves[at // 4], halves[at // 4 + 1] = slots.view(np.uint32).reshape(-1, 2).T
     return words, sizes

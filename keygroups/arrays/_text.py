@@ -17,7 +17,7 @@ from keygroups.errors import InvalidValueError
 
 # Bytes of a row of a matrix that has gaps, and of one that is full.
 _WIDEST, _WIDEST_FULL = 64, 256
-_ROWS = 16_384  # of text with more than ASCII at a time
+_ROWS = 16_384  # rows of text beyond ASCII at a time
 _HYPHENS = (8, 13, 18, 23)
 _DIGITS = np.full(256, 255, dtype=np.uint8)  # the value of each hexadecimal digit
 for _digits in (b"0123456789abcdef", b"0123456789ABCDEF"):
@@ -37,7 +37,7 @@ def text_bytes(array: pa.Array) -> tuple[Array, Array]:
 
 
 def check_utf8(array: pa.Array, name: str) -> None:
-    """Refuse text without nulls of which a row is no UTF-8, as Arrow does not ask for it."""
+    """Raise RowError for a row that is no UTF-8, which Arrow does not check by itself."""
     data, offsets = text_bytes(array)
     if data.max(initial=0) < 0x80:
         return
@@ -64,7 +64,7 @@ def _is_utf8(octets: bytes) -> bool:
 
 
 def string_codes(array: pa.Array) -> Codes:
-    """String.hashCode of text without nulls."""
+    """Return String.hashCode of text without nulls."""
     try:
         return _string_codes(array)
     except NoUtf8Error:
@@ -91,7 +91,7 @@ def _string_codes(array: pa.Array) -> Codes:
 
 
 def _decoded_codes(array: pa.Array) -> Codes:
-    """Hash text, none empty, by its units of UTF-16."""
+    """Return String.hashCode of texts, none empty, by way of their UTF-16."""
     data, offsets = text_bytes(array)
     try:
         text = str(data.data, "utf-8")
@@ -108,7 +108,7 @@ def _decoded_codes(array: pa.Array) -> Codes:
 
 
 def _fold(octets: Array, offsets: Array) -> Codes:
-    """Java's 31-fold of rows of ASCII, or of signed bytes."""
+    """Return Java's 31-fold from 0 of rows of ASCII, or of signed bytes."""
     rows, lengths = len(offsets) - 1, np.diff(offsets)
     shortest, longest = int(lengths.min()), int(lengths.max())
     if longest > (_WIDEST_FULL if shortest == longest else _WIDEST):
@@ -121,9 +121,9 @@ def _fold(octets: Array, offsets: Array) -> Codes:
 def padded(
     octets: Array, offsets: Array, width: int, pad: Callable[..., pa.Array] = pc.ascii_lpad
 ) -> Array:
-    """Return rows of bytes as a matrix, with zeros before each, which no 31-fold counts."""
+    """Return rows of bytes as a matrix, with zeros before each, which add 0 to a 31-fold."""
     rows = len(offsets) - 1
-    # Arrow pads what it takes for ASCII byte by byte, whatever the bytes are.
+    # Arrow's padding of ASCII is by byte, so that it serves for any bytes.
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(octets)]
     text = pa.Array.from_buffers(pa.large_string(), rows, buffers)
     filled = pad(text, width, padding="\0").buffers()[2]
@@ -131,18 +131,21 @@ def padded(
 
 
 def byte_buffer_codes(array: pa.Array) -> Codes:
-    """ByteBuffer.hashCode of binaries without nulls: from 1, of signed bytes, the last first."""
+    """Return ByteBuffer.hashCode of binaries without nulls.
+
+    It is the 31-fold from 1 of signed bytes, from the last to the first.
+    """
     data, offsets = text_bytes(array)
     codes = powers_of_31(np.diff(offsets))
     if data.size:
-        # All bytes the other way round, which begins with the last row.
+        # Reversing all bytes at once reverses the rows too; the last slice puts these back.
         octets = np.ascontiguousarray(data[::-1]).view(np.int8)
         codes += _fold(octets, np.ascontiguousarray((offsets[-1] - offsets)[::-1]))[::-1]
     return codes
 
 
 def uuid_codes(array: pa.Array) -> Codes:
-    """UUID.hashCode of canonical text without nulls."""
+    """Return UUID.hashCode of canonical text without nulls."""
     data, offsets = text_bytes(array)
     wrong = np.diff(offsets) != 36
     if not wrong.any():

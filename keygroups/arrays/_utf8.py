@@ -1,14 +1,18 @@
 """String.hashCode of UTF-8, eight bytes at a time, without a decoder.
 
-Java's hash is the sum of a text's units of UTF-16, times 31 for each unit behind. A unit is the
-sum of the low bits of the bytes of its character, times 64 for each byte of the character behind.
-So the hash is a sum of bytes times weights, and in a word of eight bytes the weights follow from
-which bytes begin a character: those of the word, the last one before and three behind. That is
-the index of a table.
+Java's hash is the sum of a text's units of UTF-16, each times 31 for every unit after it. A unit
+is the sum of its character's bytes without their kind bits (0xxxxxxx, 10xxxxxx, 110xxxxx, ...),
+each times 64 for every byte of the character after it. So the hash is a sum of bytes times
+weights, and in a word of eight bytes the weights follow from which bytes begin a character: those
+of the word, the last one before and the three after. These 12 bits are the index of a table.
 
-A character of four bytes is two units, the first of which begins with the first byte and the other
-one behind the second. The third byte, xxyyyy, has bits of both, and 31 * xx + 64 * yyyy is no
-byte times a weight: xx goes to the fourth byte, times 31.
+"aé€bc" is one word, 61 C3 A9 E2 82 AC 62 63. Without the kind bits it is 61 03 29 02 02 2C 62 63;
+the weights are 31^4, 64 * 31^3, 31^3, 64^2 * 31^2, 64 * 31^2, 31^2, 31 and 1, and the sum is
+104563781, the hash code.
+
+A character of four bytes is two units; the second one is taken to begin with the second byte.
+The third byte, 10xxyyyy, has bits of both, and 31 * xx + 64 * yyyy is no byte times a weight: xx
+is added to the fourth byte, times 31.
 """
 
 from __future__ import annotations
@@ -25,14 +29,14 @@ from keygroups.arrays._kernels import MASK32, Array, Codes
 Words = NDArray[np.uint64]
 
 LONGEST = 128
-"""The bytes of the longest row taken here: the time for one row goes to all."""
+"""Bytes of the longest row that is hashed here; columns of words cost as much as that row."""
 _EVEN_BYTES, _EVEN_PAIRS = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF)
 _HIGH_BITS, _LOW_WORD = np.uint64(0x8080808080808080), np.uint64(MASK32)
 _POWERS = [pow(31, exponent, 2**32) for exponent in range(9)]
-# What D800 and DC00 add, and 10000 takes away, of a character of four bytes.
+# The constant part of 31 * (D800 + (c - 10000 >> 10)) + DC00 + (c & 3FF), a surrogate pair.
 _SURROGATES = (0xD800 - (0x10000 >> 10)) * 31 + 0xDC00
-# Bytes that may not be behind some others, which else would write a character in a longer way
-# than there is, a surrogate, or what is beyond Unicode.
+# Second bytes that are refused after these first ones: they would write a character in more bytes
+# than it needs, a surrogate, or a number beyond Unicode.
 _REFUSED_SECOND = (
     *((0xE0, np.less, 0xA0), (0xED, np.greater, 0x9F)),
     *((0xF0, np.less, 0x90), (0xF4, np.greater, 0x8F)),
@@ -44,42 +48,42 @@ class NoUtf8Error(Exception):
 
 
 class _Table(NamedTuple):
-    """What follows from where characters begin, for a word of eight bytes."""
+    """The facts of a word of eight bytes, by the 12 bits of where characters begin."""
 
-    marks: Words  # the high bits that say what kind of byte each one is
-    marked: Words  # which bits these are
-    thirds: Words  # the two bits xx of third bytes of four, moved down to the lowest ones
-    weights: Codes  # a matrix: of the low bits of each byte
-    constants: Codes
-    powers: Codes  # 31 times itself for each unit that begins
+    kind_bits: Words  # e.g. C0 for a byte that has to be 110xxxxx
+    kind_masks: Words  # e.g. E0 for the same, and 0 for 10xxxxxx, which the index has checked
+    third_masks: Words  # 03 for third bytes of four, whose xx are shifted down
+    weights: Codes  # a matrix: factors of the bytes without their kind bits
+    constants: Codes  # sums of the constant parts of surrogate pairs
+    powers: Codes  # 31 ** units of UTF-16 that begin in the word
 
 
 @lru_cache(maxsize=1)
 def _table() -> _Table:
     index = np.arange(1 << 12)[:, None]
-    # The columns are the byte before, those of the word, and the three behind.
+    # The columns are the byte before, those of the word, and the three after.
     begins = (index >> [11, *range(11)] & 1).astype(np.bool_)
-    behind = np.zeros(begins.shape, dtype=np.int64)  # bytes of the same character
+    behind = np.zeros(begins.shape, dtype=np.int64)  # bytes of the same character after each
     for column in range(10, -1, -1):
         behind[:, column] = np.where(begins[:, column + 1], 0, behind[:, column + 1] + 1)
-    second = ~begins & (behind == 2)  # of four bytes; any other with two behind is a first one
+    second = ~begins & (behind == 2)  # second bytes of four: others with two after are first ones
     own = slice(1, 9)
     first, rest, twos = begins[:, own], behind[:, own], second[:, own]
-    wrong = (~first & (rest > 2)).any(axis=1)  # more than 3 behind a first byte have such a one
-    units = first | twos  # begin with this byte
+    wrong = (~first & (rest > 2)).any(axis=1)  # A character has at most 3 bytes after its first.
+    units = first | twos  # bytes with which a unit of UTF-16 is taken to begin
     after = units[:, ::-1].cumsum(axis=1)[:, ::-1] - units
     powers = np.array(_POWERS, dtype=np.uint64)
-    kinds = np.minimum(rest, 3)  # of a wrong word, which is refused, no weight counts
-    of_first = np.array([1, 64, 4096, 256])[kinds]
-    of_rest = np.array([1, 64, 4 * 31])[np.minimum(rest, 2)]
-    weights = np.where(first, of_first, of_rest).astype(np.uint64) * powers[after]
+    kinds = np.minimum(rest, 3)  # Wrong words are refused: any weight will do for them.
+    first_weights = np.array([1, 64, 4096, 256])[kinds]
+    rest_weights = np.array([1, 64, 4 * 31])[np.minimum(rest, 2)]
+    weights = np.where(first, first_weights, rest_weights).astype(np.uint64) * powers[after]
     constants = (twos * np.uint64(_SURROGATES) * powers[after]).sum(axis=1)
-    marks = np.where(first, np.array([0, 0xC0, 0xE0, 0xF0])[kinds], 0x80)
-    marked = np.where(first, np.array([0x80, 0xE0, 0xF0, 0xF8])[kinds], 0)
-    marks[wrong], marked[wrong] = 0, 0xFF  # and no byte of a wrong word has no high bit
+    bits = np.where(first, np.array([0, 0xC0, 0xE0, 0xF0])[kinds], 0x80)
+    masks = np.where(first, np.array([0x80, 0xE0, 0xF0, 0xF8])[kinds], 0)
+    bits[wrong], masks[wrong] = 0, 0xFF  # No word is 0 where bytes continue a character.
     return _Table(
-        _as_words(marks),
-        _as_words(marked),
+        _as_words(bits),
+        _as_words(masks),
         _as_words(second[:, 0:8] * 3),
         weights.astype(np.uint32),
         constants.astype(np.uint32),
@@ -92,26 +96,26 @@ def _as_words(octets: Array) -> Words:
 
 
 class _Columns(NamedTuple):
-    """Rows in words, the longest first: the last words, those before the last ones, and so on.
+    """Rows in words, the longest row first: a column of all last words, one of those before, ...
 
-    A row ends with its last word, and has zeros before the first byte.
+    A row ends where its last word ends, and has zeros before its first byte.
     """
 
     words: list[Words]
-    order: Array  # the numbers of the rows
+    order: Array  # row numbers
 
     @property
     def counts(self) -> list[int]:
         return [len(column) for column in self.words]
 
     def of(self, rows: Array) -> list[Words]:
-        """Return the words of some rows, given in order."""
+        """Return the columns of some rows, whose places in `order` are ascending."""
         counts = np.searchsorted(rows, self.counts).tolist()
         return [column.take(rows[:count]) for column, count in zip(self.words, counts) if count]
 
 
 def utf8_codes(data: Array, offsets: Array) -> Codes:
-    """String.hashCode of rows of UTF-8, of at most `LONGEST` bytes.
+    """Return String.hashCode of rows of UTF-8, of at most `LONGEST` bytes.
 
     Raises NoUtf8Error.
     """
@@ -135,7 +139,7 @@ def utf8_codes(data: Array, offsets: Array) -> Codes:
 
 
 def _fold(rows: int, columns: list[Words], sums: Codes, powers: Codes) -> Codes:
-    """Return the hashes of rows, given the sums of their words, and 31 to the units of each."""
+    """Return the hashes of rows by the sums of their words, and 31 ** units of each word."""
     codes = np.zeros(rows, dtype=np.uint32)
     end = len(sums)
     for column in reversed(columns):
@@ -148,17 +152,22 @@ def _fold(rows: int, columns: list[Words], sums: Codes, powers: Codes) -> Codes:
 
 
 def _columns(data: Array, offsets: Array) -> _Columns:
-    aligned = np.zeros(data.size // 8 + 2, dtype=np.uint64)  # the first is before the bytes
+    """Shift each row's bytes into words that end with the row, `low` and `high` being aligned.
+
+    The last word of a row that ends at byte 13 is bytes 5 to 12: 3 bytes of the aligned word
+    0..7 and 5 of 8..15, so high << 24 | low >> 40.
+    """
+    aligned = np.zeros(data.size // 8 + 2, dtype=np.uint64)  # one word more before the bytes
     aligned.view(np.uint8)[8 : 8 + data.size] = data
     lengths = np.diff(offsets)
     sizes = ((lengths + 7) >> 3).astype(np.uint8)
     order = np.argsort(~sizes, kind="stable")
     most = int(sizes[order[0]])
-    # How many rows have more words than 0, 1, and so on; the last is none.
+    # Numbers of rows that have more than 0, 1, ... words; the last of them is 0.
     counts = np.searchsorted(~sizes[order], 255 - np.arange(most + 1, dtype=np.uint8)).tolist()
     ends = offsets[1:][order]
-    right = (ends.astype(np.uint64) & np.uint64(7)) << np.uint64(3)
-    left = np.uint64(64) - right
+    right_by = (ends.astype(np.uint64) & np.uint64(7)) << np.uint64(3)
+    left_by = np.uint64(64) - right_by
     places = ends >> 3
     high = aligned.take(places + 1)
     words = []
@@ -166,8 +175,8 @@ def _columns(data: Array, offsets: Array) -> _Columns:
     for count, longer in pairwise(counts):
         places = places[:count]
         low = aligned.take(places)
-        column = high[:count] << left[:count]
-        column |= low >> right[:count]
+        column = high[:count] << left_by[:count]
+        column |= low >> right_by[:count]
         column[longer:] &= _KEPT.take(partial[longer:count])
         words.append(column)
         high, places = low, places - 1
@@ -175,11 +184,14 @@ def _columns(data: Array, offsets: Array) -> _Columns:
 
 
 _KEPT = np.array([MASK32 << 32 | MASK32, *(2**64 - 2 ** (64 - 8 * n) for n in range(1, 8))], "u8")
-"""Which bits of a row's first word are the row's, by the rest of its bytes divided by eight."""
+"""Masks of the row's own bytes in its first word, by the row's length modulo 8."""
 
 
 def _ascii_sums(columns: list[Words]) -> tuple[Codes, Codes]:
-    """Return the 31-fold of words of ASCII: pairs of bytes, of these, and of these."""
+    """Return the 31-fold of words of ASCII, and 31 ** 8: bytes make pairs, these quads, these it.
+
+    "AB", 41 42, becomes the pair 0x41 * 31 + 0x42 = 2081, in the 16 bits of the two bytes.
+    """
     words = np.concatenate(columns)
     pairs = (words & _EVEN_BYTES) * np.uint64(31) + (words >> np.uint64(8) & _EVEN_BYTES)
     quads = (pairs & _EVEN_PAIRS) * np.uint64(31**2) + (pairs >> np.uint64(16) & _EVEN_PAIRS)
@@ -188,13 +200,13 @@ def _ascii_sums(columns: list[Words]) -> tuple[Codes, Codes]:
 
 
 def _sums(columns: list[Words]) -> tuple[Codes, Codes]:
-    """Return what the bytes of words add to the hash, and 31 to the units that begin in them."""
+    """Return the sum of weighted bytes of each word, and 31 ** units that begin in it."""
     table = _table()
     words = np.concatenate(columns)
     index = _indexes(words, [len(column) for column in columns])
-    low_bits = table.marks.take(index)
+    low_bits = table.kind_bits.take(index)
     low_bits ^= words
-    wrong = table.marked.take(index)
+    wrong = table.kind_masks.take(index)
     wrong &= low_bits
     if wrong.any():
         raise NoUtf8Error
@@ -202,9 +214,9 @@ def _sums(columns: list[Words]) -> tuple[Codes, Codes]:
     if words.view(np.uint8).max() >= 0xF0:
         constants = table.constants.take(index)
         thirds = low_bits >> np.uint64(4)
-        thirds &= table.thirds.take(index)
+        thirds &= table.third_masks.take(index)
         low_bits += thirds * np.uint64((31 << 8) - 16)
-        thirds >>= np.uint64(56)  # of the last byte, whose fourth one is in another word
+        thirds >>= np.uint64(56)  # xx of a last byte: its fourth byte is in the next word
         constants += (thirds * np.uint64(31)).astype(np.uint32)
     weighted = table.weights.take(index, axis=0)
     weighted *= low_bits.view(np.uint8).reshape(-1, 8)
@@ -217,7 +229,11 @@ def _sums(columns: list[Words]) -> tuple[Codes, Codes]:
 
 
 def _indexes(words: Words, counts: list[int]) -> Array:
-    """Return the index to the table of each word."""
+    """Return the index to the table of each word.
+
+    Bits 0 to 7 say of the word's bytes whether each begins a character (-64 <= signed byte), bits
+    8 to 10 of the three after, and bit 11 of the one before; beyond a row they are set.
+    """
     begins = np.packbits(words.view(np.int8) >= -64, bitorder="little")
     behind, before = np.full_like(begins, 255), np.full_like(begins, 255)
     start = 0
@@ -226,7 +242,7 @@ def _indexes(words: Words, counts: list[int]) -> Array:
         behind[end : end + longer] = begins[start : start + longer]
         before[start : start + longer] = begins[end : end + longer]
         if (begins[start + longer : end] & 1 == 0).any():
-            raise NoUtf8Error  # a row begins within a character
+            raise NoUtf8Error  # The row's first byte continues a character.
         start = end
     high = behind & np.uint8(7)
     high |= before >> np.uint8(4) & np.uint8(8)
@@ -235,7 +251,7 @@ def _indexes(words: Words, counts: list[int]) -> Array:
 
 
 def _check_second_bytes(data: Array) -> None:
-    """Refuse what has the form of UTF-8 and yet is none."""
+    """Raise NoUtf8Error for bytes that have the form of UTF-8 and yet are none."""
     octets = data.tobytes()
     if b"\xc0" in octets or b"\xc1" in octets or data.max() > 0xF4:
         raise NoUtf8Error

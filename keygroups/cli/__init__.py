@@ -1,37 +1,37 @@
 r"""The command `keygroups`, also `python -m keygroups`: key groups from a shell.
 
     keygroups trace KEY -m 128 -p 24 [--type LONG]   every step from a key to its subtask
-    keygroups plan 128 24 36 [--load FILE]           what a rescale moves, and how much of a load
+    keygroups plan 128 24 36 [--load FILE]           the key groups that a rescale moves, and load
     keygroups range 128 24 17                        the key groups of subtask 17 of 24
     keygroups range 720 --key-groups 144 179         the subtasks that have exactly these
     keygroups where 193 720 20                       the subtask that has key group 193 of 720
-    keygroups explain TEXT                           what an exception of Flink says, what next
+    keygroups explain TEXT                           the meaning of an exception of Flink, remedies
     keygroups default 24                             the max parallelism of a job that sets none
     keygroups keys 128 24 [--type STRING]            a key for each subtask
-    keygroups evenness 720                           the parallelisms where all have as much
+    keygroups evenness 720                           the parallelisms with equal subtasks
     keygroups counts 128 FILE                        why subtasks with these counts are uneven
-    keygroups suggest 6 8 10-24 [--growth 10]        the max parallelisms that suit some of these
-    keygroups savepoint PATH                         what a savepoint or checkpoint holds
-    keygroups savepoint PATH --key KEY [--operator UID]             what keyed state has for a key
+    keygroups suggest 6 8 10-24 [--growth 10]        the max parallelisms that suit these
+    keygroups savepoint PATH                         the contents of a savepoint or checkpoint
+    keygroups savepoint PATH --key KEY [--operator UID]             the keyed state of a key
     keygroups savepoint PATH --export FILE.parquet --state NAME     a state as a table
-    keygroups savepoint PATH --html FILE             the same as a page for a browser
+    keygroups savepoint PATH --html FILE             the contents as a page for a browser
     keygroups savepoint PATH --set-max-parallelism 4096 --output NEW    the same state, moved
     keygroups savepoint PATH --delete-keys FILE --operator UID --output NEW    without these keys
-    keygroups verify PATH                            whether all of it is there and undamaged
-    keygroups diff OLD NEW                           in what two savepoints differ
-    keygroups job URL [JOB_ID]                       what the subtasks of a running job have read
-    keygroups job URL --savepoints                   where its checkpoints and savepoints are
-    keygroups completion bash                        what lets a shell complete all this, or zsh
+    keygroups verify PATH                            missing files and damage of a savepoint
+    keygroups diff OLD NEW                           the differences of two savepoints
+    keygroups job URL [JOB_ID]                       the load of the subtasks of a running job
+    keygroups job URL --savepoints                   the paths of its checkpoints and savepoints
+    keygroups completion bash                        a script that completes this in a shell
     keygroups --version
 
 `trace -` reads keys from standard input, one a line, and answers each with a line of subtask, key
-group and key, between tabs. What cannot be printed of a key, a name or a path is escaped as Python
-does, a tab as \t. With `--json` an answer is one JSON value on one line, for each key of `trace -`
-too, with all text as it is; `--help` of a command has its members. Work of more than two seconds
-shows how far it has come on standard error, if that is a terminal and `--quiet` is not given.
+group and key, between tabs. Unprintable characters of a key, a name or a path are escaped as in
+Python, a tab as \t. With `--json` an answer is one JSON value on one line, for each key of
+`trace -` too, with all text as it is; `--help` of a command has its members. Work of more than two
+seconds shows its progress on standard error, if that is a terminal and `--quiet` is not given.
 
 The status is 0, 2 for a wrong argument and 1 where a file, an answer of Flink or standard output
-is at fault; then standard error has one line, but for `verify`, which prints what is at fault.
+is at fault; then standard error has one line, except for `verify`, which prints the faults.
 After SIGINT, SIGTERM or SIGHUP, which leave nothing of a savepoint that is being written, it is
 128 and their number.
 """
@@ -56,11 +56,11 @@ __all__ = ["main"]
 __dir__ = __all__.copy
 
 # A command is a function and its arguments in the file of its subject, and a line in the text
-# above. What it alone needs is imported in the function: the others start without that.
+# above. Its function imports the modules that it alone needs, so that the others start faster.
 _SUBJECTS = (_key_groups, _savepoint, _verify, _diff, _job, _completion)
 _ADD_COMMANDS = [subject.add_commands for subject in _SUBJECTS]
 
-_BROKEN_PIPE = 141  # as a shell has it, of SIGPIPE
+_BROKEN_PIPE = 141  # the status that shells give after SIGPIPE, 128 + 13
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -82,15 +82,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         catch_signals(handlers)
         return _run(arguments)
     except (KeyboardInterrupt, RuntimeError) as error:
-        # Until 3.12 Python raises an error of its own for what is raised while a class is made.
+        # Until 3.12 Python wraps an exception during the creation of a class in a RuntimeError.
         stop = error.__cause__ if isinstance(error, RuntimeError) else error
         if not isinstance(stop, KeyboardInterrupt):
             raise
         LINE.clear()
-        for number in handlers:  # here, where another one does not raise
+        for number in handlers:  # Another signal must not raise from here on.
             signal.signal(number, signal.SIG_IGN)
         if arguments is None:
-            # The process ends, and neither another signal nor a full pipe is to get in its way.
+            # The process ends: signals stay ignored, and a full pipe must not block it.
             handlers = {}
             discard(sys.stdout)
         return 128 + getattr(stop, "number", signal.SIGINT)
@@ -108,7 +108,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: complain(f"{command}: {message}")
             print_lines(options.run(options))
-    except SystemExit as end:  # of --help and of a wrong argument
+    except SystemExit as end:  # argparse exits after --help and for a wrong argument.
         return int(end.code or 0)
     except KeyGroupsError as error:
         complain(f"{command}: {error}")

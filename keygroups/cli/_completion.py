@@ -1,4 +1,4 @@
-"""The command that prints what lets a shell complete the others, which shtab makes."""
+"""The command that prints a shell's completion script of all commands, made by shtab."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def _completion(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _describe(parser: argparse.ArgumentParser, file: object) -> None:
-    """Tell shtab which arguments are files and which are key types, in all commands."""
+    """Mark the arguments of all commands that are files or key types, for shtab."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for added in action.choices.values():
                 _describe(added, file)
         elif action.metavar in _FILES:
-            action.complete = file  # type: ignore[attr-defined]  # as shtab has it
+            action.complete = file  # type: ignore[attr-defined]  # shtab reads this attribute.
         elif action.dest == "type":
             action.choices = TYPE_NAMES

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         StateComparison,
     )
 
-_DIFFERENT = 1  # as diff and cmp have it
+_DIFFERENT = 1  # the status of diff and cmp for different files
 
 
 def add_commands(command: AddCommand) -> None:
@@ -39,7 +39,7 @@ def add_commands(command: AddCommand) -> None:
 
 
 def _diff(options: argparse.Namespace) -> Iterator[str]:
-    """Print in what two savepoints or checkpoints of a job differ.
+    """Print the differences between two savepoints or checkpoints of a job.
 
     "here" is OLD, "there" NEW. Of each operator and state that are not the same: how many entries
     are equal, changed (another value), touched (another time of last access, for a time to live),
@@ -58,7 +58,7 @@ def _diff(options: argparse.Namespace) -> Iterator[str]:
     an entry has them.
     """
     if options.exit_code:
-        options.fault = WRONG_ARGUMENT  # as _DIFFERENT is taken
+        options.fault = WRONG_ARGUMENT  # The status 1 means _DIFFERENT here.
     old, new = read(options, options.old, options.new)
     report = old.compare(new, options.operator, options.state)
     if options.exit_code and report.has_differences:
@@ -88,7 +88,7 @@ def _state_data(state: StateComparison) -> dict[str, Any]:
 
 
 def _change_data(change: Change) -> dict[str, Any]:
-    """Return a change: numbers and booleans as JSON has them, types as text."""
+    """Return the JSON of a change: numbers and booleans as such, types as text."""
     return {
         name: value if value is None or isinstance(value, int) else str(value)
         for name, value in change._asdict().items()
@@ -103,7 +103,7 @@ def _split_data(split: SplitDifference) -> dict[str, Any]:
 
 
 def _split_fields(split: KafkaSplit | FileSplit) -> dict[str, Any]:
-    """Return the fields of a split; what JSON has not, such as a special offset, as its name."""
+    """Return the JSON of a split, with special offsets by their names."""
     from keygroups.savepoint import SpecialOffset
 
     return {

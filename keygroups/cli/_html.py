@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def check_html(options: argparse.Namespace) -> None:
-    """Refuse a path that nothing can be written to, and options that a page knows nothing of."""
+    """Raise for a path that is no new file, and for options that do not go with a page."""
     if options.html is None:
         return
     for name in ("output", "relocate", "parallelism", "json"):
@@ -27,7 +27,7 @@ def check_html(options: argparse.Namespace) -> None:
 
 
 def write_html(savepoint: Savepoint, options: argparse.Namespace) -> str:
-    """Write the page, and say how large it is."""
+    """Write the page, and return the line that tells its size."""
     from keygroups.savepoint import html_report
     from keygroups.savepoint._files.files import file_error
 

@@ -50,7 +50,7 @@ def add_commands(command: AddCommand) -> None:
 
 
 def _job(options: argparse.Namespace) -> Iterator[str]:
-    """Print what the subtasks of a running job have read, and which are hot.
+    """Print the records that subtasks of a running job have read, and the hot ones.
 
     URL is that of Flink's REST API, such as http://localhost:8081, or of a page of its web UI.
     Without --vertex all vertices are looked at whose input is keyed. What was read since the start
@@ -121,7 +121,7 @@ def _job(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _to_header(text: str) -> str:
-    """Return an argument, checked here, for the parser would show what it cannot place."""
+    """Return a valid argument; the parser would show the secret in an invalid one."""
     if not text.startswith("@") and not _is_header(text):
         raise argparse.ArgumentTypeError(_NO_HEADER)
     return text
@@ -132,7 +132,7 @@ def _is_header(text: str) -> bool:
 
 
 def _headers(texts: list[str]) -> dict[str, str]:
-    """Return headers, those in files too; what is wrong with one does not show it."""
+    """Return headers, those in files too; no message shows a header, which may be secret."""
     headers: dict[str, str] = {}
     for text in texts:
         lines = filter(str.strip, lines_of(text[1:])) if text.startswith("@") else [text]
@@ -147,7 +147,7 @@ def _headers(texts: list[str]) -> dict[str, str]:
 
 
 def _savepoints(job: Job, is_json: bool) -> Iterator[str]:
-    """Yield the lines about the completed checkpoints and savepoints of a job."""
+    """Yield the table, or the JSON, of the completed checkpoints and savepoints of a job."""
     checkpoints = job.savepoints()
     if is_json:
         savepoints = [
@@ -158,7 +158,7 @@ def _savepoints(job: Job, is_json: bool) -> Iterator[str]:
         return
     yield str(job).partition("\n")[0]
     rows = [("id", "kind", "triggered (UTC)", "bytes", "", "path"), *map(_row, checkpoints)]
-    yield from text_table(rows, left=(1, 2, 5))
+    yield from text_table(rows, left_columns=(1, 2, 5))
 
 
 def _row(checkpoint: CompletedCheckpoint) -> tuple[str, ...]:
@@ -177,7 +177,7 @@ def _job_data(job: Job) -> dict[str, Any]:
 
 
 def _vertex_data(vertex: Vertex, skew: VertexSkew | None) -> dict[str, Any]:
-    """Return what the subtasks of a vertex have read."""
+    """Return the JSON of a vertex: its subtasks and their skew."""
     names = ("vertex_id", "name", "status", "parallelism", "max_parallelism", "is_keyed")
     return {name: getattr(vertex, name) for name in names} | {
         "subtasks": [subtask._asdict() for subtask in vertex.subtasks],

@@ -108,7 +108,7 @@ def _trace(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _trace_data(text: str, trace: KeyTrace) -> dict[str, Any]:
-    """Return every step from a key, which is told as it was given."""
+    """Return the JSON of every step from a key, which stays the text of the argument."""
     return {
         "key": text,
         "key_type": repr(trace.key_type),
@@ -123,7 +123,7 @@ def _trace_data(text: str, trace: KeyTrace) -> dict[str, Any]:
 
 
 def _plan(options: argparse.Namespace) -> Iterator[str]:
-    """Print what a rescale moves, and with --load what is better.
+    """Print the key groups that a rescale moves, and with --load better parallelisms.
 
     FILE has the load: a key group and its weight a line, key groups left out weighing 0; or a
     JSON array of the weight of every key group. - is standard input.
@@ -147,7 +147,7 @@ def _plan(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _plan_data(plan: RescalePlan) -> dict[str, Any]:
-    """Return what a rescale moves."""
+    """Return the JSON of a rescale."""
     pieces = [
         {
             "old_subtask": piece.old_subtask,
@@ -168,7 +168,7 @@ def _plan_data(plan: RescalePlan) -> dict[str, Any]:
 
 
 def rescale_data(report: RescaleReport) -> dict[str, Any]:
-    """Return what a rescale moves, with a load."""
+    """Return the JSON of a rescale with a load."""
     recommended = ("parallelism", "heaviest_weight", "imbalance", "reason")
     recommendations = [
         {name: getattr(ranked, name) for name in recommended} for ranked in report.recommendations
@@ -186,13 +186,13 @@ def rescale_data(report: RescaleReport) -> dict[str, Any]:
 
 
 def skew_data(skew: SubtaskCounts | VertexSkew) -> dict[str, Any]:
-    """Return why subtasks have more than the mean."""
+    """Return the JSON of a skew: diagnosis, remedy and causes."""
     causes = [cause._asdict() for cause in skew.causes]
     return {"diagnosis": skew.diagnosis, "remedy": skew.remedy, "causes": causes}
 
 
 def _range(options: argparse.Namespace) -> Iterator[str]:
-    """Print the key groups of a subtask, or which subtasks have some key groups.
+    """Print the key groups of a subtask, or the subtasks that have some key groups.
 
     With --key-groups a line of parallelism and subtask for each subtask that has exactly these.
 
@@ -212,7 +212,7 @@ def _range(options: argparse.Namespace) -> Iterator[str]:
     if subtask is None:
         raise InvalidValueError("parallelism and subtask, or --key-groups, must be given")
     check_parallelisms(groups, parallelism)
-    check_int("subtask", subtask, 0, parallelism - 1)  # which the core names otherwise
+    check_int("subtask", subtask, 0, parallelism - 1)  # The core calls it operator_index.
     own = compute_key_group_range_for_operator_index(groups, parallelism, subtask)
     if options.json:
         numbers = {"max_parallelism": groups, "parallelism": parallelism, "subtask": subtask}
@@ -262,10 +262,10 @@ def _where(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _explain(options: argparse.Namespace) -> Iterator[str]:
-    """Print what an exception of Flink about key groups or state says, and what to do next.
+    """Print the meaning of an exception of Flink about key groups or state, and what to do next.
 
     TEXT is the message or a whole stack trace. With -m and -p, the operator's max parallelism
-    and parallelism, it says which subtask it was.
+    and parallelism, the answer names the subtask.
 
     JSON: matched (the message), says, causes, next_checks.
     """
@@ -277,7 +277,7 @@ def _explain(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _range_data(groups: KeyGroupRange) -> list[int]:
-    """Return the first key group and the last."""
+    """Return the JSON of a range: its first key group and the last."""
     return [groups.start_key_group, groups.end_key_group]
 
 
@@ -329,7 +329,7 @@ def _evenness(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _counts(options: argparse.Namespace) -> Iterator[str]:
-    """Print why subtasks are uneven, by what was counted of each: records, bytes.
+    """Print why subtasks are uneven, from a count of each: records, bytes.
 
     FILE has a line for each subtask, its index and its count, or the table of the subtasks in
     Flink's web UI with its header, of which ID and Records Received are taken; or lines of
@@ -377,7 +377,7 @@ def _suggest(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _to_range(text: str) -> range:
-    """Return the numbers of an argument, none of which is checked."""
+    """Return the numbers of an argument, N or LOW-HIGH, with unchecked bounds."""
     low, dash, high = text.partition("-")
     first = to_int(low)
     return range(first, (to_int(high) if dash else first) + 1)

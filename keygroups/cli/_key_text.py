@@ -26,7 +26,7 @@ from keygroups.errors import (
 from keygroups.logical_types import LogicalType
 from keygroups.types import KeyType
 
-_LONGEST = 100_000  # characters of what is read as anything but text
+_LONGEST = 100_000  # characters of a key that is not plain text
 _CALLED = {
     cls.__name__: cls
     for cls in (
@@ -52,7 +52,7 @@ CHOICES += ("SCALA_OPTION(t, scala='2.12')", "SCALA_EITHER(t, t, scala='2.12')")
 def parse_key_type(text: str) -> KeyType:
     """Return the key type of a text such as "TUPLE(STRING, INT)", names in any case.
 
-    Raises InvalidValueError for what is none, and what making the key type raises.
+    Raises InvalidValueError for any other text, and the errors of the key type's class.
 
     >>> parse_key_type("tuple(STRING, sql_date('UTC'))")
     TUPLE(STRING, SQL_DATE('UTC'))
@@ -104,9 +104,9 @@ def parse_key(text: str, key_type: KeyType | None) -> Any:
 
 
 def check_text(name: str, text: str) -> str:
-    """Return a text, or raise with its name if there are bytes in it that are none.
+    """Return a text, or raise with its name if it has bytes that could not be decoded.
 
-    Python has a surrogate for each byte of an argument that it cannot decode.
+    Python puts a surrogate in place of each such byte of an argument.
     """
     if any("\udc80" <= character <= "\udcff" for character in text):
         raise InvalidValueError(
@@ -116,7 +116,7 @@ def check_text(name: str, text: str) -> str:
 
 
 class _SyntaxError(Exception):
-    """A text is not what Python's syntax, or we, take there; it may say what is."""
+    """A text that cannot be parsed; its message, if any, is the end of the user's: a hint."""
 
 
 def _check_length(name: str, text: str) -> None:
@@ -128,8 +128,7 @@ def _check_length(name: str, text: str) -> None:
 
 def _parse(text: str) -> ast.expr:
     try:
-        # Python warns of what is next to be an error, such as "\d": a typo, or a backslash that
-        # was meant to be two.
+        # Python only warns of an escape such as "\d": a typo, or a backslash to be doubled.
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             return ast.parse(text.strip(), mode="eval").body
@@ -161,7 +160,7 @@ def _key_type(node: ast.expr) -> KeyType:
         return cls(*arguments, **named)
     except KeyGroupsError:
         raise
-    except TypeError:  # of another number of arguments, or of names
+    except TypeError:  # The number or the names of the arguments are wrong.
         raise InvalidTypeError(
             f"type must have the arguments of keygroups.types.{cls.__name__}, "
             f"got {show(ast.unparse(node))}"
@@ -177,7 +176,7 @@ def _argument(node: ast.expr) -> Any:
 
 
 class _Sides(ast.NodeTransformer):
-    """Makes constants of what is written as the side of an Either: `Left(1)`."""
+    """A transformer of calls such as `Left(1)`, sides of an Either, to constants."""
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Return the constant of `Left(1)` or `Left(value=1)`; any other call stays as it is."""
@@ -220,7 +219,7 @@ def _from_text(text: str, kind: KeyType | LogicalType) -> Any:
 
 
 def _convert(value: Any, kind: KeyType | LogicalType) -> Any:
-    """Return the key for a literal; what is of a wrong shape is left for the hash to refuse."""
+    """Return the key for a literal; a wrong shape stays as it is, and hashing refuses it."""
     if isinstance(kind, (types.OPTIONAL, types.SCALA_OPTION, types.PYFLINK)):
         return _convert(value, kind.element)
     fields = _fields(kind)
@@ -239,7 +238,7 @@ def _convert(value: Any, kind: KeyType | LogicalType) -> Any:
         return {_convert(k, kind.key): _convert(v, kind.value) for k, v in value.items()}
     if isinstance(kind, LogicalType) and kind.name == "ARRAY" and isinstance(value, list):
         return [_convert(element, kind.fields[0]) for element in value]
-    # A float may have lost digits already; an int has not.
+    # A float is not converted, as it may have lost digits already.
     if type(value) in (str, int) and _name(kind) in _READERS:
         return _read(_name(kind), value)
     return value
@@ -262,7 +261,7 @@ def _read(name: str, value: str | int) -> Any:
     if isinstance(value, str):
         _check_length(f"key of type {name}", value)
     try:
-        return reader(str(value).strip())  # Python writes no int of thousands of digits
+        return reader(str(value).strip())  # str() raises for an int of over 4300 digits.
     except (ValueError, InvalidOperation):
         raise InvalidValueError(
             f"key of type {name} must be written such as {example}, got {show(value)}"
@@ -313,8 +312,8 @@ def _single(text: str) -> float:
     if not math.isfinite(number) or not number:
         return number
     exact, rounded = _decimal(text), Decimal.from_float(number)
-    # Rounded twice, to a double and to a single, a number may end up on the wrong side. It does
-    # not if the double in between is the one with an odd last bit.
+    # Rounding twice, to a double and then to a single, may end on the wrong side. It does not if
+    # the double is rounded to odd: of the two around the exact number, the one with last bit 1.
     if exact != rounded and not struct.unpack("<Q", struct.pack("<d", number))[0] & 1:
         number = math.nextafter(number, math.inf if exact > rounded else -math.inf)
     try:
@@ -325,13 +324,13 @@ def _single(text: str) -> float:
 
 
 def _uuid(text: str) -> uuid.UUID:
-    if not _UUID.fullmatch(text):  # Python takes more, such as any 32 digits
+    if not _UUID.fullmatch(text):  # uuid.UUID would take other forms, such as 32 bare digits.
         raise ValueError
     return uuid.UUID(text)
 
 
 def _iso(pattern: str, read: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return a reader of ISO 8601, alike in every Python; some drop digits, which this may not."""
+    """Return a reader of ISO 8601 that is the same in every Python, and drops no digits."""
     compiled = re.compile(pattern)
 
     def reader(text: str) -> Any:

@@ -1,4 +1,4 @@
-"""What is read from a file for the command: the load of key groups, and other small texts."""
+"""Files that the command reads whole: the load of key groups, and other small texts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keygroups.errors import InvalidValueError
 from keygroups.load import KeyGroupLoad
 
 _LONGEST = 128 * UPPER_BOUND_MAX_PARALLELISM
-"""Characters: many more than a line for each key group takes."""
+"""The most characters of a file, many more than a line for each key group takes."""
 
 
 def read_load(path: str, max_parallelism: int) -> KeyGroupLoad:
@@ -29,7 +29,7 @@ def read_load(path: str, max_parallelism: int) -> KeyGroupLoad:
                 f"load must have a key group and its weight in each line, got {show(line)} in "
                 f"line {number} of {show(path)}"
             ) from None
-        # Before it is hashed: there may be many of one hash.
+        # The check bounds the number, as ints of one hash could make the dict slow.
         key_group = check_int("key group of weights", group, 0, max_parallelism - 1)
         if key_group in weights:
             raise InvalidValueError(f"key group {key_group} is twice in {show(path)}")
@@ -38,10 +38,10 @@ def read_load(path: str, max_parallelism: int) -> KeyGroupLoad:
 
 
 def read_text(name: str, path: str) -> str:
-    """Return the text of a file, "-" for standard input, or raise with the name of what it is."""
+    """Return the text of a file, "-" for standard input, or raise with `name`."""
     try:
         text = _read(path)
-    except (OSError, ValueError) as error:  # ValueError: what is no text
+    except (OSError, ValueError) as error:  # ValueError is for bytes that are no text.
         raise InvalidValueError(f"{name} cannot be read from {show(path)}: {error}") from None
     if len(text) > _LONGEST:
         raise InvalidValueError(

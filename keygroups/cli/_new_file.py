@@ -1,4 +1,4 @@
-"""A file that a command writes: whole or not there, and never over another."""
+"""A file that a command writes: whole or not at all, and never over another."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _LEFTOVER = re.compile(r"\.(.*)\.[0-9a-f]{32}\.writing", re.DOTALL)
 def new_file(name: str, path: Path) -> Iterator[IO[bytes]]:
     """Yield a file that gets its name at the end of the block, if nothing is raised in it.
 
-    It is written beside its place. One that is left by a command that was killed is named in a
-    LeftoverWarning. Raises InvalidValueError, with the name of the option, if something is there;
+    It is written under another name in the same folder. A LeftoverWarning names one that a killed
+    command left. Raises InvalidValueError, with the name of the option, if the path exists;
     OSError, or ValueError for a path that no file can have.
     """
     check_new(name, path)
-    for left in _leftovers(path):
+    for leftover in _leftovers(path):
         warnings.warn(
-            f"{printable(str(left))} was left by a command that was killed, unless one is at work "
-            "there: it may be removed",
+            f"{printable(str(leftover))} was left by a command that was killed, unless one is at "
+            "work there: it may be removed",
             LeftoverWarning,
             stacklevel=3,
         )
@@ -41,7 +41,7 @@ def new_file(name: str, path: Path) -> Iterator[IO[bytes]]:
             os.link(beside, path)
         except FileExistsError:
             raise _is_there(name, path) from None
-        except OSError:  # of a file system without links, on which nothing tells of another writer
+        except OSError:  # Without hard links a second writer in this instant goes unnoticed.
             check_new(name, path)
             beside.rename(path)
     finally:
@@ -50,7 +50,7 @@ def new_file(name: str, path: Path) -> Iterator[IO[bytes]]:
 
 
 def check_new(name: str, path: Path) -> None:
-    """Refuse a path at which something is; `name` is that of the option."""
+    """Raise InvalidValueError for a path that exists; `name` is that of the option."""
     if os.path.lexists(path):
         raise _is_there(name, path)
 

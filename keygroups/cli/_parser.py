@@ -1,4 +1,4 @@
-"""The parser of the command's arguments; which commands there are, it is told."""
+"""The parser of arguments; the modules of the commands add these to it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from keygroups._checks import show
 from keygroups.cli._streams import complain, print_lines
 
-FAULT, WRONG_ARGUMENT = 1, 2  # which the status is
+FAULT, WRONG_ARGUMENT = 1, 2  # statuses of the process
 
 HELP = {
     "max_parallelism": "the job's max parallelism, 1 to 32768",
@@ -25,7 +25,7 @@ AddCommand = Callable[..., Callable[..., Any]]
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line."""
+    """A parser that reports an error in one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
         complain(f"{self.prog}: {message}")
@@ -36,7 +36,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Version(argparse.Action):
-    """Prints the version, as `print_lines` does; argparse's own ignores a full disk."""
+    """The action of --version; unlike argparse's own, it reports a full disk."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         from keygroups import __version__
@@ -46,11 +46,11 @@ class _Version(argparse.Action):
 
 
 def build_parser(*add_commands: Callable[[AddCommand], None]) -> argparse.ArgumentParser:
-    """Return the parser of all commands, which sets `run` to the function of the one given.
+    """Return the parser of all commands, which sets `run` to the function of the chosen one.
 
-    It may set `status` and `fault`, which are those after it and after what is at fault.
+    That function may change `status` and `fault`, the statuses after it and after an error.
 
-    Each of `add_commands` adds some, with the function that it is called with.
+    Each of `add_commands` adds some commands, by the function that is its argument.
     """
     description = "Where Apache Flink sends a key: key groups and subtasks, without a JVM."
     parser = _Parser("keygroups", description=description, allow_abbrev=False)
@@ -58,7 +58,7 @@ def build_parser(*add_commands: Callable[[AddCommand], None]) -> argparse.Argume
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     def command(run: Callable[..., Iterator[str]], *numbers: str) -> Callable[..., Any]:
-        """Add the command that a function runs, with arguments that are ints."""
+        """Add the command of a function, with `numbers` as arguments that are ints."""
         first, _, rest = (run.__doc__ or "").partition("\n")
         added = commands.add_parser(
             run.__name__.strip("_"),
@@ -81,7 +81,7 @@ def build_parser(*add_commands: Callable[[AddCommand], None]) -> argparse.Argume
 
 
 def to_int(text: str) -> int:
-    """Return the int that an argument is."""
+    """Return an argument as an int."""
     try:
         return int(text)
     except ValueError:
@@ -89,7 +89,7 @@ def to_int(text: str) -> int:
 
 
 def to_number(text: str) -> float:
-    """Return the number that an argument is."""
+    """Return an argument as a float."""
     try:
         return float(text)
     except ValueError:

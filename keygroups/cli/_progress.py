@@ -1,4 +1,4 @@
-"""The line of standard error that shows how far a command has come."""
+"""The line of standard error that shows the progress of a command."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from keygroups._show.progress import ProgressLine
 from keygroups.progress import ProgressCallback
 
 LINE = ProgressLine()
-"""The one of this process, as it has one standard error; removed before all else is printed."""
+"""The one line of this process; it is cleared before any other output."""
 
 
 def progress_of(options: argparse.Namespace) -> ProgressCallback | None:
-    """Return what shows the progress of a command, None where --quiet is given."""
+    """Return the progress callback of a command, None with --quiet."""
     return None if options.quiet else LINE

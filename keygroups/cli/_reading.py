@@ -1,4 +1,4 @@
-"""How the commands read savepoints: their options, and what these are of."""
+"""The options with which commands read savepoints, and the reading."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from keygroups.errors import InvalidValueError
 if TYPE_CHECKING:
     from keygroups.savepoint import Savepoint
 
-_PLACE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")  # how it begins
+_PLACE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")  # the start of a path or URL
 
 
 def add_options(add: Callable[..., Any]) -> None:
     """Add the options of `read`."""
     place = "where files are now whose paths start with OLD; may be repeated"
     add("--moved", action="append", default=[], metavar="OLD=NEW", help=place)
-    told = "the uids of operators, one a line, which Flink before 2.0 did not write; - for input"
-    add("--uids", metavar="FILE", help=told)
+    uids = "the uids of operators, one a line, which Flink before 2.0 did not write; - for input"
+    add("--uids", metavar="FILE", help=uids)
     more = "also read files in this folder that a savepoint names; may be repeated"
     add("--allow", action="append", default=[], metavar="PREFIX", help=more)
 
 
 def read(options: argparse.Namespace, *paths: str) -> list[Savepoint]:
-    """Read savepoints as the options say."""
+    """Return the savepoints at some paths, read with the options."""
     from keygroups.savepoint import read_savepoint
 
     moved = moved_places(options)
@@ -45,7 +45,7 @@ def read(options: argparse.Namespace, *paths: str) -> list[Savepoint]:
 
 
 def moved_places(options: argparse.Namespace) -> dict[str, str]:
-    """Return where files are now, by what their paths start with."""
+    """Return the options --moved as a dict from OLD to NEW, starts of paths."""
     moved = dict(map(_old_and_new, options.moved))
     if len(moved) < len(options.moved):
         raise InvalidValueError(f"moved must have each OLD once, got {show(options.moved)}")
@@ -53,7 +53,7 @@ def moved_places(options: argparse.Namespace) -> dict[str, str]:
 
 
 def _old_and_new(text: str) -> tuple[str, str]:
-    """Return OLD and NEW, which may have more = in them, as the folders of partitions have."""
+    """Return OLD and NEW, which may have more = in them, as folders of partitions do."""
     places = [at for at, char in enumerate(text) if char == "="]
     if len(places) > 1:
         places = [at for at in places if _PLACE.match(text, at + 1)]

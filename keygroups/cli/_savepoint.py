@@ -50,13 +50,13 @@ def add_commands(command: AddCommand) -> None:
     copied = "make a checkpoint that was copied to there one that Flink restores there"
     add("--relocate", metavar="PATH", help=copied)
     add_options(add)
-    left = "remove what killed commands left beside --output, untouched for an hour"
-    add("--clean", action="store_true", help=left)
+    clean = "remove what killed commands left beside --output, untouched for an hour"
+    add("--clean", action="store_true", help=clean)
     _state.add_options(add)
 
 
 def _savepoint(options: argparse.Namespace) -> Iterator[str]:
-    """Print what a savepoint or checkpoint holds, where it is heavy, what a rescale would move.
+    """Print the contents of a savepoint or checkpoint, its heavy keys, and a rescale of it.
 
     JSON: path, kind, version, checkpoint_id, operators (of all: operator_id, uid, name,
     parallelism, max_parallelism, bytes, and in_flight_data of an unaligned checkpoint, by channel:
@@ -149,7 +149,7 @@ def _is_edit(options: argparse.Namespace) -> bool:
 
 
 def _check_options(options: argparse.Namespace) -> None:
-    """Refuse options that say nothing together, and places that are gone with the process."""
+    """Raise for options that do not go together, and for outputs in the process's memory."""
     _state.check_options(options)
     check_html(options)
     edits = "--remove-operator, --delete-keys and --rename-operator"
@@ -181,8 +181,8 @@ def _check_options(options: argparse.Namespace) -> None:
 def _rescale(savepoint: Savepoint, options: argparse.Namespace) -> EditReport:
     from keygroups.savepoint import change_max_parallelism
 
-    to = (options.set_max_parallelism, options.output, options.parallelism)
-    return change_max_parallelism(savepoint, *to, options.operator)
+    target = (options.set_max_parallelism, options.output, options.parallelism)
+    return change_max_parallelism(savepoint, *target, options.operator)
 
 
 def _edit(savepoint: Savepoint, options: argparse.Namespace) -> EditReport:
@@ -217,7 +217,7 @@ def _renamed(text: str) -> tuple[str, str]:
 
 
 def _key_reader(name: str, operator: OperatorEditor) -> Callable[[str], Any]:
-    """Return what reads the keys of an operator from text."""
+    """Return the function that parses keys of an operator from text."""
     key_type = next((state.key_type for state in operator.states), None)
     if key_type is None:
         states = ", ".join(map(str, operator.states)) or "none"
@@ -229,7 +229,7 @@ def _key_reader(name: str, operator: OperatorEditor) -> Callable[[str], Any]:
 
 
 def _clean(output: str) -> None:
-    """Remove what others left beside an output."""
+    """Remove the leftovers of killed commands beside an output, and name them."""
     from keygroups.savepoint._files.output_folder import OutputFolder
 
     for folder in OutputFolder("output", output).remove_leftovers():
@@ -237,7 +237,7 @@ def _clean(output: str) -> None:
 
 
 def _savepoint_data(savepoint: Savepoint) -> dict[str, Any]:
-    """Return the operators of a savepoint."""
+    """Return the JSON of a savepoint and its operators."""
     names = ("operator_id", "uid", "name", "parallelism", "max_parallelism")
     operators = [
         {
@@ -252,7 +252,7 @@ def _savepoint_data(savepoint: Savepoint) -> dict[str, Any]:
 
 
 def _report_data(report: OperatorReport) -> dict[str, Any]:
-    """Return the keyed state of an operator."""
+    """Return the JSON of the keyed state of an operator."""
     from keygroups.savepoint._state.header import exact_state
 
     load, rescale = report.key_group_bytes, report.rescale
@@ -271,7 +271,7 @@ def _report_data(report: OperatorReport) -> dict[str, Any]:
 
 
 def _rescale_data(report: EditReport) -> dict[str, Any]:
-    """Return what was written of a savepoint with another max parallelism."""
+    """Return the JSON of a re-keyed savepoint's report."""
     names = ("operator", "old_max_parallelism", "new_max_parallelism", "parallelism")
     operators = [
         {name: getattr(operator, name) for name in names}
@@ -282,7 +282,7 @@ def _rescale_data(report: EditReport) -> dict[str, Any]:
 
 
 def _edit_data(report: EditReport) -> dict[str, Any]:
-    """Return what was done to a savepoint."""
+    """Return the JSON of an edited savepoint's report."""
     return {"path": report.path, "operators": [*map(_operator_data, report.operators)]}
 
 

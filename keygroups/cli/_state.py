@@ -1,4 +1,4 @@
-"""What keyed state holds: a state as a file of another kind, and what there is of a key."""
+"""The options of the command `savepoint` that read keyed state: --export and --key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from keygroups.savepoint import Operator, Savepoint
 
 _ROW_GROUP = 64 << 20
-"""About how many bytes of Arrow a row group of Parquet is made of, which are held."""
+"""Bytes of Arrow, in memory, that make a row group of Parquet, about."""
 
 
 def add_options(add: Callable[..., Any]) -> None:
@@ -34,12 +34,12 @@ def add_options(add: Callable[..., Any]) -> None:
 
 
 def is_asked(options: argparse.Namespace) -> bool:
-    """Return whether a state or a key is asked for."""
+    """Return whether the options ask for a state or a key."""
     return options.export is not None or options.key is not None
 
 
 def check_options(options: argparse.Namespace) -> None:
-    """Refuse options that say nothing together."""
+    """Raise InvalidValueError for options that do not go together."""
     if options.export is not None and options.key is not None:
         raise InvalidValueError("--export goes without --key")
     if options.state is not None and not is_asked(options):
@@ -51,7 +51,7 @@ def check_options(options: argparse.Namespace) -> None:
 
 
 def state_lines(savepoint: Savepoint, options: argparse.Namespace) -> Iterator[str]:
-    """Yield what an export has written, or what there is of a key."""
+    """Yield the lines about an export, or the state of a key."""
     operator = _operator(savepoint, options.operator)
     if options.key is not None:
         yield from _look_up(operator, options)
@@ -61,12 +61,12 @@ def state_lines(savepoint: Savepoint, options: argparse.Namespace) -> Iterator[s
     if options.json:
         yield json_line({"path": options.export, **names, "entries": count})
         return
-    of_state = f"of {operator.label}" if options.state is None else options.state
-    yield printable(f"{count:,} entries of {of_state}: {options.export}")
+    source = f"of {operator.label}" if options.state is None else options.state
+    yield printable(f"{count:,} entries of {source}: {options.export}")
 
 
 def _operator(savepoint: Savepoint, names: list[str] | None) -> Operator:
-    """Return the operator that is named, or the only one with keyed state."""
+    """Return the operator of --operator, or the only one with keyed state."""
     if names is not None:
         if len(names) > 1:
             raise InvalidValueError("--operator must be one with --export and --key")
@@ -86,13 +86,13 @@ def _operator(savepoint: Savepoint, names: list[str] | None) -> Operator:
 def _look_up(operator: Operator, options: argparse.Namespace) -> Iterator[str]:
     key_type = next((state.key_type for state in operator.states), None)
     if options.type is not None:
-        given = parse_key_type(options.type)
-        if given != key_type:
+        asked = parse_key_type(options.type)
+        if asked != key_type:
             raise InvalidValueError(
-                f"type must be that of the keys of {operator.label}, {key_type}, got {given}"
+                f"type must be that of the keys of {operator.label}, {key_type}, got {asked}"
             )
     if not operator.states:
-        operator.get(options.key)  # says that there is no state
+        operator.get(options.key)  # It raises, as there is no state.
     if key_type is None:
         keys = operator.states[0].key_serializer
         raise InvalidValueError(
@@ -107,17 +107,17 @@ def _look_up(operator: Operator, options: argparse.Namespace) -> Iterator[str]:
     trace = trace_key(key, operator.max_parallelism, operator.parallelism, key_type)
     place = {"key_group": trace.key_group, "subtask": trace.subtask}
     if options.json:
-        of = {"operator_id": operator.operator_id, "key": _data(key), **place}
-        yield json_line(of | {"states": {name: _data(value) for name, value in states.items()}})
+        data = {"operator_id": operator.operator_id, "key": _data(key), **place}
+        yield json_line(data | {"states": {name: _data(value) for name, value in states.items()}})
         return
     head = f"key {exact_repr(key)} of {operator.label}, key group {place['key_group']}, subtask"
     yield printable(f"{head} {place['subtask']}{'' if states else ': nothing'}")
     rows = [(name, exact_repr(value)) for name, value in states.items()]
-    yield from map(printable, text_table(rows, left=(0, 1)))
+    yield from map(printable, text_table(rows, left_columns=(0, 1)))
 
 
 def _data(value: Any) -> Any:
-    """Return a value: what JSON has as that, any other as Python shows it."""
+    """Return the JSON of a value; one that JSON lacks is its repr."""
     if isinstance(value, TtlValue):
         return {"last_access": value.last_access, "value": _data(value.value)}
     if type(value) is list:
@@ -133,7 +133,7 @@ def _data(value: Any) -> Any:
 
 
 def _export(operator: Operator, state: str | None, text: str) -> int:
-    """Write the entries of a state to a file, and return how many there are."""
+    """Write the entries of a state to a file, and return their number."""
     path = Path(check_text("export", text))
     write = _WRITERS.get(path.suffix.lower())
     if write is None:

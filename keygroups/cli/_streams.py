@@ -1,4 +1,4 @@
-"""Standard streams and signals, as the command takes them."""
+"""The standard streams and the signals of the command."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 _SIGNALS = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
-_LONGEST_LINE = 1 << 24  # characters of a key in standard input, which may have no end
+_LONGEST_LINE = 1 << 24  # characters of a key in standard input, whose lines may be endless
 
 
 class OutputError(Exception):
@@ -32,7 +32,7 @@ def print_lines(lines: Iterable[str]) -> None:
     """Print lines to standard output, or raise OutputError, before the first if it is closed."""
     if sys.stdout is None:
         raise OutputError("is closed")
-    _reconfigure(sys.stdout, "backslashreplace")  # whatever the terminal cannot show
+    _reconfigure(sys.stdout, "backslashreplace")  # The terminal may lack some characters.
     for line in chain(lines, [None]):
         try:
             LINE.clear()
@@ -45,7 +45,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def key_data(key: Any) -> str | int:
-    """Return a key: text and numbers as JSON has them, any other as Python shows it."""
+    """Return the JSON of a key: text and ints as such, any other as its repr."""
     if isinstance(key, str) or (isinstance(key, int) and has_digits(key)):
         return key
     return exact_repr(key)
@@ -53,14 +53,14 @@ def key_data(key: Any) -> str | int:
 
 def json_line(value: Any) -> str:
     """Return a value as JSON."""
-    import json  # which only --json needs
+    import json  # Only --json needs the module.
 
     return json.dumps(value)
 
 
 def complain(line: str) -> None:
     """Print a line to standard error, if it is there."""
-    if sys.stderr is not None:  # or print would take standard output
+    if sys.stderr is not None:  # For None print would take standard output.
         LINE.clear()
         try:
             print(printable(line), file=sys.stderr, flush=True)
@@ -69,7 +69,7 @@ def complain(line: str) -> None:
 
 
 def discard(stream: Any) -> None:
-    """Let what a stream still holds go nowhere when Python ends, where it would raise again."""
+    """Send the rest of a stream to the null device, as a flush at the end would raise again."""
     with suppress(OSError, AttributeError):
         number = stream.fileno()
         null = os.open(os.devnull, os.O_WRONLY)
@@ -82,13 +82,13 @@ def lines_of(path: str) -> Iterator[str]:
     if path == "-":
         if sys.stdin is None:
             raise InvalidValueError("key - is read from standard input, which is closed")
-        _reconfigure(sys.stdin, "surrogateescape")  # which is refused as a key
+        _reconfigure(sys.stdin, "surrogateescape")  # `check_text` refuses such surrogates.
         yield from _lines("standard input", sys.stdin)
         return
     with ExitStack() as opened:
         try:
             file = opened.enter_context(Path(path).open(encoding="utf-8-sig"))
-        except (OSError, ValueError) as error:  # ValueError: a path with NUL
+        except (OSError, ValueError) as error:  # ValueError is for a path with NUL.
             raise _unreadable(f"the file {show(path)}", error) from None
         yield from _lines(f"the file {show(path)}", file)
 
@@ -99,7 +99,7 @@ def _lines(name: str, stream: TextIO) -> Iterator[str]:
         number += 1
         try:
             line = stream.readline(_LONGEST_LINE + 1)
-        except (OSError, ValueError) as error:  # ValueError: what is no text
+        except (OSError, ValueError) as error:  # ValueError is for bytes that are no text.
             raise _unreadable(name, error) from None
         if len(line) > _LONGEST_LINE:
             raise InvalidValueError(f"line {number}: it has more than {_LONGEST_LINE} characters")
@@ -113,7 +113,7 @@ def _unreadable(name: str, error: Exception) -> InvalidValueError:
 
 
 def of_each_line(lines: Iterable[str], function: Callable[[str], T]) -> Iterator[tuple[str, T]]:
-    """Yield each line and what a function returns for it, whose errors then name the line."""
+    """Yield each line and the function's result for it; errors get the number of the line."""
     for number, line in enumerate(lines, 1):
         try:
             result = function(line)
@@ -128,7 +128,7 @@ def _reconfigure(stream: object, errors: str) -> None:
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal that ends the command, once what it has begun is removed."""
+    """A signal that ends the command, after its unfinished output is removed."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -136,10 +136,10 @@ class Stopped(KeyboardInterrupt):
 
 
 def catch_signals(handlers: dict[int, Any]) -> None:
-    """Let the signals raise Stopped, and say which handlers they had.
+    """Let the signals raise Stopped, and put their former handlers into `handlers`.
 
-    Those that are ignored, as under nohup, or that the caller handles stay as they are. So do
-    all where this is not the main thread, which alone may set them.
+    Signals that are ignored, as under nohup, or that the caller handles stay as they are. So do
+    all outside of the main thread, which alone may set handlers.
     """
     for number in _SIGNALS:
         handler = signal.getsignal(number)
@@ -152,7 +152,7 @@ def catch_signals(handlers: dict[int, Any]) -> None:
 def _stop(number: int, frame: object) -> None:
     error = sys.exc_info()[1]
     while error is not None:
-        if isinstance(error, Stopped):  # on its way through what cleans up
+        if isinstance(error, Stopped):  # The first signal's cleanup is under way.
             return
         error = error.__context__
     raise Stopped(number)

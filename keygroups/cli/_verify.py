@@ -24,7 +24,7 @@ def add_commands(command: AddCommand) -> None:
 
 
 def _verify(options: argparse.Namespace) -> Iterator[str]:
-    """Print whether all of a savepoint or checkpoint is there, undamaged, where Flink looks.
+    """Print missing files, damage and misplaced entries of a savepoint or checkpoint.
 
     All of it is read: that each file is there and of its size, checksums, the order of RocksDB's
     files, that each key is in its own key group and no entry there twice, that windows and the

@@ -143,7 +143,7 @@ class VertexSkew:
 
     def __str__(self) -> str:
         lines = [line for text in self._texts() for line in wrap(text, _WIDTH)]
-        places = text_table(self._places(), left=(1, 2))
+        places = text_table(self._places(), left_columns=(1, 2))
         return "\n".join([*lines, *text_table(self._rows()), *places])
 
     def _repr_html_(self) -> str:
@@ -151,7 +151,7 @@ class VertexSkew:
         table = html_table(self._texts(), header, rows)
         if not (places := self._places()):
             return table
-        return table + html_table([], places[0], places[1:], left=(1, 2))
+        return table + html_table([], places[0], places[1:], left_columns=(1, 2))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What is reported of skew and of rescaling, as text and in a notebook."""
+"""The reports of skew and of rescaling, as text and in a notebook."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ _LOAD = ("subtask", "records", "share", "x mean")
 
 @dataclass(frozen=True)
 class SkewReport:
-    """How even the records of a keyed stream are, and why not; see `skew_report`.
+    """The load of the subtasks of a keyed stream, with causes and remedies; see `skew_report`.
 
-    `load` and `sent` are the records per key group, before and behind LocalKeyBy. `subtasks`
-    has a row for each subtask, `hot_subtasks` those of at least 1.5 times the mean, hottest
-    first. `null_keys` is how many records were left out for a null key, `detail` is of the
-    subtask that was asked for, `is_inferred` says that nobody declared the key type. `causes`
-    says what the ranges of key groups and what the keys add to the heaviest subtask: their names
-    are the `diagnosis`. `str()` says it in 80 columns, a notebook shows it as tables.
+    `load` and `sent` are the records per key group, before and after LocalKeyBy. `subtasks` has a
+    row for each subtask, `hot_subtasks` those of at least 1.5 times the mean, hottest first.
+    `null_keys` is the number of records that were left out for a null key, `detail` the requested
+    subtask, `is_inferred` True if nobody declared the key type. `causes` has the shares of the
+    ranges of key groups and of the keys in the heaviest subtask: their names are the `diagnosis`.
+    `str()` is a text of 80 columns; a notebook shows tables.
     """
 
     key_type: KeyType
@@ -73,12 +73,12 @@ class SkewReport:
 
     @property
     def records(self) -> int:
-        """All records."""
+        """The number of all records."""
         return sum(row.records for row in self.subtasks)
 
     @property
     def distinct_keys(self) -> int:
-        """All keys."""
+        """The number of distinct keys."""
         return sum(row.distinct_keys for row in self.subtasks)
 
     @property
@@ -91,7 +91,7 @@ class SkewReport:
         for section in _sections(self):
             lines += ["", *(line for text in section.texts for line in wrap(text, _WIDTH))]
             if section.header:
-                lines += text_table([section.header, *section.rows], section.left)
+                lines += text_table([section.header, *section.rows], section.left_columns)
         return "\n".join(lines[1:])
 
     def _repr_html_(self) -> str:
@@ -107,10 +107,11 @@ class SkewReport:
 
 
 def _sections(report: SkewReport) -> Iterator[Section]:
-    """Say a report: what is in common of the text and the notebook."""
-    of = len(report.subtasks)
+    """Yield the sections of a report, which its text and the notebook show."""
+    parallelism = len(report.subtasks)
+    head = (report.diagnosis, report.remedy, report.causes, parallelism, report.imbalance)
     texts = [
-        *head_texts(report.diagnosis, report.remedy, report.causes, of, report.imbalance),
+        *head_texts(*head),
         f"{report.records:,} records, {report.distinct_keys:,} distinct keys of type "
         f"{_fit(repr(report.key_type))}, max parallelism {report.load.max_parallelism:,}",
     ]
@@ -137,18 +138,18 @@ def _sections(report: SkewReport) -> Iterator[Section]:
 
 
 def _subtasks(report: SkewReport) -> Section:
-    """Say the load of each subtask, or of the heaviest."""
-    of, behind = len(report.subtasks), report.sent is not None
+    """Return the section with the load of each subtask, or of the heaviest."""
+    count, behind = len(report.subtasks), report.sent is not None
     shown: Sequence[SubtaskRow] = report.subtasks
     texts = []
-    if of > _LONGEST_TABLE:
+    if count > _LONGEST_TABLE:
         ranked = sorted(shown, key=lambda row: (-row.records, row.subtask))
         shown, rest = ranked[:_LONGEST_TABLE], ranked[_LONGEST_TABLE:]
-        texts.append(f"The {_LONGEST_TABLE} heaviest subtasks of {of:,}")
+        texts.append(f"The {_LONGEST_TABLE} heaviest subtasks of {count:,}")
         texts.append(f"The others have {rest[-1].records:,} to {rest[0].records:,} records each")
     idle = sum(not row.records for row in report.subtasks)
     if idle and report.records:
-        texts.append(f"{idle:,} of {of:,} subtasks get no record")
+        texts.append(f"{idle:,} of {count:,} subtasks get no record")
     header = (*_LOAD, "key groups", "keys", "sent")
     cells = [
         (
@@ -175,7 +176,7 @@ def _load(row: SubtaskRow) -> tuple[str, ...]:
 
 
 def _detail(detail: SubtaskDetail, remedy: str) -> Iterator[Section]:
-    """Say the subtask that was asked for, and what helps unless it is this remedy."""
+    """Yield the sections of the requested subtask, with its remedy unless it is `remedy`."""
     row = detail.row
     texts = [
         f"subtask {row.subtask}: {detail.diagnosis}, with {row.times_mean:.2f} times the mean",
@@ -214,20 +215,20 @@ def _keys(texts: list[str], keys: Iterable[HotKey]) -> Section:
 
 
 def _hot(report: SkewReport) -> Iterator[Section]:
-    """Say every hot subtask: the hottest with a table of their keys, the others in a line each."""
+    """Yield the sections of hot subtasks: the hottest with their keys, the others in a table."""
     asked = None if report.detail is None else report.detail.row.subtask
     hot = [subtask for subtask in report.hot_subtasks if subtask.subtask != asked]
-    said = {report.remedy}
+    shown = {report.remedy}
     for subtask in hot[:_DETAILED]:
         remedy = [f"remedy: {subtask.remedy}"] if subtask.remedy != report.remedy else []
-        said.add(subtask.remedy)
+        shown.add(subtask.remedy)
         yield _keys([f"subtask {subtask.subtask}: {subtask.diagnosis}", *remedy], subtask.top_keys)
     # The hottest come first in each group, and in the order of the groups.
     alike: dict[str, list[HotSubtask]] = {}
     for subtask in hot[_DETAILED:]:
         alike.setdefault(subtask.diagnosis, []).append(subtask)
     for diagnosis, others in alike.items():
-        remedy = [f"remedy: {others[0].remedy}"] if others[0].remedy not in said else []
+        remedy = [f"remedy: {others[0].remedy}"] if others[0].remedy not in shown else []
         cells = [
             (*_load(report.subtasks[subtask.subtask]), _line(subtask.top_keys))
             for subtask in others
@@ -238,7 +239,7 @@ def _hot(report: SkewReport) -> Iterator[Section]:
 
 
 def _line(keys: Sequence[HotKey]) -> str:
-    """Say as many keys as fit, each with its share of the subtask."""
+    """Return a line of the first keys that fit, each with its share of the subtask."""
     line = ""
     for key in keys:
         more = f"{_fit(_text(key.key), _LONGEST_KEYS - 8)} {key.share:.1%}"
@@ -249,7 +250,7 @@ def _line(keys: Sequence[HotKey]) -> str:
 
 
 def _text(key: object) -> str:
-    """Show a key: text in quotes, so that an empty string can be seen; null as Spark does."""
+    """Return the text of a key: a str in quotes, so that an empty one shows, and None as NULL."""
     if isinstance(key, (tuple, list)):
         return f"({', '.join(map(_text, key))})"
     if isinstance(key, (str, int, dict, set, frozenset)):

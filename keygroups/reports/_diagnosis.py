@@ -1,4 +1,4 @@
-"""Which subtasks are hot, and why: from the records and keys of each."""
+"""The hot subtasks and the causes of their load, by the records and keys of each."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from keygroups.skew import (
 )
 
 DOMINANT = 4
-"""Where subtasks go without a key, a hot key has this many times the records of the mean key."""
+"""If a subtask has no key, a hot key has at least this many times the records of the mean key."""
 
 UNLUCKY_KEYS = "many keys unluckily together"
 NOT_HOT = "not hot"
 
-_CANDIDATES = 64  # higher parallelisms that are looked at, each in time with its subtasks
+_CANDIDATES = 64  # higher parallelisms to try; each takes time in proportion to its subtasks
 
 
 class SubtaskRow(NamedTuple):
-    """What one subtask gets; `sent` is its records behind LocalKeyBy, if that was asked for."""
+    """The load of one subtask; `sent` is its records after LocalKeyBy, with a `batch_size`."""
 
     subtask: int
     records: int
@@ -58,9 +58,9 @@ class HotKey(NamedTuple):
 
 
 class HotSubtask(NamedTuple):
-    """A subtask with at least 1.5 times the mean: why, what helps, and its top keys.
+    """A subtask with at least 1.5 times the mean: diagnosis, remedy, top keys and causes.
 
-    The shares of `causes` add up to what it has beyond the mean.
+    The shares of `causes` add up to its excess over the mean.
     """
 
     subtask: int
@@ -71,7 +71,7 @@ class HotSubtask(NamedTuple):
 
 
 class HotKeyGroup(NamedTuple):
-    """A key group, its share of the subtask's records, and how many keys it has."""
+    """A key group, its share of the subtask's records, and the number of its keys."""
 
     key_group: int
     records: int
@@ -80,7 +80,7 @@ class HotKeyGroup(NamedTuple):
 
 
 class SubtaskDetail(NamedTuple):
-    """A subtask that was asked for, *not hot* or why, what helps, and what is heaviest in it."""
+    """The requested subtask: *not hot* or a diagnosis, a remedy, its top key groups and keys."""
 
     row: SubtaskRow
     diagnosis: str
@@ -92,7 +92,7 @@ class SubtaskDetail(NamedTuple):
 def subtask_rows(
     load: KeyGroupLoad, distinct_keys: Sequence[int], sent: KeyGroupLoad | None, parallelism: int
 ) -> list[SubtaskRow]:
-    """Add up the key groups of each subtask."""
+    """Return a row for each subtask, the sum of its key groups."""
     total = load.total
     behind = None if sent is None else sent.per_subtask(parallelism)
     rows = []
@@ -117,7 +117,7 @@ def subtask_rows(
 def diagnose(
     rows: Sequence[SubtaskRow], top_keys: Mapping[int, Sequence[HotKey]], load: KeyGroupLoad
 ) -> tuple[tuple[Cause, ...], tuple[HotSubtask, ...]]:
-    """Return the causes of all, and the hot subtasks, whose top keys are given."""
+    """Return the causes of the heaviest subtask, and the hot subtasks, those of `top_keys`."""
     records, keys = sum(row.records for row in rows), sum(row.distinct_keys for row in rows)
     idle = any(not row.distinct_keys for row in rows)
     remedies = _remedies(rows, load, bool(top_keys))
@@ -140,14 +140,14 @@ def diagnose(
     hot = []
     for subtask in hottest_first:
         causes = tuple(cause for cause in causes_of(rows[subtask]) if cause.share)
-        said = diagnosis_of(causes), remedy_of(causes)
-        hot.append(HotSubtask(subtask, *said, tuple(top_keys[subtask]), causes))
+        texts = diagnosis_of(causes), remedy_of(causes)
+        hot.append(HotSubtask(subtask, *texts, tuple(top_keys[subtask]), causes))
     heaviest = max(rows, key=lambda row: (row.records, -row.subtask))
     return causes_of(heaviest) if records else (), tuple(hot)
 
 
 def _remedies(rows: Sequence[SubtaskRow], load: KeyGroupLoad, any_hot: bool) -> dict[str, str]:
-    """Return what helps against what keys do, which is looked for if a subtask is hot."""
+    """Return the remedies by the causes that are keys; a parallelism is sought for hot ones."""
     return {
         ONE_HOT_KEY: "a key is in one subtask at any parallelism: pre-aggregate before the keyBy "
         "(LocalKeyBy), or split the key with salts (salted_key: counted ones leave subtasks "
@@ -167,7 +167,7 @@ def subtask_detail(
     distinct_keys: Sequence[int],
     top: int,
 ) -> SubtaskDetail:
-    """Say all of one subtask, whose top keys are given, with at most `top` key groups."""
+    """Return the detail of one subtask, with its top keys and at most `top` key groups."""
     row = rows[subtask]
     diagnosis, remedy = NOT_HOT, NOTHING_TO_DO
     if not row.records and any(other.records for other in rows):
@@ -194,7 +194,7 @@ def _more_keys(rows: Sequence[SubtaskRow]) -> str:
 
 
 def _other_parallelism(load: KeyGroupLoad, parallelism: int) -> str:
-    """Say which higher parallelism has a lighter heaviest subtask, or that none has."""
+    """Return the remedy for keys that are together by chance: another parallelism if one helps."""
     highest = min(load.max_parallelism, 2 * parallelism, parallelism + _CANDIDATES)
     otherwise = (
         "try another max parallelism or, where the keyBy has to balance and not to group, "
@@ -206,7 +206,9 @@ def _other_parallelism(load: KeyGroupLoad, parallelism: int) -> str:
     if best.parallelism == parallelism:
         return f"no parallelism up to {highest} has a much lighter heaviest subtask: {otherwise}"
     heaviest = f"{show_weight(best.heaviest_weight)} in its heaviest subtask"
-    said = f"{heaviest}, imbalance {best.imbalance:.2f}"
+    load_there = f"{heaviest}, imbalance {best.imbalance:.2f}"
     if best.imbalance < HOT:
-        return f"another parallelism: {best.parallelism} has {said}"
-    return f"the best up to {highest} is {best.parallelism}, and still has {said}: {otherwise}"
+        return f"another parallelism: {best.parallelism} has {load_there}"
+    return (
+        f"the best up to {highest} is {best.parallelism}, and still has {load_there}: {otherwise}"
+    )

@@ -1,4 +1,4 @@
-"""What is reported of a rescale, as text and in a notebook."""
+"""The report of a rescale, as text and in a notebook."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RescaleReport:
 
     def __post_init__(self) -> None:
         check_class("plan", self.plan, RescalePlan, "a RescalePlan")
-        self.plan.moved_weight(self.load)  # raises for what is no load of this plan
+        self.plan.moved_weight(self.load)  # It raises unless the load fits the plan.
         new = self.plan.new_parallelism
         at_least = check_bounds("at_least", self.at_least, new, "new_parallelism")
         object.__setattr__(self, "at_least", at_least)
@@ -72,12 +72,12 @@ class RescaleReport:
 
     @property
     def skew_before(self) -> SubtaskCounts:
-        """The weight of each old subtask, with why the heaviest has more than the mean."""
+        """The `SubtaskCounts` of the old subtasks, with the causes of their skew."""
         return self.load.skew(self.plan.old_parallelism)
 
     @property
     def skew_after(self) -> SubtaskCounts:
-        """The weight of each new subtask, with why the heaviest has more than the mean."""
+        """The `SubtaskCounts` of the new subtasks, with the causes of their skew."""
         return self.load.skew(self.plan.new_parallelism)
 
     @property
@@ -105,9 +105,9 @@ class RescaleReport:
         """The parallelisms near the new one with no heavier subtask, the best first.
 
         Near is from half of it to twice it, at most 500 away and not below `at_least`. They
-        are those of `load.recommend`, with its `floor`. So the new one itself is among them
-        only if no lower one near it has a heaviest subtask that is as light; nor if one takes
-        its place that is heavier by 5 % at most, with a tenth less imbalance.
+        are those of `load.recommend`, with its `floor`. So the new one itself is left out if a
+        lower one near it has a heaviest subtask that is as light, or heavier by 5 % at most with
+        a tenth less imbalance.
         """
         ranked = self.load.recommend(*self._near)
         heaviest, new = Fraction(max(self.weight_after)), self.plan.new_parallelism
@@ -166,7 +166,7 @@ class RescaleReport:
 
 
 def _uneven_texts(when: str, skew: SubtaskCounts) -> Iterator[str]:
-    """Say uneven key groups, whatever else there is beside them, and what helps afterwards."""
+    """Yield the lines on uneven key groups: the ranges before, the remedy after."""
     for cause in skew.causes:
         if cause.name == UNEVEN_KEY_GROUPS:
             ranges = ranges_text(skew.max_parallelism, skew.parallelism)

@@ -1,4 +1,4 @@
-"""From counted records to the report of their skew, whatever has counted them."""
+"""The report of skew from counted records, which arrays and Spark count."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_TOP_KEYS = 1000
 
 
 class SkewCounts(NamedTuple):
-    """Of each key group the records, the keys, and the records behind LocalKeyBy if asked for."""
+    """The records and keys of each key group, and its records after LocalKeyBy, or None."""
 
     load: KeyGroupLoad
     distinct_keys: list[int]
@@ -26,7 +26,7 @@ class SkewCounts(NamedTuple):
 
 
 class CountedKey(NamedTuple):
-    """A key and the records it has."""
+    """A key, its place and its number of records."""
 
     subtask: int
     key_group: int
@@ -35,7 +35,7 @@ class CountedKey(NamedTuple):
 
 
 def check_null_keys(null_keys: int, drop: bool) -> None:
-    """Refuse null keys, unless they are dropped."""
+    """Raise InvalidValueError for null keys, unless they are dropped."""
     if null_keys and not drop:
         raise InvalidValueError(null_key(rows=null_keys))
 
@@ -52,8 +52,8 @@ def skew_report_of(
 ) -> SkewReport:
     """Return the report; the arguments are those of `skew_report`, `is_inferred` as in the report.
 
-    `top_keys_of` is called if a subtask is hot or asked for, with whether each is. It gives the
-    at most `top` keys of each such subtask that have the most records, the first on top.
+    `top_keys_of` is called if a subtask is hot or requested, with a flag for each subtask. It
+    yields the heaviest keys of those that are, the heaviest first, at most `top` of each.
     """
     load, distinct_keys = counts.load, counts.distinct_keys
     rows = subtask_rows(load, distinct_keys, counts.sent, parallelism)
@@ -65,8 +65,8 @@ def skew_report_of(
     for index, key_group, records, key in top_keys_of(wanted) if any(wanted) else ():
         share = records / rows[index].records
         top_keys.setdefault(index, []).append(HotKey(key, key_group, records, share))
-    of_hot = {index: keys for index, keys in top_keys.items() if hot[index]}
-    causes, hot_subtasks = diagnose(rows, of_hot, load)
+    hot_keys = {index: keys for index, keys in top_keys.items() if hot[index]}
+    causes, hot_subtasks = diagnose(rows, hot_keys, load)
     detail = None
     if subtask is not None:
         its_keys = top_keys.get(subtask, [])

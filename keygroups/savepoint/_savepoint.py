@@ -254,7 +254,7 @@ class Savepoint:
 
     def __str__(self) -> str:
         rows = [_HEADINGS, *(_row(operator).cells for operator in self.operators)]
-        lines = [headline(self), *text_table(rows, left=(0,))]
+        lines = [headline(self), *text_table(rows, left_columns=(0,))]
         for section in in_flight_sections(self, _CHANNELS):
             lines += [f"{section.caption}:", *text_table([section.header, *section.rows], (0, 1))]
         return "\n".join([*lines, *advices_of(self)])

@@ -1,7 +1,7 @@
-"""For tests of partitioning: assertions that say why they fail, and Hypothesis strategies.
+"""Tools for tests of partitioning: assertions that explain failures, Hypothesis strategies.
 
 The assertions work with pytest, which shows the line of the test, and without. Strategies need
-Hypothesis (`pip install hypothesis`), which is imported when one is asked for.
+Hypothesis (`pip install hypothesis`), which is only imported by them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["assert_reaches_all", "assert_spread", "assert_subtask", "keys", "parallelisms"]
 __dir__ = __all__.copy
 
-_TOP_KEYS = 3  # of a hot subtask, in the message
+_TOP_KEYS = 3  # keys of a hot subtask in the message
 _SHOWN = 10  # idle subtasks that are shown with a key
 _USUAL = [1, 2, 4, 16, 100, 128, 256, 720, 1024, 4096, 32768]
 
@@ -75,9 +75,9 @@ def assert_spread(
 ) -> None:
     """Assert that keys load the subtasks of a keyed stream evenly.
 
-    `keys` has the key of each record, at least one; the same key counts as often as it is there.
-    The heaviest subtask may have `max_imbalance` times the mean, a finite number >= 1. The
-    AssertionError has the load of each subtask, which keys are hot there, and what helps.
+    `keys` has the key of each record, at least one; a key counts as often as it occurs. The
+    heaviest subtask may have `max_imbalance` times the mean, a finite number >= 1. The
+    AssertionError has the load of each subtask, its hot keys, and the remedy.
     Raises what `hash_code` does, ParallelismError, and InvalidValueError or InvalidTypeError for
     no keys and for `max_imbalance`.
 
@@ -184,7 +184,7 @@ def parallelisms() -> SearchStrategy[tuple[int, int]]:
     except ImportError:
         raise _without_hypothesis() from None
     bounds = st.integers(1, 32768) | st.sampled_from(_USUAL)
-    # Two draws that do not depend on each other shrink well.
+    # Hypothesis shrinks two independent draws well.
     return st.tuples(bounds, st.integers(0, 32767)).map(
         lambda drawn: (drawn[0], 1 + drawn[1] % drawn[0])
     )
@@ -206,7 +206,7 @@ def _check_imbalance(value: object) -> float:
 def _ways(
     idle: list[int], max_parallelism: int, parallelism: int, key_type: KeyType | None
 ) -> str:
-    """Say keys that would reach some subtasks, or why none is known."""
+    """Return the text on keys that would reach idle subtasks, or on why none is known."""
     if key_type is None:
         return "\nthere are no keys"
     try:
@@ -218,7 +218,7 @@ def _ways(
 
 
 class _Counted:
-    """How often each key is there, by key group."""
+    """The number of records of each key, by key group."""
 
     def __init__(
         self, keys: Iterable[object], max_parallelism: int, key_type: KeyType | None
@@ -228,7 +228,8 @@ class _Counted:
         self._keys: dict[tuple[int, Any], object] = {}
         for key in iterate("keys", "keys", keys):
             code = hash_code(key, key_type)
-            # Equal in Python is not equal in Java (0.0 and -0.0), and some are not hashable.
+            # Keys that Python takes for equal may differ in Java (0.0 and -0.0), and some are not
+            # hashable.
             java_key = code, key if type(key) in (int, str) else show(key)
             self._counts[java_key] += 1
             self._keys.setdefault(java_key, key)
@@ -242,7 +243,7 @@ class _Counted:
         self.load = KeyGroupLoad(max_parallelism, weights)
 
     def report(self, parallelism: int, limit: float) -> SkewReport:
-        """Report the load, where subtasks above a limit are hot."""
+        """Return the report of the load, in which subtasks above a limit are hot."""
         rows = subtask_rows(self.load, self._distinct, None, parallelism)
         hot = {row.subtask for row in rows if row.times_mean > limit}
         top_keys: dict[int, list[HotKey]] = {}

@@ -57,7 +57,7 @@ _SQL_SCALARS: dict[str, Strategy] = {
     "DOUBLE": SCALARS[types.DOUBLE],
     "DATE": SCALARS[types.LOCAL_DATE],
 }
-_SQL_TIMES: dict[str, tuple[Strategy, int]] = {  # and the most digits of a fraction of a second
+_SQL_TIMES: dict[str, tuple[Strategy, int]] = {  # values and fraction digits
     "TIME": (SCALARS[types.LOCAL_TIME], 3),
     "TIMESTAMP": (SCALARS[types.LOCAL_DATE_TIME], 6),
     "TIMESTAMP_LTZ": (SCALARS[types.INSTANT], 6),
@@ -68,8 +68,8 @@ _SQL_TIMES: dict[str, tuple[Strategy, int]] = {  # and the most digits of a frac
 def values(key_type: KeyType) -> Strategy:
     """Return the strategy of Python values of a key type.
 
-    A few of them are no keys: java.sql values at a change of the clock, timestamps that PyFlink
-    rounds, sets and maps whose elements are equal in Java.
+    A few of the values are no keys: java.sql values at a change of the clock, timestamps that
+    PyFlink rounds, sets and maps whose elements are equal in Java.
     """
     if isinstance(key_type, types.SQL_ROW):
         return st.tuples(*map(_sql_field, key_type.fields))
@@ -86,15 +86,15 @@ def values(key_type: KeyType) -> Strategy:
     if isinstance(key_type, (types.OPTIONAL, types.SCALA_OPTION, types.PYFLINK)):
         return nullable(key_type.element)
     if isinstance(key_type, types.SCALA_EITHER):
-        left, right = nullable(key_type.left), nullable(key_type.right)
-        return st.builds(Left, left) | st.builds(Right, right)
+        left_value, right_value = nullable(key_type.left), nullable(key_type.right)
+        return st.builds(Left, left_value) | st.builds(Right, right_value)
     if isinstance(key_type, types.JavaSqlType):
         return _java_sql(key_type)
     return st.none() if key_type is types.NULL else SCALARS[key_type]
 
 
 def nullable(key_type: KeyType) -> Strategy:
-    """Return the strategy of the values of a field: None, too."""
+    """Return the strategy of the values of a field, None among them."""
     return st.none() | values(key_type)
 
 
@@ -144,6 +144,6 @@ def _sql_values(field: LogicalType) -> Strategy:
 
 
 def _cut(moment: Any, digits: int) -> Any:
-    """Return a time or datetime with no more digits of a fraction of a second."""
+    """Return a time or datetime with at most `digits` digits of a fraction of a second."""
     unit = 10 ** (6 - digits)
     return moment.replace(microsecond=moment.microsecond // unit * unit)

@@ -49,12 +49,15 @@ def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def names(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield line and name of each local and each parameter."""
+    """Yield line and name of each local and each parameter, but for a pair of left and right."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.lineno, node.id
-        elif isinstance(node, ast.arg):
-            yield node.lineno, node.arg
+        elif isinstance(node, ast.arguments):
+            listed = [*node.posonlyargs, *node.args, *node.kwonlyargs]
+            listed += filter(None, (node.vararg, node.kwarg))
+            sides = {"left", "right"} <= {argument.arg for argument in listed}
+            yield from ((a.lineno, a.arg) for a in listed if not (sides and a.arg == "left"))
 
 
 def faults(path: Path) -> Iterator[str]:

@@ -1,7 +1,11 @@
 """The serializer of Avro's records, whose bytes are Flink's and not Avro's binary encoding.
 
 The schema in the snapshot is parsed by fastavro, of which nothing else is used: no file, no host.
-Work is bounded by the bytes of a value: what takes none is limited by the schema.
+Work is bounded by the bytes of a value; fields that take none are limited in the schema.
+
+{"sku": "pen", "qty": ("int", 7), "tags": ["a"]}, with a union of null and int and an array of
+strings, is 00000003 70656E (a length of 4 bytes, and the text), 00000001 00000007 (branch 1 of the
+union, and the int), 02 00000001 61 00 (a block of 1, zigzag as in Avro, its item, and no more).
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ from keygroups.errors import InvalidValueError, KeyGroupsError, UnsupportedKeyTy
 
 _MAX_JSON_DEPTH = 4 * MAX_DEPTH
 _MAX_EMPTY = 100
-"""How many fields of a record, and of those in it, may take no bytes."""
+"""The most fields without bytes in a record and those nested in it."""
 
 ReadNested = Callable[[bytes, int, int], "tuple[Any, int]"]
 WriteNested = Callable[[Any, int], bytes]
@@ -74,15 +78,15 @@ class AvroSerializer(Serializer):
         return cls(cursor.utf(), cursor.utf())
 
     def contents(self) -> bytes:
-        """Return what `from_contents` reads."""
+        """Return class and schema."""
         return utf("class", self.java_class) + utf("schema", self.schema)
 
 
 class _Codec(NamedTuple):
-    """How a type is read and written; both take how deep it is in the value.
+    """Reader and writer of a type; the last argument of both is the depth in the value.
 
-    `branch` is what it is called in a union, `takes_bytes` says whether any value takes bytes,
-    `empty` is how many values in one take none.
+    `branch` is its name in a union, `takes_bytes` says whether any value takes bytes, and `empty`
+    is the number of values in one that take none.
     """
 
     branch: str
@@ -112,14 +116,14 @@ def _codec(schema: str) -> _Codec:
     except (
         SchemaParseException,
         UnknownType,
-        # Of what is no schema at all.
+        # JSON that is no schema at all makes fastavro raise any of these.
         *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
     ) as error:
         raise InvalidValueError(f"no schema of Avro: {show(str(error))}") from None
 
 
 def _without_marks(node: dict[str, Any]) -> dict[str, Any]:
-    """Return a part of a schema without what fastavro marks those with that it has checked."""
+    """Return a part of a schema without fastavro's marks, which would skip its checks."""
     return {name: value for name, value in node.items() if not name.startswith("__")}
 
 
@@ -138,7 +142,10 @@ def _check_depth(parsed: Any) -> None:
 
 
 def _checked_name(name: Any) -> str:
-    """Return a name to which each value refers in a byte, or in none."""
+    """Return the name of a type, field or symbol, which must not be longer than LONGEST_NAME.
+
+    Each value repeats it by one byte or none.
+    """
     if not isinstance(name, str):
         raise ValueError(f"the name {show(name)}")
     if len(name) > LONGEST_NAME:
@@ -200,7 +207,7 @@ _SCALARS = {
 
 
 class _Schema:
-    """Makes the codecs of a schema as fastavro parsed it, where all names are whole."""
+    """The maker of codecs for a schema that fastavro parsed, with namespaces in all names."""
 
     def __init__(self) -> None:
         self._named: dict[str, _Codec | None] = {}
@@ -232,7 +239,7 @@ class _Schema:
         made = self._named[name]
         if made is not None:
             return made
-        # A record within itself, which is not made yet; in an array or a union it has an end.
+        # A record within itself has no codec yet. Only an array, a map or a union ends that.
         return _Codec(
             name,
             lambda data, pos, depth: self._made(name).read(data, pos, depth),
@@ -343,7 +350,7 @@ def _fixed(name: str, size: int) -> _Codec:
 def _read_items(
     read: ReadNested, takes_bytes: bool, data: bytes, pos: int, depth: int
 ) -> tuple[list[Any], int]:
-    """Read blocks of items, each after its count, to one of none."""
+    """Read blocks of items, each a count and as many items, up to a count of 0."""
     depth = _deeper(depth)
     items: list[Any] = []
     while True:
@@ -385,6 +392,6 @@ def _map(codec: _Codec) -> _Codec:
     def write_map(value: Any, depth: int) -> bytes:
         depth = _deeper(depth)
         items = expect("map", value, dict, "a dict").items()
-        return _write_items([_write_text(key) + codec.write(of, depth) for key, of in items])
+        return _write_items([_write_text(key) + codec.write(item, depth) for key, item in items])
 
     return _Codec("map", read_map, write_map)

@@ -1,4 +1,4 @@
-"""The serializers of what has an encoding of its own: Java objects, variants, bitmaps."""
+"""The serializers of values with their own encodings: Java objects, variants, bitmaps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NULL_OBJECT, _STRING = b"\xac\xed\0\5p", b"\xac\xed\0\5t"
 
 
 class JavaSerializer(Simple):
-    """A stream of Java's own serialization: of a String its text, of other objects all of it.
+    """A stream of Java's own serialization: a str for a String, else the bytes of the stream.
 
     JDK: Java Object Serialization Specification, 6.4.2, where a String of at most 65,535 bytes is
     a TC_STRING.
@@ -51,7 +51,7 @@ class JavaSerializer(Simple):
 
 
 class VariantSerializer(Simple):
-    """A VARIANT: how many bytes the value and the metadata take, then both."""
+    """A VARIANT: the sizes of value and metadata in bytes, then both."""
 
     name, snapshot = "VARIANT", class_of(BASE, "Variant")
 
@@ -76,7 +76,7 @@ class VariantSerializer(Simple):
 
 
 class BitmapSerializer(Simple):
-    """A BITMAP: how many bytes, then a RoaringBitmap."""
+    """A BITMAP: its size in bytes, then a RoaringBitmap."""
 
     name, snapshot = "BITMAP", class_of(BASE, "Bitmap")
 

@@ -1,4 +1,4 @@
-"""The serializer of whatever Flink leaves to Kryo."""
+"""The serializer of values that Flink leaves to Kryo."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from keygroups._serializers.jvm.optional_maps import (
 from keygroups.errors import InvalidValueError
 from keygroups.types import INT, LONG, STRING
 
-# The classes of Flink's own connectors, which have no serializer but Kryo's for them.
-# Kafka's consumer: KafkaTopicPartition. Kinesis' consumer: SequenceNumber.
+# Flink's own connectors leave these classes to Kryo: KafkaTopicPartition of Kafka's old consumer,
+# SequenceNumber of Kinesis' consumer.
 _CONNECTORS = "org.apache.flink.streaming.connectors."
 _OF_FLINK: dict[str, KryoClass] = {
     f"{_CONNECTORS}kafka.internals.KafkaTopicPartition": KryoFields(
@@ -42,11 +42,11 @@ _OF_FLINK: dict[str, KryoClass] = {
 
 
 class KryoSerializer(Serializer):
-    """What Kryo wrote: a value of any class, of which those of Java that tell all are read.
+    """A value of any class, as Kryo wrote it; known classes of Java and described ones are read.
 
-    `maps` are those of the snapshot: the classes of the job's registration in order, with their
+    `maps` are those of the snapshot: the classes that the job registers, in order, with their
     serializers, and the serializers that the job gives to all classes of a kind. `described` are
-    the classes that a user says how to read.
+    the classes that a user describes in `serializers`.
 
     Flink: KryoSerializer.
     """
@@ -72,7 +72,7 @@ class KryoSerializer(Serializer):
             BODIES,
             {**_OF_FLINK, **dict(described)},
         )
-        of_job = [item.name for items in defaults for item in items]
+        custom = [item.name for items in defaults for item in items]
 
         key_type = KEY_TYPES.get(java_class)
 
@@ -85,14 +85,14 @@ class KryoSerializer(Serializer):
                 raise ValueError(f"an object of {show(name)}, where {java_class} has none below")
             return None if name is None else kryo.object(java_class), kryo.pos
 
-        # A class that is in no table has none below it that is read. Where the job has its own
-        # serializer of one that is, nobody else knows what is in a value.
+        # No subclass of a class outside these tables is readable. And if the job has its own
+        # serializer for a readable class, only the job knows the bytes of a value.
         readable = {*registrations.bodies, *SUPERTYPES}
-        if java_class in readable and readable.isdisjoint(of_job):
+        if java_class in readable and readable.isdisjoint(custom):
             self.read = read_kryo
             self.key_type = key_type
         write = WRITE_BODIES.get(java_class)
-        if write is not None and self.read is not None and not of_job:
+        if write is not None and self.read is not None and not custom:
             head = registrations.head_of(java_class) or head_by_name(java_class, kryo_version)
 
             def write_kryo(value: Any) -> bytes:
@@ -126,20 +126,17 @@ class KryoSerializer(Serializer):
         return cls(java_class, cursor.context.kryo_version, maps, described)
 
     def contents(self) -> bytes:
-        """Return what `from_contents` reads."""
+        """Return the class and the three maps."""
         return utf("class", self.java_class) + b"".join(map(write_optional_map, self.maps))
 
 
 def _plain(name: str) -> bytes:
-    """Return what the snapshot says of a class that has no serializer of the job's own."""
+    """Return the registration, in a snapshot, of a class without a serializer of the job's own."""
     return utf("class", name) + i32(0)
 
 
 def check_described(serializers: Mapping[str, object]) -> None:
-    """Refuse a field of a class that is neither read here nor one of some that a user describes.
-
-    Raises InvalidValueError.
-    """
+    """Raise InvalidValueError for a field of a class that is neither readable nor described."""
     known = {*PRIMITIVES, *BODIES, *SUPERTYPES, *_OF_FLINK, *serializers}
     for java_class, described in serializers.items():
         if isinstance(described, KryoFields):

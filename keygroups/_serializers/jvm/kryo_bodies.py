@@ -1,6 +1,6 @@
-"""What Kryo writes of an object after its class: a table of the classes that are read.
+"""The readers of objects of Kryo, after their class: a table by the names of known classes.
 
-Nothing is made of a class because its name is in the data: the names here are all there are.
+A name in the data never makes an object of a class: this table is all there is.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ _OFFSET = "java.time.ZoneOffset"
 _OBJECTS = "[Ljava.lang.Object;"
 
 
-def _either(of_2: Body, of_5: Body) -> Body:
-    return lambda kryo: of_5(kryo) if kryo.version == 5 else of_2(kryo)
+def _either(read_2: Body, read_5: Body) -> Body:
+    return lambda kryo: read_5(kryo) if kryo.version == 5 else read_2(kryo)
 
 
 # --- collections
@@ -77,13 +77,13 @@ def _array_list(kryo: KryoInput) -> list[Any]:
     if kryo.version == 5:
         return kryo.elements()
     count = kryo.count()
-    kryo.class_name()  # of the array's elements
+    kryo.class_name()  # the class of the array's elements, which each element repeats
     return kryo.values(count)
 
 
 def _bits(kryo: KryoInput) -> set[int]:
     if kryo.version == 2:
-        # Of Flink 1.20.5 there are both orders of bytes, and nothing tells which it is.
+        # Flink 1.20.5 writes either order of bytes, and no byte tells which.
         raise UnreadableError("Flink 1 writes a BitSet in two ways")
     words = kryo.fixed_array("Q", kryo.count())
     return {
@@ -167,7 +167,8 @@ def _date_2(kryo: KryoInput) -> Any:
 
 def _time_5(kryo: KryoInput) -> Any:
     numbers: list[int] = []
-    while len(numbers) < 3 and (not numbers or numbers[-1] >= 0):  # the last one that is not 0
+    # The last number that is not 0 is inverted, and zeros after it are left out: 7:30 is 07 E1.
+    while len(numbers) < 3 and (not numbers or numbers[-1] >= 0):
         numbers.append(kryo.i8())
     hour, minute, second = (max(number, ~number) for number in [*numbers, 0, 0][:3])
     nano = kryo.varint() if numbers[-1] >= 0 else 0
@@ -300,7 +301,7 @@ def _row(kryo: KryoInput) -> Any:
 
 def _side(cls: type[Left] | type[Right], other: str) -> Body:
     def read_side(kryo: KryoInput) -> Left | Right:
-        kryo.object(other)  # which Flink keeps to use it again
+        kryo.object(other)  # the other side, an object that Flink keeps to use it again
         return cls(kryo.value())
 
     return read_side
@@ -425,7 +426,7 @@ BODIES: dict[str, Body] = {
     f"{_EITHER}Left": _side(Left, f"{_EITHER}Right"),
     f"{_EITHER}Right": _side(Right, f"{_EITHER}Left"),
 }
-"""By the name of a class: what reads an object of it."""
+"""Readers of objects by the name of their class."""
 
 
 def _seconds_and_nano(kryo: KryoInput) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Classes that Kryo writes: which of Java's have others below them, and those a user describes."""
+"""Classes that Kryo writes: supertypes and final ones of Java's, and those a user describes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ SUPERTYPES = frozenset(
         *("org.apache.flink.api.java.tuple.Tuple", "org.apache.flink.types.Either"),
     ]
 )
-"""Classes and interfaces that are none of the classes read, but above some of them."""
+"""Classes and interfaces that are not readable themselves, but above some that are."""
 FINAL = frozenset(
     [
         *("java.net.URI", "java.net.URL", "org.apache.flink.types.Row", "[Ljava.lang.String;"),
@@ -91,7 +91,7 @@ FINAL = frozenset(
         ),
     ]
 )
-"""Those of the classes read that have no subclasses, which Kryo does not write in a field."""
+"""The readable classes without subclasses; in a field of such a class Kryo writes no class."""
 PRIMITIVES = {
     "boolean": "java.lang.Boolean",
     "byte": "java.lang.Byte",
@@ -119,7 +119,7 @@ KEY_TYPES: dict[str, KeyType] = {
     "java.time.LocalTime": types.LOCAL_TIME,
     "java.util.UUID": types.UUID,
 }
-"""By the name of a final class: the key type of its objects."""
+"""The key types of final classes, by their names."""
 
 _OF_KEY_TYPES = {
     **{key_type: name for name, key_type in KEY_TYPES.items()},
@@ -127,7 +127,7 @@ _OF_KEY_TYPES = {
     types.BIG_INT: "java.math.BigInteger",
 }
 _TOKEN = re.compile(r"[<>,]|[^<>,\s]+")
-_MOST_NESTED = 8  # type arguments
+_MOST_NESTED = 8  # levels of type arguments
 
 
 class DeclaredClass(NamedTuple):
@@ -145,7 +145,7 @@ class DeclaredClass(NamedTuple):
 
 @dataclass(frozen=True, init=False, repr=False)
 class KryoFields:
-    """How Kryo writes the objects of a class of the job: one field after the other.
+    """A class of the job, whose objects Kryo writes one field after the other.
 
     For `serializers` of `read_savepoint`, under the full name of the class; an object is then a
     `Pojo`. Each field has its name and its type, in the order in which Kryo writes them: that of
@@ -241,11 +241,11 @@ class KryoEnum:
 KryoClass = KryoFields | KryoEnum
 
 
-def _type_text(name: str, given: object) -> str:
-    """Return the type of a field as Java has it."""
-    if isinstance(given, KeyType):
-        return _of_key_type(name, given, is_argument=False)
-    text = check_str(name, given)
+def _type_text(name: str, declared: object) -> str:
+    """Return the declared type of a field as Java writes it."""
+    if isinstance(declared, KeyType):
+        return _of_key_type(name, declared, is_argument=False)
+    text = check_str(name, declared)
     _parsed(name, text)
     return text
 
@@ -266,7 +266,7 @@ def _of_key_type(name: str, key_type: KeyType, is_argument: bool) -> str:
 
 
 def _parsed(name: str, text: str) -> DeclaredClass:
-    """Return the class that a text is; raises InvalidValueError with a name."""
+    """Return the DeclaredClass of a text, or raise InvalidValueError with `name`."""
     tokens = [token[0] for token in _TOKEN.finditer(text)]
     declared, end = _parse(tokens, 0, 0)
     if declared is None or end != len(tokens) or "".join(tokens) != "".join(text.split()):

@@ -1,7 +1,11 @@
-"""What Kryo writes, read without the classes that it wrote: numbers, texts, classes, references.
+"""A reader of Kryo's values without the job's classes: numbers, texts, classes, references.
 
-All work is bounded by the bytes that there are. An object that is referred to again counts with
-all its bytes each time, and a null that takes none as one: of those there may be a fixed multiple.
+A value is a class and an object: 02 D8 04 is class 0 (plus 2), an Integer, and 300 in zigzag. An
+object of most classes has a mark before its body: 00 is null, 01 a new object, and n + 2 a
+reference to the n-th one of the value.
+
+All work is bounded by the bytes of a value. A reference counts as all bytes of its object each
+time, and a null without bytes as one; together they may be a fixed multiple of the bytes read.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from keygroups._serializers.jvm.kryo_classes import (
 from keygroups._serializers.scalars import write_varint
 from keygroups._values.java_values import pojo_of
 
-_FREELY_REPEATED = 1 << 12  # bytes of a value, however few it has
+_FREELY_REPEATED = 1 << 12  # bytes that references may repeat in any value
 _FIRST_OF_JOB = 85
 
 _PRIMITIVES = ("int", "", "float", "boolean", "byte", "char", "short", "long", "double", "void")
@@ -52,7 +56,7 @@ _CLASSES = {
     83: "java.util.Locale",
     84: "java.text.SimpleDateFormat",
 }
-"""The classes that Flink registers by their numbers; 10 to 72 are Scala's."""
+"""The classes that Flink itself registers, by their numbers; 10 to 72 are Scala's."""
 _NUMBERED = frozenset(_CLASSES.values())
 _WRAPPERS = {name: number for number, name in _CLASSES.items() if number < 10 and number != 1}
 
@@ -60,11 +64,11 @@ Body = Callable[["KryoInput"], Any]
 
 
 class Registrations:
-    """Which class has which number in the values of a job, and which classes are read.
+    """The numbers of classes in the values of a job, and the readers of their objects.
 
     `registered` are the classes of the job's snapshot in order, `own` those of them that have a
-    serializer of the job's own, `bodies` what reads an object of a class, `described` the classes
-    that a user says how to read.
+    serializer of the job's own, `bodies` the readers by class, `described` the classes that a
+    user describes.
     """
 
     def __init__(
@@ -80,11 +84,14 @@ class Registrations:
         self.bodies.update({name: _body_of(name, made) for name, made in described.items()})
         self.finals = {*FINAL, *(name for name, made in described.items() if made.is_final)}
         enums = [name for name, made in described.items() if isinstance(made, KryoEnum)]
-        # The classes whose objects are never referred to again, by version of Kryo.
+        # Classes whose objects have no mark and are never referred to, by the version of Kryo.
         self.unreferenced = {2: {*_WRAPPERS}, 5: {*_WRAPPERS, *enums}}
 
     def head_of(self, name: str) -> bytes | None:
-        """Return what stands before an object of a class that is all of a value, by its number."""
+        """Return the class, by its number, and the mark before the object of a whole value.
+
+        For java.util.UUID, number 82, they are 54 01; None if the class has no number.
+        """
         numbers = {known: number for number, known in self.classes.items()}
         if name not in numbers:
             return None
@@ -92,7 +99,7 @@ class Registrations:
 
 
 def _body_of(java_class: str, described: KryoClass) -> Body:
-    """Return what reads an object of a class that a user describes."""
+    """Return the reader of objects of a class that a user describes."""
     if isinstance(described, KryoFields):
         fields = [*described.declared()]
         return lambda kryo: pojo_of(
@@ -110,9 +117,9 @@ def _body_of(java_class: str, described: KryoClass) -> Body:
 
 
 class KryoInput:
-    """Reads a value of Kryo from a position in bytes.
+    """A reader of one value of Kryo from a position in bytes.
 
-    `version` is 2 or 5. What it cannot read is an UnreadableError.
+    `version` is 2 or 5. Objects that take the job's classes raise UnreadableError.
     """
 
     def __init__(self, data: bytes, pos: int, version: int, registrations: Registrations) -> None:
@@ -121,24 +128,24 @@ class KryoInput:
         self.version = version
         self._registrations = registrations
         self._unreferenced = registrations.unreferenced[version]
-        self._arguments: tuple[DeclaredClass, ...] = ()  # those of the object that is read
+        self._arguments: tuple[DeclaredClass, ...] = ()  # type arguments of the current object
         self._names: list[str] = []
-        # With how many bytes are in it; None while they are read.
+        # Each object so far with its bytes; None while it is read.
         self._objects: list[tuple[Any, int] | None] = []
         self._start = pos
-        self._repeated = 0  # bytes
+        self._repeated = 0  # bytes that references have repeated
         self._depth = 0
 
     # --- numbers and texts
 
     def take(self, count: int) -> bytes:
-        """Read so many bytes."""
+        """Read and return `count` bytes."""
         end = self.pos + count
         if end > len(self.data):
             raise IndexError("too few bytes")
-        taken = self.data[self.pos : end]
+        data = self.data[self.pos : end]
         self.pos = end
-        return taken
+        return data
 
     def u8(self) -> int:
         """Read a byte."""
@@ -164,12 +171,12 @@ class KryoInput:
         return number
 
     def fixed_array(self, code: str, count: int) -> tuple[Any, ...]:
-        """Read so many numbers of a fixed size."""
+        """Read `count` numbers of a fixed size."""
         packed = f"{'<' if self.version == 5 else '>'}{count}{code}"
         return struct.unpack(packed, self.take(count * struct.calcsize(f">{code}")))
 
     def varint(self) -> int:
-        """Read an int that is written as an unsigned one."""
+        """Read an int of 1 to 5 bytes: 7 bits each, the lowest first, unsigned."""
         return self._varint(0, 0)
 
     def _varint(self, number: int, shift: int) -> int:
@@ -185,7 +192,7 @@ class KryoInput:
                 raise ValueError("a number of more than 32 bits")
 
     def zigzag(self) -> int:
-        """Read an int whose sign is in its lowest bit."""
+        """Read an int whose sign is in its lowest bit: 05 is -3, and D8 04 is 300."""
         number = self.varint() & 0xFFFFFFFF
         return number >> 1 ^ -(number & 1)
 
@@ -201,7 +208,7 @@ class KryoInput:
             shift += 7
 
     def varlong(self) -> int:
-        """Read a long that is written as an unsigned one."""
+        """Read a long of 1 to 9 bytes: 7 bits each but 8 of the ninth, unsigned."""
         number = self._unsigned_varlong()
         return number - (1 << 64) if number >= 1 << 63 else number
 
@@ -211,7 +218,7 @@ class KryoInput:
         return number >> 1 ^ -(number & 1)
 
     def count(self, above: int = 0) -> int:
-        """Read how many things follow, each of at least a byte; `above` is added to it."""
+        """Read a number of things that follow, each of at least a byte, less `above`."""
         return self._checked_count(self.varint() - above)
 
     def _checked_count(self, count: int) -> int:
@@ -222,7 +229,12 @@ class KryoInput:
         return count
 
     def string(self) -> str | None:
-        """Read a text: ASCII whose last byte has its highest bit set, or its length and units."""
+        """Read a text, or None.
+
+        ASCII has the highest bit set in its last byte: "flink" is 66 6C 69 6E EB. Any other text
+        follows its length + 1 with a flag in the highest bit, each UTF-16 unit in 1 to 3 bytes:
+        a single e with an acute accent is 82 C3 A9. A length of 0, 80, is null.
+        """
         data, pos = self.data, self.pos
         first = data[pos]
         if first < 0x80:
@@ -292,7 +304,7 @@ class KryoInput:
         return name
 
     def class_value(self) -> str:
-        """Read a class that is a value itself, which may be that of a primitive type."""
+        """Read a class that is a value itself, and return its name, such as "int"."""
         name = self.class_name()
         if name is None:
             raise ValueError("a class that is null")
@@ -305,12 +317,12 @@ class KryoInput:
         return name
 
     def value(self, arguments: tuple[DeclaredClass, ...] = ()) -> Any:
-        """Read a class, and an object of it, which has been declared with some arguments."""
+        """Read a class and an object of it; `arguments` are the declared type arguments."""
         name = self.class_name()
         return None if name is None else self.object(name, arguments=arguments)
 
     def field(self, declared: DeclaredClass) -> Any:
-        """Read a field, of which the class is written where it may be another one.
+        """Read a field; Kryo writes its class unless the declared one has no subclasses.
 
         Kryo: ReflectField.read, and FieldSerializer's fields of primitive types.
         """
@@ -322,15 +334,16 @@ class KryoInput:
         return self.value(declared.arguments)
 
     def values(self, count: int) -> list[Any]:
-        """Read so many values."""
+        """Read `count` values."""
         return [self.value() for _ in range(count)]
 
     def object(
         self, name: str, may_be_null: bool = False, arguments: tuple[DeclaredClass, ...] = ()
     ) -> Any:
-        """Read an object of a class, of which a number may be null only if it is said.
+        """Read an object of a class: a mark, unless it is a number, and the body.
 
-        `arguments` are the type arguments with which the field is declared that it is in.
+        `may_be_null` says that a number has a mark of null too. `arguments` are the type arguments
+        of the declared field.
         """
         body = self._body_of(name)
         if name in self._unreferenced:
@@ -339,7 +352,7 @@ class KryoInput:
         if reference == -2:
             return None
         if reference != -1:
-            if arguments and self.version == 2:  # Kryo 2 then reads another list by them
+            if arguments and self.version == 2:  # Kryo 2 would use them for a later list.
                 raise UnreadableError("a list or map of a type that an object before has too")
             return self._referred(reference)
         place, before = len(self._objects), self._size
@@ -354,7 +367,7 @@ class KryoInput:
         return made
 
     def body(self, name: str) -> Any:
-        """Read what stands of an object of a class behind its mark, where it has none."""
+        """Read the body of an object of a class, without a mark before it."""
         return self._body_of(name)(self)
 
     def _body_of(self, name: str) -> Body:
@@ -365,13 +378,13 @@ class KryoInput:
 
     @property
     def _size(self) -> int:
-        """The position, and the bytes of what was referred to up to there, each time."""
+        """The position plus the bytes that references have repeated so far."""
         return self.pos + self._repeated
 
     def object_of(self, name: str, *classes: type) -> Any:
-        """Read an object of a class that is there, and of one of some classes of Python."""
+        """Read an object of a class that must not be null, and must make one of some classes."""
         made = self.object(name)
-        if not isinstance(made, classes):  # a reference may be to any object
+        if not isinstance(made, classes):  # A reference may lead to any object.
             raise ValueError(f"an object of {name} was to come")
         return made
 
@@ -397,6 +410,10 @@ class KryoInput:
     def elements(self, has_null_flag: bool = True, has_comparator: bool = False) -> list[Any]:
         """Read a collection; a comparator is only read where it is that of natural order.
 
+        In Kryo 5 the list of the Integers 1 and 2 is 83 02 00 02 04 (2 + 1 elements and the flag
+        that all are of one class, Integer, none is null, both in zigzag), or without the flag 03
+        02 02 02 04, where each has its class.
+
         Kryo: CollectionSerializer.read.
         """
         element = self._arguments[0] if self._arguments else None
@@ -417,7 +434,7 @@ class KryoInput:
         count -= 1
         if has_comparator:
             self.natural_order()
-        if is_final or count < 1 or not is_flagged:  # of an empty one Kryo reads no class
+        if is_final or count < 1 or not is_flagged:  # An empty collection has no class either.
             return self._declared(element, self._checked_count(count), is_flagged)
         name = self.class_name()
         if name is None:
@@ -432,11 +449,11 @@ class KryoInput:
     def _declared(
         self, declared: DeclaredClass | None, count: int, may_be_null: bool
     ) -> list[Any]:
-        """Read so many elements of a class, which is written with each that may be of another."""
+        """Read `count` elements, each with its class unless the declared one is final."""
         return [self._part(declared, may_be_null) for _ in range(count)]
 
     def _part(self, declared: DeclaredClass | None, may_be_null: bool) -> Any:
-        """Read an element, a key or a value; Kryo 2 passes on no arguments of its class."""
+        """Read an element, key or value; Kryo 2 passes on no type arguments of its class."""
         if declared is None:
             return self.value()
         arguments = declared.arguments if self.version == 5 else ()

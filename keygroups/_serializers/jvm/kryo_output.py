@@ -1,4 +1,4 @@
-"""Values that Kryo writes in one way only, where the declared class says what they are."""
+"""Writers of Kryo's values, for final classes whose values have one form only."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from keygroups._values.java_time import (
 )
 
 WriteBody = Callable[[Any, int], bytes]
-"""Writes a value for a version of Kryo."""
+"""`write(value, version)` returns the bytes of a value in that version of Kryo."""
 
-_LONGEST_ASCII = {2: 63, 5: 32}  # by the version of Kryo: of texts written without a length
+_LONGEST_ASCII = {2: 63, 5: 32}  # characters of texts without a length, by the version of Kryo
 
 
 def _zigzag(serializer: Serializer) -> WriteBody:
@@ -42,7 +42,7 @@ def _zigzag(serializer: Serializer) -> WriteBody:
 
 
 def _varlong(number: int) -> bytes:
-    """Return a number with its sign in the lowest bit, in nine bytes at most, the ninth whole."""
+    """Return a number in zigzag, 7 bits a byte and 8 in the ninth: -3 is 05, 300 is D8 04."""
     return _unsigned_varlong(2 * number if number >= 0 else -2 * number - 1)
 
 
@@ -86,7 +86,10 @@ def _date(value: Any, version: int) -> bytes:
 
 
 def _date_of(fields: Sequence[int], version: int) -> bytes:
-    """Return a year, a month and a day. Kryo 5: TimeSerializers; Kryo 2: the fields by name."""
+    """Return the bytes of a year, a month and a day.
+
+    Kryo 5 writes them by TimeSerializers, Kryo 2 as fields in the order of their names.
+    """
     year, month, day = fields
     if version == 5:
         return write_varint(year & 0xFFFFFFFF) + bytes([month, day])
@@ -98,7 +101,11 @@ def _time(value: Any, version: int) -> bytes:
 
 
 def _time_of(fields: Sequence[int], version: int) -> bytes:
-    """Return an hour, a minute, a second and nanoseconds; Kryo 5 inverts the last but zeros."""
+    """Return the bytes of an hour, a minute, a second and nanoseconds.
+
+    Kryo 5 inverts the last of the first three that is not 0 and leaves out zeros after it, if
+    there are no nanoseconds: 7:30 is 07 E1.
+    """
     hour, minute, second, nano = fields
     if version == 2:
         return bytes([hour, minute]) + _varlong(nano) + bytes([second])
@@ -114,7 +121,7 @@ def _time_of(fields: Sequence[int], version: int) -> bytes:
 def _date_time(value: Any, version: int) -> bytes:
     fields = to_local_date_time("LOCAL_DATE_TIME", value)
     date, time = _date_of(fields[:3], version), _time_of(fields[3:], version)
-    return date + time if version == 5 else b"\1" + date + b"\1" + time  # each a new object
+    return date + time if version == 5 else b"\1" + date + b"\1" + time  # 01 marks new objects.
 
 
 def _instant(value: Any, version: int) -> bytes:
@@ -125,9 +132,10 @@ def _instant(value: Any, version: int) -> bytes:
 
 
 def head_by_name(java_class: str, version: int) -> bytes:
-    """Return what stands before an object of a class without a number that is all of a value.
+    """Return the head of a whole value of a class without a number.
 
-    That is the mark of a name, the number of the first one, the name, the mark of a new object.
+    It is the mark of a class by name, 01, the number of the name, 00, the name, and the mark of a
+    new object, 01.
     """
     return b"\1\0" + _text(java_class, version) + b"\1"
 
@@ -148,4 +156,4 @@ WRITE_BODIES: dict[str, WriteBody] = {
     "java.time.LocalTime": _time,
     "java.util.UUID": _uuid,
 }
-"""By the name of a final class: what writes its objects."""
+"""Writers of objects by the name of their final class."""

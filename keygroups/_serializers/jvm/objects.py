@@ -1,4 +1,4 @@
-"""Java's object streams, as data: nothing in them is looked up, loaded or made an object of.
+"""Java's object streams, read as data: no class in them is looked up, loaded or instantiated.
 
 Flink writes logical types and the properties of a checkpoint in them. The grammar is that of the
 Java Object Serialization Specification, chapter 6, but for exceptions and proxies.
@@ -28,7 +28,7 @@ _PRIMITIVES = {
 
 @dataclass
 class JavaObject:
-    """An object: its class, its fields, and what its class wrote besides them."""
+    """An object: its class, its fields, and the data that its class wrote besides them."""
 
     java_class: str
     fields: dict[str, Any] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class JavaEnum:
 class _ClassDescription:
     name: str
     flags: int = 0
-    fields: tuple[tuple[str, str], ...] = ()  # type code and name
+    fields: tuple[tuple[str, str], ...] = ()  # pairs of type code and name
     parent: _ClassDescription | None = None
 
 
@@ -60,20 +60,20 @@ def read_java_object(cursor: Cursor) -> Any:
 
 
 def java_object_end(data: bytes, pos: int) -> int:
-    """Return where a stream with one object ends that is a value, and no part of a header."""
+    """Return the end of a stream with one object, for bytes that may be too few."""
     _, end = read_java_value(data, pos)
     return end
 
 
 def read_java_value(data: bytes, pos: int) -> tuple[Any, int]:
-    """Read a stream with one object that is a value, and no part of a header."""
+    """Read a stream with one object from bytes that may be too few, which is an IndexError."""
     cursor = _ValueCursor(data, "a Java object")
     cursor.pos = pos
     return read_java_object(cursor), cursor.pos
 
 
 class _ValueCursor(Cursor):
-    """A cursor in bytes that more may follow: where they end is an IndexError."""
+    """A cursor in the bytes of a value, whose end may not be fetched yet: it is an IndexError."""
 
     def skip(self, count: int) -> int:
         if count > self.left:
@@ -138,13 +138,13 @@ class _Stream:
         cursor = self._cursor
         description = _ClassDescription(cursor.utf())
         self._handles.append(description)
-        cursor.i64()  # the serial version UID
+        cursor.i64()  # the serialVersionUID
         description.flags = cursor.u8()
         fields = []
         for _ in range(cursor.u16()):
             code, name = chr(cursor.u8()), cursor.utf()
             if code in "[L":
-                self.content(depth + 1)  # the name of its class
+                self.content(depth + 1)  # the name of the field's class
             elif code not in _PRIMITIVES:
                 raise cursor.error(f"a Java field of type {code!r}")
             fields.append((code, name))
@@ -158,21 +158,21 @@ class _Stream:
 
     def _object(self, depth: int) -> JavaObject:
         description = self._class_description(depth)
-        found: JavaObject = self._keep(JavaObject(description.name))
-        for one in self._lineage(description):
-            if not one.flags & _SERIALIZABLE:
-                raise self._cursor.error(f"Java class {one.name} writes itself in its own way")
-            for code, name in one.fields:
-                found.fields[name] = self._value(code, depth)
-            if one.flags & _WRITE_METHOD:
-                found.written += self._annotation(depth)
-        return found
+        made: JavaObject = self._keep(JavaObject(description.name))
+        for level in self._lineage(description):
+            if not level.flags & _SERIALIZABLE:
+                raise self._cursor.error(f"Java class {level.name} writes itself in its own way")
+            for code, name in level.fields:
+                made.fields[name] = self._value(code, depth)
+            if level.flags & _WRITE_METHOD:
+                made.written += self._annotation(depth)
+        return made
 
     def _lineage(self, description: _ClassDescription) -> list[_ClassDescription]:
         """Return a class and those above it, from the top."""
         lineage = [description]
         while (parent := lineage[-1].parent) is not None:
-            if len(lineage) > _MAX_DEPTH:  # as one class may be made to be above itself
+            if len(lineage) > _MAX_DEPTH:  # A forged stream may put a class above itself.
                 raise self._cursor.error(f"Java class {description.name} has no top")
             lineage.append(parent)
         return lineage[::-1]
@@ -204,7 +204,7 @@ class _Stream:
         if not isinstance(constant, str):
             raise self._cursor.error(f"a constant of {description.name} was to come")
         self._handles[place] = JavaEnum(description.name, constant)
-        return self._handles[place]  # type: ignore[no-any-return]  # set a line above
+        return self._handles[place]  # type: ignore[no-any-return]  # The line above sets it.
 
     def _value(self, code: str, depth: int) -> Any:
         packed = _PRIMITIVES.get(code)

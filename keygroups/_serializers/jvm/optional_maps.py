@@ -1,4 +1,4 @@
-"""Maps of which a key or a value may be missing, in the snapshots of POJOs and of Kryo."""
+"""Maps in which a key or a value may be missing, in the snapshots of POJOs and of Kryo."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAGIC = 0x4F2C69A3D70
 
 
 class OptionalItem(NamedTuple):
-    """The name of a key, its bytes and those of its value, None where there is none."""
+    """The name of a key, its bytes and those of its value, None for a missing one."""
 
     name: str
     key: bytes | None
@@ -21,7 +21,7 @@ class OptionalItem(NamedTuple):
 
 
 def read_optional_map(cursor: Cursor) -> list[tuple[str, bytes | None, Cursor | None]]:
-    """Read a map: each name, the key's bytes, and a cursor in the value, which tells its length.
+    """Read a map: each name, the key's bytes, and a cursor limited to the value's frame.
 
     Flink: LinkedOptionalMapSerializer.readOptionalMap.
     """
@@ -40,7 +40,7 @@ def read_optional_map(cursor: Cursor) -> list[tuple[str, bytes | None, Cursor | 
 
 
 def write_optional_map(items: Iterable[OptionalItem]) -> bytes:
-    """Return what `read_optional_map` reads.
+    """Return the bytes of a map: a mark, a count, and each name, key and value.
 
     Flink: LinkedOptionalMapSerializer.writeOptionalMap.
     """

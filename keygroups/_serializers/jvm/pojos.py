@@ -1,4 +1,4 @@
-"""The serializer of POJOs, the classes of a job that have fields by name."""
+"""The serializer of POJOs, classes of the job with named fields."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NULL, _EXACT, _SUBCLASS, _REGISTERED = 1, 2, 4, 8  # flags
 
 
 class Member(NamedTuple):
-    """A field or a subclass of a POJO in its snapshot, with the bytes that say what it is of."""
+    """A field or a subclass of a POJO in its snapshot, with the bytes that name its class."""
 
     name: str
     key: bytes | None
@@ -39,10 +39,10 @@ class Member(NamedTuple):
 
 
 class PojoSerializer(Serializer):
-    """A POJO: flags, then whether null and the value of each field.
+    """A POJO: flags, then each field, 00 and the value or 01 for null.
 
-    `keys` are the bytes that tell the class of each field in the snapshot, `registered` the
-    subclasses that values name by their place, `met` those that they name by class.
+    `keys` are the bytes that name the class of each field in the snapshot, `registered` the
+    subclasses that values name by their index, `met` those that they name by class.
 
     Flink: PojoSerializer.
     """
@@ -125,7 +125,7 @@ class PojoSerializer(Serializer):
             subclass.name: (bytes([_SUBCLASS]) + utf("class", subclass.name), subclass)
             for subclass in self.met
         }
-        for place, subclass in enumerate(self.registered[:128]):  # of a signed byte
+        for place, subclass in enumerate(self.registered[:128]):  # Java's byte ends at 127.
             subclasses[subclass.name] = bytes([_REGISTERED, place]), subclass
 
         def write_pojo(pojo: Any) -> bytes:
@@ -175,14 +175,14 @@ class PojoSerializer(Serializer):
         )
 
     def contents(self) -> bytes:
-        """Return what `from_contents` reads."""
+        """Return the class, and the maps of fields and subclasses."""
         fields = map(Member, self.names, self.keys, self.parts)
         maps = map(_write_members, (fields, self.registered, self.met))
         return b"".join((utf("class", self.java_class), *maps))
 
 
 def _read_of(part: Serializer, place: str) -> Read:
-    """Return what reads a part, or raises if there is one."""
+    """Return the reader of a part, or one that raises, as the part's bytes may never occur."""
     if part.read is not None:
         return part.read
 
@@ -193,7 +193,7 @@ def _read_of(part: Serializer, place: str) -> Read:
 
 
 def _read_members(cursor: Cursor, depth: int) -> list[Member]:
-    """Read a map to snapshots; each has its length before it, so an unknown one costs no other."""
+    """Read a map of snapshots; their lengths let the reader skip unknown ones."""
     members = []
     for name, key, value in read_optional_map(cursor):
         serializer: Serializer = UnknownSerializer("")

@@ -28,15 +28,14 @@ from keygroups.errors import InvalidValueError
 from keygroups.types import SCALA_TUPLE, KeyType
 
 _SCALA = "org.apache.flink.api.scala.typeutils."
-_SCALA_OF_2 = "org.apache.flink.table.api.typeutils."  # in the planner's jar
+_SCALA_OF_2 = "org.apache.flink.table.api.typeutils."  # the planner's package in Flink 2
 
 
 class CaseClassSerializer(TupleSerializer):
-    """A case class, a tuple of Scala too: its fields, a tuple; it hashes by Scala's rules.
+    """A case class or a tuple of Scala, read as a tuple of its fields; it hashes by Scala's rules.
 
     Flink's own API for Scala is that of 2.12 and, before Flink 1.15, of 2.11, where tuples hash
-    alike. A case class may have a hashCode of its own, of which the bytes tell nothing: it has no
-    key type.
+    alike. A case class may have a hashCode of its own, which no byte shows: it has no key type.
     """
 
     name, snapshot = "CASE_CLASS", f"{_SCALA}ScalaCaseClassSerializerSnapshot"
@@ -51,7 +50,7 @@ class CaseClassSerializer(TupleSerializer):
 
     @classmethod
     def made_of(cls, cursor: Cursor, nested: list[Serializer], outer: str) -> Serializer:
-        if not nested or not outer:  # any number of such values fits no bytes
+        if not nested or not outer:  # Any number of values without fields would fit no bytes.
             raise cursor.error("a case class without fields or without a name")
         return cls(nested, outer)
 
@@ -61,7 +60,7 @@ class CaseClassSerializer2(CaseClassSerializer):
 
 
 class Tuple2CaseClassSerializer(CaseClassSerializer):
-    """A pair that is kept without boxes."""
+    """A pair, whose fields Scala keeps without boxes."""
 
     snapshot = f"{_SCALA}Tuple2CaseClassSerializerSnapshot"
 
@@ -71,9 +70,9 @@ class Tuple2CaseClassSerializer2(CaseClassSerializer):
 
 
 class OptionSerializer(Composite):
-    """An Option: whether there is a value, then it.
+    """An Option: 00 for None, or 01 and the value.
 
-    None is an Option without one. A null in the place of an Option is read as such too.
+    A null in the place of an Option is read as None too.
     """
 
     name, snapshot = "OPTION", f"{_SCALA}ScalaOptionSerializerSnapshot"
@@ -109,9 +108,9 @@ class ScalaEitherSerializer2(EitherSerializer):
 
 
 class TrySerializer(Composite):
-    """A Try: whether it succeeded, then its value, or the exception as Kryo writes it.
+    """A Try: 01 and the value of a success, or 00 and the exception as Kryo writes it.
 
-    `failure` is Kryo's serializer of exceptions. What it wrote stays as it is: the name of the
+    `failure` is Kryo's serializer of exceptions. Its bytes stay as they are: the name of the
     class and a Java object stream.
     """
 
@@ -151,9 +150,9 @@ class TrySerializer2(TrySerializer):
 
 
 class TraversableSerializer(Composite):
-    """A collection of Scala: a count, then whether it is there and the value of each element.
+    """A collection of Scala: a count, then 00 for null or 01 and the value of each element.
 
-    `code` is the Scala code that Flink compiles to make such a collection, which is not run here.
+    `code` is the Scala code that Flink compiles to make such a collection; it is never run here.
     """
 
     name, snapshot = "TRAVERSABLE", f"{_SCALA}TraversableSerializerSnapshot"
@@ -184,9 +183,9 @@ class TraversableSerializer2(TraversableSerializer):
 
 
 class ScalaEnumSerializer(Serializer):
-    """A value of an Enumeration: its number, whose name is the value.
+    """A value of an Enumeration, written as a number and read as its name.
 
-    `constants` are names and numbers.
+    `constants` are pairs of name and number.
     """
 
     name, snapshot, versions = "ENUM", f"{_SCALA}ScalaEnumSerializerSnapshot", (3,)
@@ -238,7 +237,7 @@ class ScalaEnumSerializer2(ScalaEnumSerializer):
 
 
 class UnitSerializer(Simple):
-    """Scala's Unit, which has one value: as a tuple, that without fields."""
+    """Scala's Unit, whose one value is the empty tuple here."""
 
     name, snapshot, size = "UNIT", f"{_SCALA}UnitSerializer$UnitSerializerSnapshot", 1
 

@@ -33,7 +33,7 @@ _time = struct.Struct(">bBBi")
 
 
 def millis_value(millis: int) -> dt.datetime | int:
-    """Return epoch milliseconds as an aware datetime in UTC, or they themselves if it is none."""
+    """Return epoch milliseconds as a datetime in UTC, or the int beyond Python's years."""
     try:
         return UTC_EPOCH + dt.timedelta(milliseconds=millis)
     except OverflowError:
@@ -50,7 +50,7 @@ def _to_millis(name: str, value: object) -> int:
 
 
 class DateSerializer(Simple):
-    """A java.util.Date: epoch milliseconds; the least of all is null."""
+    """A java.util.Date: epoch milliseconds, of which Long.MIN_VALUE stands for null."""
 
     name, snapshot, size = "DATE", class_of(BASE, "Date"), 8
     takes_null = True
@@ -80,7 +80,7 @@ class SqlTimeSerializer(DateSerializer):
 class SqlTimestampSerializer(Simple):
     """A java.sql.Timestamp: epoch milliseconds, and the nanoseconds of the second.
 
-    A null is read; none is written, of which Flink itself reads fewer bytes than it wrote.
+    A null is read but never written: Flink itself reads fewer bytes of one than it writes.
     """
 
     name, snapshot, size = "SQL_TIMESTAMP", class_of(BASE, "SqlTimestamp"), 12
@@ -105,7 +105,7 @@ class SqlTimestampSerializer(Simple):
 
 
 def as_datetime(second: int, nano: int) -> dt.datetime | None:
-    """Return the datetime that an instant is, None if it is none."""
+    """Return an instant as a datetime in UTC, None if Python has no such one."""
     if nano % 1_000 or not 0 <= nano < 1_000_000_000:
         return None
     try:
@@ -117,7 +117,7 @@ def as_datetime(second: int, nano: int) -> dt.datetime | None:
 def as_local_date_time(
     date: dt.date | LocalDate, time: dt.time | LocalTime
 ) -> dt.datetime | LocalDateTime:
-    """Return the datetime that a date and a time are, or Java's if one of them is."""
+    """Return the datetime of a date and a time, or a LocalDateTime if one is a Java value."""
     if isinstance(date, dt.date):
         if isinstance(time, dt.time):
             return dt.datetime.combine(date, time)

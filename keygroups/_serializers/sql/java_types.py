@@ -1,4 +1,4 @@
-"""Logical types of Flink SQL as the Java objects that a serializer's snapshot keeps of them."""
+"""Logical types of Flink SQL as Java objects, which serializers keep in their snapshots."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keygroups._serializers.jvm.objects import JavaEnum, JavaObject, read_java_o
 from keygroups.errors import UnsupportedKeyTypeError
 from keygroups.logical_types import LogicalType
 
-# By LogicalTypeRoot: our name, and which numbers of the Java object the type has.
+# By LogicalTypeRoot: our name of the type, and the fields of the Java object that are its numbers.
 _ROOTS = {
     "CHAR": ("CHAR", "length"),
     "VARCHAR": ("VARCHAR", "length"),
@@ -34,7 +34,7 @@ _ROOTS = {
     "INTERVAL_DAY_TIME": ("INTERVAL_DAY_TIME",),
     "ARRAY": ("ARRAY",),
     "ROW": ("ROW",),
-    "STRUCTURED_TYPE": ("ROW",),  # whose bytes are those of a row
+    "STRUCTURED_TYPE": ("ROW",),  # Its values have the bytes of rows.
     "MAP": ("MAP",),
     "MULTISET": ("MULTISET",),
     "RAW": ("RAW",),
@@ -55,16 +55,16 @@ _BOUNDS = {
     ("DECIMAL", "precision"): (1, 38),
     **{(name, "precision"): (0, 9) for name in ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ")},
 }
-_MAX_DEPTH = 100  # as of a type's text
-_MAX_WRAPPERS = 10  # lists in one another, of the JDK's own; it nests two
-_NAMES = 64  # so many characters in names of fields count as a type
+_MAX_DEPTH = 100  # levels of types, as in the text of a type
+_MAX_WRAPPERS = 10  # lists around a list of fields; the JDK itself nests two
+_NAMES = 64  # characters in names of fields that count as one type
 
 
 _LOGICAL = "org.apache.flink.table.types.logical."
 _NULL, _REFERENCE, _CLASS, _OBJECT, _STRING = b"\x70", b"\x71", b"\x72", b"\x73", b"\x74"
 _BLOCK, _END, _CONSTANT = b"\x77", b"\x78", b"\x7e"
 _FIRST_HANDLE = 0x7E0000
-# The flags of a class, which say how its objects are written.
+# The flags of a class, which tell the format of its objects.
 _SERIALIZABLE, _WRITE_METHOD, _ENUM = b"\2", b"\3", b"\x12"
 # The classes of the types that are written, by our name. Flink's own names are in `_ROOTS`.
 _CLASSES = {
@@ -87,7 +87,7 @@ _CLASSES = {
     "ROW": "RowType",
 }
 _JavaClass = tuple[str, int, bytes, "Sequence[tuple[bytes, str, str]]"]
-"""A class of Java: name, serialVersionUID, flags, and of each field type code, name, class."""
+"""A class of Java: name, serialVersionUID, flags, and the type code, name and class of fields."""
 _JAVA_ENUM: _JavaClass = ("java.lang.Enum", 0, _ENUM, ())
 _ARRAY_LIST: _JavaClass = (
     "java.util.ArrayList",
@@ -122,10 +122,10 @@ _ROW_FIELD: _JavaClass = (
 
 
 def write_logical_type(field: LogicalType) -> bytes | None:
-    """Return the Java object that a logical type is in Flink; None of one that is not written.
+    """Return the stream of Flink's Java object for a logical type, None for an unsupported one.
 
-    That is an ARRAY or a MAP, of which the snapshot has serializers too that only Flink writes,
-    and what has one in it. Raises UnsupportedKeyTypeError for a ROW whose fields have no names.
+    Types with an ARRAY or a MAP are not supported: their snapshots have serializers in them too,
+    which only Flink writes. Raises UnsupportedKeyTypeError for a ROW with fields without names.
 
     The bytes are the same in Flink 1.14 to 2.3.
     """
@@ -135,7 +135,7 @@ def write_logical_type(field: LogicalType) -> bytes | None:
 
 
 class _TypeWriter:
-    """Writes one object stream, in which what was written before is referred to by its handle.
+    """A writer of one object stream, in which handles refer to whatever was written before.
 
     Handles count classes, objects, constants and texts in the order in which they start. Classes,
     constants and the texts that name the classes of fields are one and the same in Java.
@@ -146,7 +146,7 @@ class _TypeWriter:
         self._count = 0
 
     def type_object(self, field: LogicalType) -> bytes:
-        """Return a type: what is in its parent's fields, and then in its own."""
+        """Return the object of a type: the fields of its superclass, then its own."""
         root, numbers = next(
             (root, numbers) for root, (name, *numbers) in _ROOTS.items() if name == field.name
         )
@@ -155,11 +155,11 @@ class _TypeWriter:
             fields.append((b"L", "fields", "java.util.List"))
         elif field.name.startswith("TIMESTAMP"):
             fields.append((b"L", "kind", f"{_LOGICAL}TimestampKind"))
-        of_all = [(b"Z", "isNullable", ""), (b"L", "typeRoot", f"{_LOGICAL}LogicalTypeRoot")]
+        inherited = [(b"Z", "isNullable", ""), (b"L", "typeRoot", f"{_LOGICAL}LogicalTypeRoot")]
         written = [
             self._object(
                 (_LOGICAL + _CLASSES[field.name], 1, _SERIALIZABLE, fields),
-                (f"{_LOGICAL}LogicalType", 1, _SERIALIZABLE, of_all),
+                (f"{_LOGICAL}LogicalType", 1, _SERIALIZABLE, inherited),
             ),
             bytes([field.nullable]),
             self._constant("LogicalTypeRoot", root),
@@ -172,7 +172,7 @@ class _TypeWriter:
         return b"".join(written)
 
     def _members(self, row: LogicalType) -> bytes:
-        """Return the fields of a row: a list that cannot be changed, around one that can."""
+        """Return the fields of a row, an ArrayList within an unmodifiable list."""
         if len(row.names) != len(row.fields):
             raise UnsupportedKeyTypeError(
                 f"{row} has fields without names, which Flink compares: name them, as in "
@@ -188,7 +188,7 @@ class _TypeWriter:
         return b"".join((*written, _END, _reference(handle)))
 
     def _object(self, *lineage: _JavaClass) -> bytes:
-        """Return the start of an object: its class, and those above that, from the lowest."""
+        """Return the start of an object: its class, then its superclasses upwards."""
         described = _OBJECT + self._class(*lineage)
         self._count += 1
         return described
@@ -239,23 +239,23 @@ def _reference(handle: int) -> bytes:
 def read_logical_type(cursor: Cursor) -> LogicalType:
     """Read a logical type that was written as a Java object.
 
-    It is refused where it has more types in it, each counted wherever it stands, than it has
-    bytes: objects that name another one twice make exponentially many.
+    A type with more types in it than it has bytes is refused; each counts wherever it occurs, as
+    objects that refer to another one twice, level by level, make exponentially many.
     """
     start = cursor.pos
-    found = read_java_object(cursor)
-    made, _ = _TypeReader(cursor, cursor.pos - start).read(found, 0)
+    java_object = read_java_object(cursor)
+    made, _ = _TypeReader(cursor, cursor.pos - start).read(java_object, 0)
     return made
 
 
 class _TypeReader:
-    """Makes logical types of Java objects, at most `most`; each comes with how deep it is."""
+    """A maker of logical types from Java objects, at most `most`; each comes with its height."""
 
     def __init__(self, cursor: Cursor, most: int) -> None:
         self._cursor = cursor
         self._most = most
         self._count = 0
-        # By the Java object's identity, with how many types it is; None while it is being read.
+        # Type, height and number of types by the object's identity; None while it is read.
         self._made: dict[int, tuple[LogicalType, int, int] | None] = {}
 
     def read(self, found: Any, depth: int) -> tuple[LogicalType, int]:
@@ -289,18 +289,18 @@ class _TypeReader:
 
     def _new(self, found: JavaObject, root: str, depth: int) -> tuple[LogicalType, int]:
         name, *numbers = _ROOTS[root]
-        given: dict[str, int] = {}
+        parameters: dict[str, int] = {}
         for number in numbers:
             value = found.fields.get(number)
             low, high = _BOUNDS.get((name, number), (0, LogicalType.MAX_LENGTH))
             if number == "scale":
-                high = given["precision"]
+                high = parameters["precision"]
             if type(value) is not int or not low <= value <= high:
-                # What is in an object may be the object itself, or exponentially much.
+                # The text of an object may be endless, as objects may contain themselves.
                 is_large = isinstance(value, (JavaObject, list))
                 shown = type(value).__name__ if is_large else show(value)
                 raise self._cursor.error(f"the {number} of a {name} cannot be {shown}")
-            given[number] = value
+            parameters[number] = value
         inner: Iterable[Any] = ()
         names: tuple[str, ...] = ()
         if name in _INNER:
@@ -313,7 +313,7 @@ class _TypeReader:
         fields = [self.read(one, depth + 1) for one in inner]
         made = LogicalType(
             name,
-            **given,
+            **parameters,
             fields=tuple(field for field, _ in fields),
             nullable=bool(found.fields.get("isNullable", True)),
             names=names,
@@ -321,7 +321,7 @@ class _TypeReader:
         return made, 1 + max((height for _, height in fields), default=-1)
 
     def _members(self, members: Any) -> list[dict[str, Any]]:
-        """Return the members of a row, which are in a java.util.List of some class."""
+        """Return the Java fields of each member of a row, from a java.util.List of any class."""
         for _ in range(_MAX_WRAPPERS):
             if not isinstance(members, JavaObject):
                 break
@@ -331,14 +331,14 @@ class _TypeReader:
         return [
             member.fields if isinstance(member, JavaObject) else {}
             for member in members
-            if not isinstance(member, bytes)  # in which a list says how long it is
+            if not isinstance(member, bytes)  # A list writes its size as bytes.
         ]
 
 
 def _names(members: Sequence[dict[str, Any]]) -> tuple[str, ...]:
-    """Return the names of a row's fields; none where they are not all that Flink compares.
+    """Return the names of a row's fields; none where a member has no name, or a description.
 
-    It compares descriptions too, which the planner leaves out: FlinkTypeFactory.toLogicalRowType.
+    Flink compares descriptions too; the planner sets none: FlinkTypeFactory.toLogicalRowType.
     """
     names = {
         name: None

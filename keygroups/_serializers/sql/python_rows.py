@@ -1,4 +1,4 @@
-"""The serializers of arrays, maps and rows that Flink sends to Python's functions, and keeps."""
+"""The serializers of arrays, maps and rows of PyFlink's SQL functions."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ from keygroups.logical_types import LogicalType
 
 
 class TypedSerializer(Serializer):
-    """A value of a logical type, as its serializer writes it, which does not know all of that.
+    """A value of a logical type, of which its serializer does not know everything.
 
-    It has DATE and TIME as numbers, and TIMESTAMP_LTZ as TIMESTAMP.
+    The serializer has numbers for DATE and TIME, and takes TIMESTAMP_LTZ for TIMESTAMP.
     """
 
     name = "SQL_VALUE"
@@ -96,7 +96,7 @@ class TypedSerializer(Serializer):
 
 
 class PythonArraySerializer(WithStreams):
-    """An array: a count, then whether there is a value, and the value."""
+    """An array: a count, then 00 for null or 01 and the value of each element."""
 
     name, versions = "PYTHON_ARRAY", (1,)
     snapshot = class_of(PYTHON, "ArrayData")
@@ -134,16 +134,16 @@ class PythonArraySerializer(WithStreams):
 
     @classmethod
     def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
-        element, of_type = read_stream(cursor, read_logical_type)
-        serializer, of_serializer = read_stream(cursor, read_java_object)
-        return cls(element, _serializer(cursor, element, serializer), (of_type, of_serializer))
+        element, type_stream = read_stream(cursor, read_logical_type)
+        serializer, stream = read_stream(cursor, read_java_object)
+        return cls(element, _serializer(cursor, element, serializer), (type_stream, stream))
 
     def contents(self) -> bytes:
         return self.written_streams()
 
 
 class PythonMapSerializer(WithStreams, Items):
-    """A map: a count, then key, whether the value is null, value."""
+    """A map: a count, then each key, and 01 for a null or 00 and the value."""
 
     name, versions = "PYTHON_MAP", (1,)
     snapshot = f"{PYTHON}MapDataSerializer$BaseMapSerializerSnapshot"
@@ -162,19 +162,19 @@ class PythonMapSerializer(WithStreams, Items):
         types = [read_stream(cursor, read_logical_type) for _ in range(2)]
         objects = [read_stream(cursor, read_java_object) for _ in range(2)]
         (key, _), (value, _) = types
-        of_key, of_value = (
+        key_serializer, value_serializer = (
             _serializer(cursor, field, serializer)
             for field, serializer in ((key, objects[0][0]), (value, objects[1][0]))
         )
         streams = tuple(stream for _, stream in types + objects)
-        return cls((key, value), (of_key, of_value), streams)
+        return cls((key, value), (key_serializer, value_serializer), streams)
 
     def contents(self) -> bytes:
         return self.written_streams()
 
 
 class PythonRowSerializer(WithStreams):
-    """A row: a mask as that of ROW, with its kind, then the fields that are not null."""
+    """A row: a mask with its kind and null bits, as that of ROW, then the fields without nulls."""
 
     name, versions = "PYTHON_ROW", (3,)
     snapshot = class_of(PYTHON, "RowData")
@@ -205,7 +205,7 @@ class PythonRowSerializer(WithStreams):
 
 
 def _serializer(cursor: Cursor, field: LogicalType, serializer: object) -> Serializer:
-    """Return what a Java object is, which is the serializer of a logical type."""
+    """Return the Serializer for a Java object that serializes values of a logical type."""
     if isinstance(serializer, JavaObject):
         if serializer.java_class in _BY_CLASS:
             return _BY_CLASS[serializer.java_class]
@@ -239,4 +239,4 @@ _BY_CLASS: dict[str, Serializer] = {
     },
     f"{TABLE}StringDataSerializer": SQL_STRING,
 }
-"""By the class of a serializer, and not that of its snapshot."""
+"""Serializers by their own class in Flink, not by that of their snapshot."""

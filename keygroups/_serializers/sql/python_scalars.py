@@ -1,6 +1,6 @@
-"""The serializers of PyFlink's SQL functions: of texts, numbers, dates and times.
+"""The serializers of texts, numbers, dates and times of PyFlink's SQL functions.
 
-Dates and times are those of the zone of Flink's JVM, which nothing here tells; so they have none.
+Dates and times are those of the zone of Flink's JVM, which no byte names; so they have none.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TIMESTAMPS = range(-62_135_596_800_000, (INT_MAX + 1) * _DAY_MILLIS)  # millise
 _SKIPPED = range(-12_220_156_800_000, -12_219_292_800_000)  # 5 to 14 October 1582
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _IN_TEXT = re.compile(r"-?[0-9]+(\.[0-9]+)?(E[+-][0-9]{1,10})?")
-_AS_JAVA = Context(capitals=1)  # whatever the caller's context is
+_AS_JAVA = Context(capitals=1)  # The caller's own context may write a small "e".
 
 
 def read_decimal(data: bytes, pos: int) -> tuple[Decimal, int]:
@@ -51,7 +51,7 @@ def read_decimal(data: bytes, pos: int) -> tuple[Decimal, int]:
 
 
 def write_decimal(number: Decimal) -> bytes:
-    """Write a BigDecimal as its text, which the standard of Python's decimals has from Java.
+    """Write a BigDecimal as its text; Python's to-scientific-string is the rule of Java.
 
     JDK: BigDecimal.toString.
     """
@@ -74,7 +74,7 @@ class PythonStringSerializer(StringDataSerializer):
 
 
 class PythonDateSerializer(Simple):
-    """A java.sql.Date: the number of its day. It is an int where Python has no such date."""
+    """A java.sql.Date: its day since the epoch, which stays an int beyond Python's dates."""
 
     name, snapshot, size = "PYTHON_DATE", class_of(PYTHON, "Date"), 4
 
@@ -93,7 +93,7 @@ class PythonDateSerializer(Simple):
 
 
 class PythonTimeSerializer(Simple):
-    """A java.sql.Time: the millisecond of the day. Others are only read, as ints."""
+    """A java.sql.Time: the millisecond of the day; a number that no day has is read as an int."""
 
     name, snapshot, size = "PYTHON_TIME", class_of(PYTHON, "Time"), 4
 
@@ -153,14 +153,14 @@ class PythonDecimalSerializer(DecimalDataSerializer):
 class PythonTimestampSerializer(TimestampDataSerializer):
     """A java.sql.Timestamp: milliseconds; with more than 3 digits, nanoseconds above them.
 
-    Its calendar has no years before 1 that could be told apart, and skips ten days of 1582; Flink
-    counts days as an int. Of timestamps beyond all that it reads and writes others.
+    Its calendar confuses years before 1 with later ones, and skips ten days of 1582; Flink counts
+    days as an int. Beyond these bounds Flink reads other timestamps than it wrote.
     """
 
     name, snapshot = "PYTHON_TIMESTAMP", class_of(PYTHON, "Timestamp")
 
     def converter(self) -> Callable[[Any], tuple[int, int]]:
-        """Return the usual one, which refuses what is beyond all that."""
+        """Return the converter of the base class, which refuses timestamps beyond these bounds."""
         convert, name = super().converter(), self.name
 
         def convert_and_check(value: Any) -> tuple[int, int]:

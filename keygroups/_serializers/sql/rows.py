@@ -75,7 +75,7 @@ class WithStreams(Serializer):
 
     They are written again as they are; without them the snapshot cannot be written. Versions of
     Flink write the same objects in other bytes, by other lambdas and serialVersionUIDs, so two
-    serializers are equal if all is that was read from their snapshots, but for the streams.
+    serializers are equal if everything but the streams is.
     """
 
     def __init__(self, *arguments: Any) -> None:
@@ -92,7 +92,7 @@ class WithStreams(Serializer):
         return self.__reduce__()[1][:-1]
 
     def written_streams(self) -> bytes:
-        """Return the streams; raise where there are none."""
+        """Return the streams, one after the other; raise where none were read."""
         if self.streams is None:
             raise UnsupportedKeyTypeError(
                 f"the snapshot of {self} is only written as it was read, as it has Java objects: "
@@ -102,27 +102,27 @@ class WithStreams(Serializer):
 
 
 def read_stream(cursor: Cursor, read: Callable[[Cursor], Any]) -> tuple[Any, bytes]:
-    """Return what `read` makes of a Java object stream, and its bytes."""
+    """Return the object that `read` makes of a Java object stream, and the stream's bytes."""
     start = cursor.pos
     made = read(cursor)
     return made, cursor.data[start : cursor.pos]
 
 
 def framed(name: str, decode: Decode) -> Read:
-    """Make the reader of bytes after their length, of which `decode` makes a value."""
+    """Return the reader of a frame, a length and as many bytes, which `decode` makes a value."""
 
     def read_framed(data: bytes, pos: int) -> tuple[Any, int]:
         inside, pos = read_bytes(data, pos)
         try:
             return decode(inside), pos
-        except TRUNCATED:  # more bytes after these would not help
+        except TRUNCATED:  # The frame is whole, so that fetching more bytes would not help.
             raise ValueError(f"{len(inside)} bytes are no {name}") from None
 
     return read_framed
 
 
 class RowDataSerializer(WithStreams):
-    """A SQL row: how many bytes, then a BinaryRowData.
+    """A SQL row: its size in bytes, then a BinaryRowData.
 
     Two are equal if their fields have the same logical types, and the same serializers.
     """
@@ -137,7 +137,7 @@ class RowDataSerializer(WithStreams):
     ) -> None:
         self.fields = tuple(fields)
         self._nested = tuple(map(internal_serializer, fields) if nested is None else nested)
-        with suppress(KeyGroupsError):  # of a type that makes no key, such as RAW
+        with suppress(KeyGroupsError):  # Some types, such as RAW, make no key.
             self.key_type = kt.SQL_ROW(*map(str, fields))
         super().__init__(self.fields, self._nested, streams)
 
@@ -155,10 +155,10 @@ class RowDataSerializer(WithStreams):
         raise UnsupportedKeyTypeError(f"a key of {self} cannot be written here")
 
     def projected(self) -> Write:
-        """Return a writer of rows that the planner's code makes of others, such as a sort key.
+        """Return the writer of rows that the planner's code projects, such as a sort key.
 
-        They are of kind +I, and in them a NULL of a long DECIMAL or TIMESTAMP takes room, as in a
-        key, by which they have other bytes than the same row as a value.
+        They are of kind +I, and a NULL of a long DECIMAL or TIMESTAMP takes room in them, as in a
+        key: the same row has other bytes as a value.
 
         Flink: ProjectionCodeGenerator.
         """
@@ -184,7 +184,7 @@ class RowDataSerializer(WithStreams):
         return i32(len(self.fields)) + streams + nested_contents(self._nested)
 
     def written_streams(self) -> bytes:
-        """Return the streams, which can be made of types that have none in them."""
+        """Return the streams as read, or new ones if `write_logical_type` has all types."""
         if self.streams is None:
             made = [*map(write_logical_type, self.fields)]
             if None not in made:
@@ -193,7 +193,7 @@ class RowDataSerializer(WithStreams):
 
 
 class ArrayDataSerializer(WithStreams):
-    """A SQL array: how many bytes, then a BinaryArrayData.
+    """A SQL array: its size in bytes, then a BinaryArrayData.
 
     Two are equal if their elements have the same logical type.
     """
@@ -219,7 +219,7 @@ class ArrayDataSerializer(WithStreams):
 
 
 class MapDataSerializer(WithStreams):
-    """A SQL map, or a multiset: how many bytes, then a BinaryMapData.
+    """A SQL map, or a multiset: its size in bytes, then a BinaryMapData.
 
     Two are equal if their keys and values have the same logical types.
     """
@@ -249,7 +249,7 @@ class MapDataSerializer(WithStreams):
 
 
 class DecimalDataSerializer(Serializer):
-    """A SQL decimal: its unscaled value, of more than 18 digits as bytes after their length."""
+    """A SQL decimal: its unscaled value, 8 bytes, or with over 18 digits a length and bytes."""
 
     name, versions = "SQL_DECIMAL", (3,)
     snapshot = f"{TABLE}DecimalDataSerializer$DecimalSerializerSnapshot"
@@ -285,7 +285,7 @@ class DecimalDataSerializer(Serializer):
 
 
 def _two_s_complement(number: int) -> bytes:
-    """Return as few bytes as hold the number and its sign.
+    """Return the fewest bytes that hold a number and its sign, in big endian.
 
     JDK: BigInteger.toByteArray.
     """
@@ -294,7 +294,7 @@ def _two_s_complement(number: int) -> bytes:
 
 
 class TimestampDataSerializer(Serializer):
-    """A SQL timestamp: milliseconds, and of a precision beyond 3 nanoseconds above."""
+    """A SQL timestamp: epoch milliseconds, and beyond precision 3 the nanoseconds above them."""
 
     name, snapshot, versions = "TIMESTAMP_DATA", class_of(TABLE, "TimestampData"), (1,)
 
@@ -322,7 +322,7 @@ class TimestampDataSerializer(Serializer):
         self.read, self.write = read_timestamp, write_timestamp
 
     def converter(self) -> Callable[[Any], tuple[int, int]]:
-        """Return what takes a value to its milliseconds, and the nanoseconds of the last one."""
+        """Return the function from a value to epoch milliseconds and the nanoseconds above."""
         [field] = self.fields
         return timestamp_converter(field)
 
@@ -336,7 +336,7 @@ class TimestampDataSerializer(Serializer):
 
 
 class BinaryRowDataSerializer(Serializer):
-    """A SQL row of which only the number of fields is known: its bytes are the value."""
+    """A SQL row with a known number of fields, and no known types: its bytes are the value."""
 
     name, snapshot, versions = "BINARY_ROW", class_of(TABLE, "BinaryRowData"), (3,)
 
@@ -375,14 +375,14 @@ class BinaryRowDataSerializer(Serializer):
 
 
 class RawValueDataSerializer(Composite):
-    """A value of a RAW type: how many bytes, then those of the serializer within."""
+    """A value of a RAW type, as bytes: a length, then those of the serializer within."""
 
     name, snapshot, outer_versions = "RAW", class_of(TABLE, "RawValueData"), (0,)
     read, write = staticmethod(read_bytes), staticmethod(write_bytes)
 
     def __init__(self, inner: Serializer) -> None:
         self._inner = inner
-        self.parts = ()  # The values of the serializer within are not read.
+        self.parts = ()  # The serializer within is kept for the snapshot only.
         super().__init__(inner)
 
     def nested(self) -> tuple[Serializer, ...]:
@@ -390,10 +390,10 @@ class RawValueDataSerializer(Composite):
 
 
 class ExternalSerializer(WithStreams, Composite):
-    """What a serializer of SQL writes for values of other classes: they are read as its own.
+    """A value of an external class, which is written, and read here, as an internal one of SQL.
 
-    Two are equal if the serializer is, and if both take internal values, or both do not. Keys
-    have no key type, since they hash as the other classes do.
+    Two are equal if the internal serializer is, and if both take internal values, or both do not.
+    Keys have no key type, since they hash as the external classes do.
     """
 
     name, snapshot, outer_versions = "EXTERNAL", class_of(TABLE, "External"), (1,)
@@ -416,7 +416,7 @@ class ExternalSerializer(WithStreams, Composite):
 
     @classmethod
     def read_outer(cls, cursor: Cursor, outer_version: int) -> tuple[bytes, bool]:
-        _, stream = read_stream(cursor, read_java_object)  # the DataType
+        _, stream = read_stream(cursor, read_java_object)  # Flink's DataType
         return stream, cursor.bool()
 
     @classmethod
@@ -450,7 +450,7 @@ def internal_serializer(field: LogicalType) -> Serializer:
         return TimestampDataSerializer(field.precision or 0)
     if name in ("VARIANT", "BITMAP"):
         return REGISTRY[class_of(BASE, name.title())]()
-    if name == "RAW":  # of which the type does not tell
+    if name == "RAW":  # The type as text does not carry its serializer.
         return UnknownSerializer(RawValueDataSerializer.snapshot)
     return _INTERNAL[name]
 

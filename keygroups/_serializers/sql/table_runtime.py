@@ -37,9 +37,10 @@ Writes = Callable[[Any], bytes]
 
 
 class LinkedListSerializer(Composite):
-    """A list: a count, a bit for each null if it has a mask, then the other elements.
+    """A list: a count, a mask of nulls if it has one, then the elements that are not null.
 
-    Of outer version 1 none has a mask, of 2 all have one, and then it is said.
+    In outer version 1 no list has a mask, in version 2 each has, and later ones say it. With a
+    mask the INTs 7 and null are 00000002 40 00000007.
     """
 
     name, snapshot, outer_versions = "LINKED_LIST", class_of(TABLE, "LinkedList"), (1, 2, 3)
@@ -104,7 +105,10 @@ def _mask(data: bytes, pos: int, count: int) -> tuple[bytes, int]:
 
 
 class Items(Serializer):
-    """A map: a count, then for each item whether the value is null, and others as `_key_flag`."""
+    """A map: a count, then of each item the key, and 01 for a null or 00 and the value.
+
+    With `_takes_null_keys` keys are written as values are.
+    """
 
     _takes_null_keys = False
 
@@ -147,10 +151,10 @@ def _write_nullable(serializer: Serializer, value: Any) -> bytes:
 
 
 class SortedMapSerializer(WithStreams, Items):
-    """A sorted map, in the order of a comparator, of which `java_class` is the class.
+    """A sorted map, in the order of a comparator of the class `java_class`.
 
-    Two are equal if keys, values and the class of the comparator are: what is within it, such as
-    code that Flink generated, is not looked at.
+    Two are equal if keys, values and the class of the comparator are; the comparator's contents,
+    such as code that Flink generated, do not count.
     """
 
     name, snapshot, versions = "SORTED_MAP", f"{TABLE}SortedMapSerializerSnapshot", (3,)
@@ -181,7 +185,7 @@ class SortedMapSerializer(WithStreams, Items):
 
 
 class NullAwareMapSerializer(Items, Composite):
-    """A map that may have null keys: a count, then whether null and what, of key and value."""
+    """A map that may have null keys."""
 
     name, snapshot = "NULL_AWARE_MAP", f"{_VIEWS}NullAwareMapSerializerSnapshot"
     outer_versions, arity = (1,), 2
@@ -189,7 +193,7 @@ class NullAwareMapSerializer(Items, Composite):
 
 
 class ListViewSerializer(Composite):
-    """A ListView: the list in it."""
+    """A ListView, written as the list in it."""
 
     name, snapshot, outer_versions = "LIST_VIEW", f"{_VIEWS}ListViewSerializerSnapshot", (1,)
 
@@ -199,7 +203,7 @@ class ListViewSerializer(Composite):
 
 
 class MapViewSerializer(ListViewSerializer):
-    """A MapView: the map in it."""
+    """A MapView, written as the map in it."""
 
     name, snapshot = "MAP_VIEW", f"{_VIEWS}MapViewSerializerSnapshot"
 
@@ -215,7 +219,7 @@ class WindowKeySerializer(Composite):
 
 
 class NodeSerializer(Composite):
-    """A row in a multiset: the row, its number, those beside it, and a timestamp."""
+    """A row in a multiset: the row, its number, those of its neighbours, and a timestamp."""
 
     name, snapshot = "MULTISET_NODE", class_of(_MULTISETS, "Node")
     outer_versions, arity = (0,), len(Node._fields)
@@ -225,9 +229,10 @@ class NodeSerializer(Composite):
 
 
 class RowDataKeySerializer(WithStreams):
-    """A row by which a multiset finds its rows: it has no kind of its own, whatever is written.
+    """A row by which a multiset finds its rows; it is read as one of kind +I.
 
-    Two are equal if the rows are: code that Flink generated to compare them is not looked at.
+    Two are equal if the row's serializers are; the code that Flink generated to compare rows does
+    not count.
 
     Flink: RowDataKey, which is made of rows of kind +I.
     """

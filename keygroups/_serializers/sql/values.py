@@ -1,15 +1,16 @@
 """The values of Flink SQL's rows, arrays and maps, from their bytes and back.
 
 Rows are as `keygroups.binary_row` has them. An array is its count, a null bit an element and a
-slot an element, which is as large as its type; a map the size of the array of its keys, that
-array, and the array of its values.
+slot an element, which is as large as its type; a map is the size of the array of its keys, that
+array, and the array of its values. ARRAY<INT> of 5 and NULL is 02000000, a count; 02000000, the
+null bits; 05000000 00000000.
 
-What Python cannot hold exactly stays as Flink has it: a date or a time beyond Python's as the
-number of days or milliseconds, a timestamp beyond Python's years or finer than the microsecond
-as `TimestampData`, and a value of a RAW type as its bytes.
+Values that Python cannot hold exactly stay as Flink has them: a date or a time beyond Python's is
+the number of days or milliseconds, a timestamp beyond Python's years or finer than the
+microsecond a `TimestampData`, and a value of a RAW type its bytes.
 
-What is written need not be what a key has to be: a column that is NOT NULL holds NULL where it is
-a processing time, and texts may be longer than their type says, for Flink does not look at it.
+Values are checked less than keys: a NOT NULL column holds NULL where it is a processing time, and
+texts may be longer than declared, as Flink does not check that.
 """
 
 from __future__ import annotations
@@ -35,10 +36,12 @@ from keygroups.binary_row import array_writer, items_of, map_writer, row_writer
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.logical_types import LogicalType, array_header_size, row_header_size
 
-Decode = Callable[[bytes], Any]  # of the bytes of a row, an array or a map
+Decode = Callable[[bytes], Any]
 Encode = Callable[[Any], bytes]
-Convert = Callable[[bytes, Any], Any]  # of a row or an array, and the number in a slot
-Converter = Callable[[Any], Any]  # of a Python value to the one that `binary_row` writes
+Convert = Callable[[bytes, Any], Any]
+"""`convert(data, number)` returns a value by the row or array and the number in its slot."""
+Converter = Callable[[Any], Any]
+"""`converter(value)` checks a Python value and returns the internal one for `binary_row`."""
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _MAX_DAY = date.max.toordinal()
@@ -46,7 +49,7 @@ _DAY_MILLIS = 86_400_000
 _MILLI_NANOS = 1_000_000
 _MILLISECOND = timedelta(milliseconds=1)
 EXACT = Context(38, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation, Inexact])
-"""Of decimals, whatever the caller's context is."""
+"""The context of decimals, as the caller's own may round."""
 
 _FORMATS = {
     **{"BOOLEAN": "?", "TINYINT": "b", "SMALLINT": "h", "INT": "i", "BIGINT": "q"},
@@ -61,10 +64,10 @@ _count = struct.Struct("<i").unpack_from
 
 
 class _Slot(NamedTuple):
-    """How the value of a type is read: the number in its slot, and what is made of it.
+    """The way to read a value of a type from the number in its slot.
 
-    That is the value itself; or `convert` makes it of the row and the number; or the number says
-    where its bytes are, which `decode` reads, and `is_inline` whether they may be in the slot.
+    The number is the value itself; or `convert` makes the value of row and number; or the number
+    is size and offset of the bytes that `decode` reads, which may be in the slot if `is_inline`.
     """
 
     packed: str  # format of the module struct
@@ -74,10 +77,10 @@ class _Slot(NamedTuple):
 
 
 def row_reader(fields: Sequence[LogicalType]) -> Callable[[bytes], Row]:
-    """Make the function from a BinaryRowData's bytes to its fields, None for NULL, and kind.
+    """Return the function from the bytes of a BinaryRowData to a Row, with None for NULL.
 
-    It raises IndexError or struct.error where the bytes are too few, ValueError where they are
-    no values of the types.
+    It raises IndexError or struct.error for too few bytes, ValueError for bytes that are no values
+    of the types.
     """
     header = row_header_size(len(fields))
     slots = [*map(_slot, fields)]
@@ -113,7 +116,7 @@ def row_reader(fields: Sequence[LogicalType]) -> Callable[[bytes], Row]:
                         raise _overlapping(row)
                     values[index] = decode(data)
         kind = row[0]
-        if not kind:  # of nearly all, for which a call of `row_of_kind` would be felt
+        if not kind:  # Nearly all rows are of kind +I: this saves a call of `row_of_kind`.
             return new(Row, values)
         if kind >= len(ROW_KINDS):
             raise ValueError(f"a row of kind {kind}")
@@ -123,7 +126,7 @@ def row_reader(fields: Sequence[LogicalType]) -> Callable[[bytes], Row]:
 
 
 def array_reader(element: LogicalType) -> Callable[[bytes], list[Any]]:
-    """Make the function from a BinaryArrayData's bytes to its elements, as `row_reader`."""
+    """Return the function from the bytes of a BinaryArrayData to a list; see `row_reader`."""
     packed, convert, decode, is_inline = _slot(element)
     part = _inline_or_part if is_inline else _part
 
@@ -158,9 +161,9 @@ def array_reader(element: LogicalType) -> Callable[[bytes], list[Any]]:
 
 
 def map_reader(key: LogicalType, value: LogicalType) -> Decode:
-    """Make the function from a BinaryMapData's bytes to a dict, as `row_reader`.
+    """Return the function from the bytes of a BinaryMapData to a dict; see `row_reader`.
 
-    It gives pairs where Python takes keys for one, or cannot hash them.
+    It returns a list of pairs where keys are equal in Python or not hashable.
     """
     read_keys, read_values = array_reader(key), array_reader(value)
 
@@ -177,7 +180,7 @@ def map_reader(key: LogicalType, value: LogicalType) -> Decode:
 
 
 def reader_of(field: LogicalType) -> Decode | None:
-    """Return what reads the bytes of a ROW, an ARRAY, a MAP or a MULTISET; None of others."""
+    """Return the reader of a ROW, ARRAY, MAP or MULTISET, None for any other type."""
     name, fields = field.name, field.fields
     if name == "ROW":
         return row_reader(fields)
@@ -210,7 +213,7 @@ def _slot(field: LogicalType) -> _Slot:
 
 
 def _inline_or_part(data: bytes, slot: int) -> bytes:
-    """Return bytes that are in their slot, if its highest bit says so."""
+    """Return the bytes of a value: those in its slot if the highest bit is set, else its part."""
     if not slot >> 63:
         return _part(data, slot)
     size = slot >> 56 & 0x7F
@@ -229,27 +232,27 @@ def _part(data: bytes, slot: int) -> bytes:
 def _overlapping(data: bytes) -> ValueError:
     """Return the error for values that share bytes.
 
-    BinaryRowWriter and BinaryArrayWriter put one after the other. So they are as long as the row
-    together at most, at each depth.
+    BinaryRowWriter and BinaryArrayWriter put one after the other, so that all together are at
+    most as long as the row. Shared bytes, level by level, could make exponentially many values.
     """
     return ValueError(f"values in a row of {len(data)} bytes overlap")
 
 
 def day_of(days: int) -> date | int:
-    """Return the date so many days after the epoch, or their number where Python has none."""
+    """Return the date of a day since the epoch, or its number beyond Python's dates."""
     ordinal = days + _EPOCH_DAY
     return date.fromordinal(ordinal) if 1 <= ordinal <= _MAX_DAY else days
 
 
 def time_of(millis: int) -> time | int:
-    """Return the time at a millisecond of the day, or the number where it is none."""
+    """Return the time at a millisecond of the day, or the number if no day has it."""
     if not 0 <= millis < _DAY_MILLIS:
         return millis
     return (EPOCH + timedelta(milliseconds=millis)).time()
 
 
 def timestamp_reader(epoch: datetime = EPOCH) -> Callable[[int, int], datetime | TimestampData]:
-    """Make the function from milliseconds since the epoch and nanoseconds above to a moment."""
+    """Return the function from epoch milliseconds and the nanoseconds above to a timestamp."""
 
     def to_timestamp(millis: int, nanos: int) -> datetime | TimestampData:
         if not 0 <= nanos < _MILLI_NANOS:
@@ -283,17 +286,17 @@ def _epoch_of(field: LogicalType) -> datetime:
 
 def _compact_decimal(field: LogicalType) -> _Slot:
     scale = -(field.scale or 0)
-    # Of whatever precision, as Flink's DecimalData.fromUnscaledLong does not look at it.
+    # The precision is not checked, as Flink's DecimalData.fromUnscaledLong ignores it.
     return _Slot("q", lambda _, unscaled: Decimal(unscaled).scaleb(scale, EXACT))
 
 
 def decimal_reader(field: LogicalType) -> Callable[[bytes], Decimal]:
-    """Make the function from the two's complement of a DECIMAL without its point to the number."""
+    """Return the function from the bytes of a DECIMAL's unscaled value to the Decimal."""
     scale = -(field.scale or 0)
     limit = 10 ** (field.precision or 0)
 
     def to_decimal(data: bytes) -> Decimal:
-        # DecimalData.fromUnscaledBytes makes null of more digits, and 16 bytes are reserved.
+        # DecimalData.fromUnscaledBytes returns null for more digits, and 16 bytes are reserved.
         if not 0 < len(data) <= field.reserved:
             raise ValueError(f"a {field} of {len(data)} bytes")
         unscaled = int.from_bytes(data, signed=True, byteorder="big")
@@ -305,7 +308,7 @@ def decimal_reader(field: LogicalType) -> Callable[[bytes], Decimal]:
 
 
 def _read_variant(data: bytes) -> Variant:
-    """Return a VARIANT, whose metadata is first here, after its size, which is big endian."""
+    """Return a VARIANT: in a row it is the metadata's size in big endian, metadata, value."""
     size = int.from_bytes(data[:4], "big")
     if size > len(data) - 4:
         raise ValueError(f"metadata of {size} bytes in a variant of {len(data)}")
@@ -316,11 +319,11 @@ def _read_variant(data: bytes) -> Variant:
 
 
 def value_encoder(field: LogicalType, is_projected: bool = False) -> Encode:
-    """Make the function from a value, checked there, to the bytes of a ROW, ARRAY or MAP.
+    """Return the function that checks a value and returns the bytes of a ROW, ARRAY or MAP.
 
-    It raises InvalidTypeError or InvalidValueError. The bytes are as Flink's serializers write
-    values that are of other classes: a NULL takes no room. Those of a ROW that `is_projected` are
-    as the planner's code writes a key: a NULL takes the room of a value that is not in its slot.
+    It raises InvalidTypeError or InvalidValueError. The bytes are those of Flink's serializers,
+    in which a NULL takes no room. A ROW that `is_projected` is written as the planner's code
+    writes a key, in which a NULL takes the room of a value that does not fit its slot.
     """
     convert, write = value_converter(field), _writer_of(field, is_projected)
     name = str(field)
@@ -328,7 +331,7 @@ def value_encoder(field: LogicalType, is_projected: bool = False) -> Encode:
     def encode(value: Any) -> bytes:
         try:
             return bytes(write(convert(value)))
-        except UnsupportedKeyTypeError:  # of enums, with what to do about those that are keys
+        except UnsupportedKeyTypeError:  # The error of an enum has a remedy for keys only.
             raise InvalidTypeError(
                 f"value of type {name} must not be an enum or hold one, got {show(value)}"
             ) from None
@@ -345,9 +348,9 @@ def _writer_of(field: LogicalType, is_projected: bool) -> Callable[[Any], bytear
 
 
 def value_converter(field: LogicalType) -> Converter:
-    """Return the function from a value, checked there, to the one that `binary_row` writes.
+    """Return the function that checks a value and returns the internal one for `binary_row`.
 
-    None is none of the values of a type: it is NULL, whatever the type says.
+    It is never called with None, which is NULL whatever the type says.
     """
     name, text = field.name, str(field)
     if name == "ROW":
@@ -398,13 +401,14 @@ def _map_converter(text: str, key: Converter, value: Converter) -> Converter:
     def convert_map(items: object) -> tuple[list[Any], list[Any]]:
         pairs = map_items(text, items)
         keys = [*checks.each("key", repeat(convert_key), (key for key, _ in pairs))]
-        return keys, [*checks.each("value", repeat(convert_value), (of for _, of in pairs))]
+        values = (mapped for _, mapped in pairs)
+        return keys, [*checks.each("value", repeat(convert_value), values)]
 
     return convert_map
 
 
 def map_items(text: str, value: object) -> Sequence[tuple[Any, Any]]:
-    """Return the items of a map, which is a dict or, where it can be none, a list of pairs."""
+    """Return the items of a map, a dict or, for keys that no dict holds, a list of pairs."""
     if isinstance(value, dict):
         return [*value.items()]
     items = checks.expect(text, value, list, "a dict, or a list of pairs")
@@ -431,14 +435,14 @@ def _double_bits(text: str, value: object) -> int:
 
 
 def epoch_day(text: str, value: object) -> int:
-    """Return the day of a date, or a number of days where Python has no date for it."""
+    """Return the day of a date since the epoch, or an int that is beyond Python's dates."""
     if type(value) is int and type(day_of(value)) is int:
         return check_int(f"key of type {text}", value, -(2**31), 2**31 - 1)
     return checks.check_date(text, value).toordinal() - _EPOCH_DAY
 
 
 def day_millis(text: str, value: object) -> int:
-    """Return the millisecond of the day of a time, or one that no day has."""
+    """Return the millisecond of the day of a time, or an int that no day has."""
     if type(value) is int and type(time_of(value)) is int:
         return check_int(f"key of type {text}", value, -(2**31), 2**31 - 1)
     checked = checks.check_time(text, value)
@@ -450,7 +454,7 @@ def day_millis(text: str, value: object) -> int:
 
 
 def text_bytes(text: str, value: object) -> bytes:
-    """Return the UTF-8 of a text, which has none of the surrogates that UTF-8 has not."""
+    """Return the UTF-8 of a text, or raise for a lone surrogate."""
     string = checks.expect(text, value, str, "a str")
     try:
         return string.encode()
@@ -476,7 +480,7 @@ def _convert_variant(text: str, value: object) -> bytes:
 
 
 def timestamp_converter(field: LogicalType) -> Callable[[object], tuple[int, int]]:
-    """Make the function from a moment to milliseconds since the epoch and nanoseconds above."""
+    """Return the function from a timestamp to epoch milliseconds and the nanoseconds above."""
     text = str(field)
     since_epoch = (
         checks.instant_since_epoch if field.name == "TIMESTAMP_LTZ" else checks.local_since_epoch
@@ -499,11 +503,11 @@ def timestamp_converter(field: LogicalType) -> Callable[[object], tuple[int, int
 
 
 def decimal_converter(field: LogicalType) -> Callable[[object], int]:
-    """Make the function from a Decimal to the number without its point."""
+    """Return the function from a Decimal to its unscaled value."""
     text, scale = str(field), field.scale or 0
     limit = 10 ** (field.precision or 0)
     low, high = (1 - limit, limit - 1) if field.reserved else (LONG_MIN, LONG_MAX)
-    # Raises where digits after the scale are lost.
+    # The context traps digits that are lost after the scale.
     context = Context(60, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation, Inexact])
     unit = Decimal((0, (1,), -scale))
 
