@@ -48,7 +48,7 @@ from keygroups.spark._savepoint.editing import RowsEditor, SparkEditor
 from keygroups.spark._savepoint.entry_files import write_entries
 from keygroups.spark._savepoint.results import described
 from keygroups.spark._savepoint.rewriting import rekeyed_entries
-from keygroups.spark._savepoint.rows.entry_batches import ENTRIES
+from keygroups.spark._savepoint.rows.entry_batches import entries_of
 from keygroups.spark._savepoint.rows.new_states import (
     KeyedState,
     ListState,
@@ -640,16 +640,16 @@ def _plan(
         allow_any_last_access=keyed.allow_any_last_access,
     )
     # Both need NumPy and PyArrow.
-    from keygroups.spark._savepoint.rows.row_encoder import RowEncoder
+    from keygroups.savepoint._columns.row_shapes import WideRows
     from keygroups.spark._savepoint.rows.state_columns import rows_of
 
     source = df if keyed.df is None else keyed.df
     check_df(source)
     assert source is not None
     rows = rows_of(source, keyed, operator.max_parallelism, nulls)
-    encoder = RowEncoder(uid, operator.task(0), keyed.key_type, has_ttl, rows.states)
+    encoder = WideRows(uid, operator.task(0), keyed.key_type, has_ttl, rows.states)
     elements_of = [number for number, state in enumerate(rows.states) if state.is_element]
-    return _Plan(uid, operator, map_in_arrow(rows.df, encoder, ENTRIES), elements_of)
+    return _Plan(uid, operator, entries_of(rows.df, encoder), elements_of)
 
 
 def _check_arrow(function: str) -> None:

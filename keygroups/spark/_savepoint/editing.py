@@ -17,11 +17,10 @@ from keygroups.savepoint._rewriting.operator_rewriter import merged_header
 from keygroups.savepoint._rewriting.rewriter import with_keyed_state
 from keygroups.savepoint._tasks.rewrite import RewriteTask
 from keygroups.savepoint._tasks.write import OperatorFiles
-from keygroups.spark._savepoint.arrow_map import map_in_arrow
 from keygroups.spark._savepoint.entry_files import write_entries
 from keygroups.spark._savepoint.results import described, run_tasks
 from keygroups.spark._savepoint.rewriting import rekeyed_entries
-from keygroups.spark._savepoint.rows.entry_batches import ENTRIES
+from keygroups.spark._savepoint.rows.entry_batches import entries_of
 
 
 class SparkEditor(SavepointEditor):
@@ -82,17 +81,17 @@ class RowsEditor(SavepointEditor):
         self._is_whole = states is None
         wanted = _chosen(old, header.states, states)
         # Both need NumPy and PyArrow.
-        from keygroups.spark._savepoint.rows.entry_row_encoder import EntryRowEncoder
-        from keygroups.spark._savepoint.rows.entry_rows import check_states_of_rows, entry_rows
+        from keygroups.savepoint._columns.row_shapes import LongRows, check_states_of_rows
+        from keygroups.spark._savepoint.rows.entry_rows import entry_rows
 
         check_states_of_rows(old.label, wanted)
         rows = entry_rows(df, wanted)
         self._spark = df.sparkSession
         self._numbers = {state.name: number for number, state in enumerate(header.states)}
-        encoder = EntryRowEncoder(
+        encoder = LongRows(
             *(header.states, groups, allow_any_last_access, rows.columns, rows.places)
         )
-        self._entries = map_in_arrow(rows.df, encoder, ENTRIES)
+        self._entries = entries_of(rows.df, encoder)
         kept = self._numbers.keys() - {state.name for state in wanted}
         if kept:
             self._entries = self._entries.unionAll(self._old_entries(kept))

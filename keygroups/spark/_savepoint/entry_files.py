@@ -47,7 +47,7 @@ class FileWriter:
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Yield what was written, pickled; nothing if there are no entries."""
         # Only the executors need NumPy.
-        from keygroups.spark._savepoint.entry_frames import EntryFrames
+        from keygroups.savepoint._columns.entry_frames import EntryFrames
 
         filled = (batch for batch in batches if batch.num_rows)
         first = next(filled, None)

@@ -4,36 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from keygroups._checks import show
-from keygroups._serializers import collections
-from keygroups._serializers.base import check_writable
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
-    UnsupportedKeyTypeError,
 )
-from keygroups.savepoint import Serializer, StateDescriptor
+from keygroups.savepoint import StateDescriptor
 from keygroups.savepoint._columns.batches import TIMES, TYPED, layout_of, times_of
-from keygroups.savepoint._columns.column_types import is_written
+from keygroups.savepoint._columns.row_shapes import Place
 from keygroups.spark._columns.key_columns import cast_advice, simple_type
 from keygroups.spark._savepoint.rows.spark_types import spark_type_of
 from keygroups.spark._savepoint.rows.state_columns import sent
 from keygroups.spark.dataframe import named_column
-from keygroups.state_keys import VOID_NAMESPACE
 
 _NEEDED = "state"
-
-
-class Place(NamedTuple):
-    """Where a state's values are: a column, and its field if that is a struct of states."""
-
-    column: int
-    field: int | None
 
 
 @dataclass(frozen=True)
@@ -47,53 +35,6 @@ class EntryRows:
     df: DataFrame
     columns: tuple[str, ...]
     places: Mapping[str, Mapping[str, Place]]
-
-
-def check_states_of_rows(label: str, states: Sequence[StateDescriptor]) -> None:
-    """Refuse states that rows do not hold unchanged, each by its name.
-
-    Raises UnsupportedKeyTypeError.
-    """
-    key = states[0].key_serializer
-    try:
-        _check_key(key, "keys")
-    except UnsupportedKeyTypeError as error:
-        raise UnsupportedKeyTypeError(
-            f"operator {label} cannot be written from rows: {error}"
-        ) from None
-    if key.key_type is None:
-        raise UnsupportedKeyTypeError(
-            f"operator {label} cannot be written from rows: the hash of keys of {key} is not known"
-        )
-    for state in states:
-        try:
-            if state.namespace_serializer != VOID_NAMESPACE:
-                _check_key(state.namespace_serializer, "namespaces")
-            if state.user_key_serializer is not None:
-                _check_key(state.user_key_serializer, "user keys")
-            if state.value_serializer is not None and state.value_serializer.read is not None:
-                _check_values(state.value_serializer, "values")
-        except UnsupportedKeyTypeError as error:
-            raise UnsupportedKeyTypeError(
-                f"state {state.name!r} of operator {label} cannot be written from rows: {error}; "
-                "without it in states it is kept as it is"
-            ) from None
-
-
-def _check_key(serializer: Serializer, name: str) -> None:
-    if not collections.is_in_order(serializer):
-        raise UnsupportedKeyTypeError(
-            f"{name} of {serializer} have their bytes in an order that only Java has"
-        )
-    _check_values(serializer, name)
-
-
-def _check_values(serializer: Serializer, name: str) -> None:
-    if not is_written(serializer):
-        raise UnsupportedKeyTypeError(
-            f"{name} of {serializer} are text or bytes in Spark, which are not what was written"
-        )
-    check_writable(serializer)
 
 
 def entry_rows(df: DataFrame, states: Sequence[StateDescriptor]) -> EntryRows:
