@@ -28,7 +28,7 @@ from keygroups.savepoint import (
 )
 from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry, joined_lists
 from keygroups.savepoint._state.writing.new_states import NewState
-from keygroups.state_keys import VOID_NAMESPACE, key_group_prefix_bytes, serializer_of
+from keygroups.state_keys import VOID_NAMESPACE, serializer_of
 from keygroups.types import (
     BIG_DEC,
     CHAR,
@@ -57,7 +57,7 @@ from keygroups.savepoint._columns.column_writers import (  # noqa: E402
     column_writer,
 )
 from keygroups.savepoint._columns.entry_batches import entries_of, entry_batch  # noqa: E402
-from keygroups.savepoint._columns.entry_frames import EntryFrames  # noqa: E402
+from keygroups.savepoint._columns.entry_frames import FileWriter  # noqa: E402
 from keygroups.savepoint._columns.row_shapes import (  # noqa: E402
     LongRows,
     Place,
@@ -80,6 +80,14 @@ def test_a_column_has_the_bytes_of_its_values(of: Type) -> None:
     assert writer.write(array.slice(1)).to_pylist() == expected[1:]
     assert writer.write(array.slice(0, 1)).to_pylist() == expected[:1]
     assert writer.write(array.slice(0, 0)).to_pylist() == []
+
+
+def test_rows_without_any_entry(tmp_path: Path) -> None:
+    states: list[NewState] = [ValueStateDescriptor("n", LONG)]
+    task = operator_of(tmp_path, STRING, states).task(0)
+    encode = WideRows("by-key", task, STRING, False, (StateColumns("n", 3, LONG),))
+    batch = batch_of(STRING, ["a", "b"], 128, pa.nulls(2, pa.int64()))
+    assert not [*encode([batch])]
 
 
 LEFT: dict[str, tuple[Type, Any]] = {
@@ -384,17 +392,13 @@ def written(
     return handle.key_groups, handle.offsets, data, dict(file.entries), dict(file.bytes)
 
 
-def by_frames(
+def by_file_writer(
     entries: Sequence[EncodedEntry], sizes: Iterable[int], elements_of: frozenset[int]
 ) -> Callable[[OperatorWriter], Any]:
     def write(operator: OperatorWriter) -> Any:
-        task = operator.task(0)
-        with task.open() as file:
-            frames = EntryFrames(file, key_group_prefix_bytes(task.max_parallelism), elements_of)
-            for batch in batches_of(entries, sizes):
-                frames.add(batch)
-            frames.finish()
-        return task.written(file)
+        empty = entry_batch([])
+        batches = [empty, *batches_of(entries, sizes)]
+        return FileWriter((operator.task(0),), elements_of).write(batches)
 
     return write
 
@@ -425,7 +429,7 @@ def test_batches_of_entries_make_the_same_file(tmp_path: Path, seed: int) -> Non
         lambda operator: operator.task(0).write(joined_lists(entries, elements_of)),
         groups,
     )
-    batches = by_frames(entries, sizes, elements_of)
+    batches = by_file_writer(entries, sizes, elements_of)
     assert written(tmp_path / "batches", batches, groups) == alone
 
 
@@ -436,7 +440,7 @@ ENTRIES = [EncodedEntry(5, 0, b"\2a\0", bytes(8)), EncodedEntry(5, 0, b"\2b\0", 
 def test_a_key_that_comes_twice_is_named(tmp_path: Path, sizes: list[int]) -> None:
     entries = [*ENTRIES, EncodedEntry(5, 0, b"\2b\0", b"another.")]
     with pytest.raises(InvalidValueError, match="once, got key 'b' in state 'n' twice"):
-        written(tmp_path / "s", by_frames(entries, sizes, frozenset({1})))
+        written(tmp_path / "s", by_file_writer(entries, sizes, frozenset({1})))
 
 
 def test_the_same_key_in_another_state_or_key_group_is_another(tmp_path: Path) -> None:
@@ -448,13 +452,19 @@ def test_the_same_key_in_another_state_or_key_group_is_another(tmp_path: Path) -
     alone = written(tmp_path / "alone", lambda operator: operator.task(0).write(entries))
     for sizes in ([], [1] * 6, [2, 2]):
         path = tmp_path / f"{len(sizes)}"
-        assert written(path, by_frames(entries, sizes, frozenset({1}))) == alone
+        assert written(path, by_file_writer(entries, sizes, frozenset({1}))) == alone
+
+
+def test_no_entries_have_no_file(tmp_path: Path) -> None:
+    with SavepointWriter(tmp_path / "s") as writer:
+        operator = writer.add_operator("by-key", STRING, [ValueStateDescriptor("n", LONG)], 128, 1)
+        assert FileWriter((operator.task(0),), frozenset()).write([entry_batch([])]) is None
 
 
 def test_entries_out_of_order_are_refused(tmp_path: Path) -> None:
     entries = [ENTRIES[0]._replace(key_group=9), ENTRIES[1]]
     with pytest.raises(InvalidValueError, match="come in order, got 5 after 9"):
-        written(tmp_path / "s", by_frames(entries, [], frozenset()))
+        written(tmp_path / "s", by_file_writer(entries, [], frozenset()))
 
 
 # --- rows as read_keyed_state gives them --------------------------------------------------

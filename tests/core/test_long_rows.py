@@ -17,6 +17,7 @@ from real_savepoints import point
 from selections import first_by_default
 
 from keygroups import assign_to_key_group
+from keygroups._serializers.jvm.kryo import KryoSerializer
 from keygroups._serializers.sql.rows import RowDataSerializer
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.logical_types import parse_logical_type
@@ -237,6 +238,10 @@ def test_bytes_of_a_serializer_that_is_not_known_come_back(tmp_path: Path) -> No
             "state 's' of operator x cannot be written from rows: user keys of MAP.* an order",
         ),
         (
+            {"value_serializer": KryoSerializer("java.util.List")},
+            "state 's' of operator x .*: values of KRYO.* are text or bytes in Spark, which",
+        ),
+        (
             {"namespace_serializer": serializer_of(MAP(STRING, LONG))},
             "state 's' of operator x .*: namespaces of MAP.*; without it in states it is kept",
         ),
@@ -245,5 +250,6 @@ def test_bytes_of_a_serializer_that_is_not_known_come_back(tmp_path: Path) -> No
 def test_states_that_rows_do_not_hold(changed: dict[str, Any], message: str) -> None:
     longs = serializer_of(LONG)
     state = StateDescriptor("s", "VALUE", serializer_of(STRING), VOID_NAMESPACE, longs)
+    check_states_of_rows("x", [state])
     with pytest.raises(UnsupportedKeyTypeError, match=message):
         check_states_of_rows("x", [replace(state, **changed)])

@@ -102,7 +102,10 @@ def array_of(of: Any, values: list[Any], is_key: bool = False) -> Any:
 def test_each_type_has_the_bytes_of_its_rows(both: Callable[..., Any], of: Any) -> None:
     """As a key, a value, an element, a user key and a value of one, with times and without."""
     serializer = of if isinstance(of, Serializer) else serializer_of(of)
-    values = [serializer.read(serializer.write(one), 0)[0] for one in (VALUES | OTHERS)[of]]
+    read, write = serializer.read, serializer.write
+    assert read is not None
+    assert write is not None
+    values = [read(write(one), 0)[0] for one in (VALUES | OTHERS)[of]]
     is_key = serializer.key_type is not None and is_in_order(serializer)
     count = len(values)
     key = array_of(of, values, is_key=True) if is_key else pa.array(range(count))

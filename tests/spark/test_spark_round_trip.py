@@ -27,12 +27,11 @@ from keygroups.errors import (
     SavepointError,
     UnsupportedKeyTypeError,
 )
-from keygroups.savepoint import Operator, Savepoint, read_savepoint
-from keygroups.spark import read_keyed_state, write_savepoint
+from keygroups.savepoint import Operator, Savepoint, StateDescriptor, read_savepoint
+from keygroups.spark import read_keyed_state, write_keyed_state, write_savepoint
 from keygroups.spark._savepoint.rows.entry_rows import (
     entry_rows,
 )
-from keygroups.spark._savepoint.tasks import wanted_states
 
 pa: Any = pytest.importorskip("pyarrow")
 
@@ -56,6 +55,10 @@ def others(savepoint: Savepoint, operator: Operator) -> list[Any]:
         for metadata in savepoint.metadata.operators
         if metadata.operator_id != operator.operator_id
     ]
+
+
+def states_of(operator: Operator, name: str) -> list[StateDescriptor]:
+    return [state for state in operator.states if state.name == name]
 
 
 def rows_of(spark: SparkSession, saved: Point, uid: str, state: str | None = None) -> DataFrame:
@@ -91,7 +94,7 @@ def test_rows_as_they_were_read_are_the_entries_that_were_there(
     saved = point(name)
     old = saved.read()
     df = rows_of(spark, saved, uid).orderBy("bytes")
-    new = write_savepoint(df, tmp_path / "new", from_savepoint=old, operator=uid)
+    new = write_keyed_state(df, tmp_path / "new", from_savepoint=old, operator=uid)
     before, after = old.operator(uid), new.operator(uid)
     assert framed(after) == framed(before)
     assert {*after.states} == {*before.states}
@@ -114,7 +117,7 @@ def test_rows_are_filtered_and_changed_and_get_other_keys(
     df = rows_of(spark, HEAP, "by-string", "count").where("value <> 3")
     df = df.withColumn("key", F.concat("key", F.lit("!")))
     df = df.select("state", (F.col("value") + 1).alias("value"), "key")
-    new = write_savepoint(
+    new = write_keyed_state(
         df, tmp_path / "new", from_savepoint=HEAP.path, operator="by-string", states=["count"]
     )
     after = new.operator("by-string")
@@ -131,7 +134,7 @@ def test_rows_are_filtered_and_changed_and_get_other_keys(
 def test_a_state_that_is_named_may_lose_all_entries(spark: SparkSession, tmp_path: Path) -> None:
     """As a struct of all states holds it; no row is left."""
     df = rows_of(spark, HEAP, "by-string").where("false")
-    new = write_savepoint(
+    new = write_keyed_state(
         df, tmp_path / "new", from_savepoint=HEAP.path, operator="by-string", states=["byCity"]
     )
     before, after = HEAP.read().operator("by-string"), new.operator("by-string")
@@ -146,7 +149,7 @@ def test_rows_of_some_states_for_all_of_them_are_refused(
     """Else the others were lost in silence; timers of which there are none are no such."""
     df = rows_of(spark, HEAP, "by-string").where("state <> 'sum'")
     with pytest.raises(InvalidValueError, match="got none of 'sum', of which the savepoint has"):
-        write_savepoint(df, tmp_path / "new", from_savepoint=HEAP.path, operator="by-string")
+        write_keyed_state(df, tmp_path / "new", from_savepoint=HEAP.path, operator="by-string")
     assert not list(tmp_path.iterdir())
 
 
@@ -158,8 +161,6 @@ def of(count: int) -> Callable[[DataFrame], DataFrame]:
 
 
 REFUSED: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
-    "operators too": (InvalidValueError, "operators, .* left out with", {"operators": {}}),
-    "max parallelism too": (InvalidValueError, "left out with .* 128", {"max_parallelism": 128}),
     "no operator": (InvalidTypeError, "operator must be a str, got None", {"operator": None}),
     "no such operator": (InvalidValueError, "operator must be .* 'x'", {"operator": "x"}),
     "no keyed state": (
@@ -174,11 +175,7 @@ REFUSED: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
     "no bool": (InvalidTypeError, "allow_any_last_access", {"allow_any_last_access": 1}),
     "no savepoint": (SavepointError, "/nowhere/_metadata", {"from_savepoint": "/nowhere"}),
     "within": (InvalidValueError, "path must be outside", {"path": HEAP.path / "new"}),
-    "without from_savepoint": (
-        InvalidValueError,
-        "operator, states and allow_any_last_access must be left out without from_savep",
-        {"from_savepoint": None},
-    ),
+    "None for a savepoint": (InvalidTypeError, "path must be a str", {"from_savepoint": None}),
     "keys without a hash": (
         UnsupportedKeyTypeError,
         r"operator pojo cannot be written from rows: the hash of keys of POJO\(.*\) is not known",
@@ -197,7 +194,7 @@ def test_bad_arguments_are_refused_by_name(spark: SparkSession, tmp_path: Path, 
         "operator": "by-string",
     }
     with pytest.raises(cls, match=message) as error:
-        write_savepoint(**(valid | arguments))
+        write_keyed_state(**(valid | arguments))
     assert isinstance(error.value, KeyGroupsError)
     assert not list(tmp_path.iterdir())
 
@@ -225,7 +222,7 @@ def test_other_columns_are_refused_by_name(
 ) -> None:
     df = rows_of(spark, HEAP, "by-string", "count").selectExpr(*columns)
     with pytest.raises(cls, match=message):
-        entry_rows(df, wanted_states(HEAP.read().operator("by-string"), "count"))
+        entry_rows(df, states_of(HEAP.read().operator("by-string"), "count"))
 
 
 def test_times_are_needed_where_a_state_has_them(spark: SparkSession) -> None:
@@ -233,8 +230,8 @@ def test_times_are_needed_where_a_state_has_them(spark: SparkSession) -> None:
     df = rows_of(spark, HEAP, "by-string")
     for name, state in (("last_access", "label"), ("timestamp", "_timer_state/event_user-timers")):
         with pytest.raises(InvalidValueError, match=f"df must have the column {name}"):
-            entry_rows(df.drop(name), wanted_states(operator, state))
-    entry_rows(df.drop("last_access"), wanted_states(operator, "visits"))  # elements have theirs
+            entry_rows(df.drop(name), states_of(operator, state))
+    entry_rows(df.drop("last_access"), states_of(operator, "visits"))  # elements have theirs
 
 
 # --- what only the job can read -----------------------------------------------------------
@@ -272,11 +269,51 @@ def test_bytes_of_a_serializer_that_is_not_known_come_back(
         match=r"state 'opened' of operator by-user cannot be written from rows: values of KRYO.* "
         "are text or bytes in Spark, .*; without it in states it is kept as it is",
     ):
-        write_savepoint(df, tmp_path / "new", from_savepoint=path, operator="by-user")
+        write_keyed_state(df, tmp_path / "new", from_savepoint=path, operator="by-user")
     names = ["paid", "all", "seen", "by"]
-    new = write_savepoint(
+    new = write_keyed_state(
         df, tmp_path / "new", from_savepoint=path, operator="by-user", states=names
     )
     before = read_savepoint(path).operator("by-user")
     assert framed(new.operator("by-user")) == framed(before)
     assert framed(before).total() == 5
+
+
+# --- as it was called before --------------------------------------------------------------
+
+
+def test_write_savepoint_takes_rows_with_a_warning(spark: SparkSession, tmp_path: Path) -> None:
+    df = rows_of(spark, HEAP, "by-string", "count")
+    old: Any = write_savepoint
+    arguments: dict[str, Any] = {
+        "from_savepoint": HEAP.path,
+        "operator": "by-string",
+        "states": ["count"],
+    }
+    with pytest.warns(DeprecationWarning, match="is write_keyed_state now") as warned:
+        before = old(df, tmp_path / "before", **arguments)
+    assert warned[0].filename == __file__
+    now = write_keyed_state(df, tmp_path / "now", **arguments)
+    assert framed(before.operator("by-string")) == framed(now.operator("by-string"))
+
+
+@pytest.mark.parametrize(
+    ("message", "arguments"),
+    [
+        ("operators, .* left out with .* {}", {"operators": {}}),
+        ("left out with .* 128", {"max_parallelism": 128}),
+        ("left out with .* 'drop'", {"nulls": "drop"}),
+        (
+            "operator, states and allow_any_last_access must be left out without from_savep",
+            {"from_savepoint": None},
+        ),
+    ],
+)
+def test_arguments_of_both_are_refused(
+    spark: SparkSession, tmp_path: Path, message: str, arguments: dict[str, Any]
+) -> None:
+    old: Any = write_savepoint
+    valid = {"from_savepoint": HEAP.path, "operator": "by-string"}
+    with pytest.raises(InvalidValueError, match=message):
+        old(rows_of(spark, HEAP, "by-string"), tmp_path / "new", **(valid | arguments))
+    assert not list(tmp_path.iterdir())

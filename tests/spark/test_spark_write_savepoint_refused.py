@@ -27,7 +27,7 @@ from keygroups.savepoint import (
     SavepointWriter,
     ValueStateDescriptor,
 )
-from keygroups.savepoint._columns.row_shapes import WideRows
+from keygroups.savepoint._columns.row_shapes import StateColumns, WideRows
 from keygroups.spark import (
     KeyedState,
     ListState,
@@ -37,7 +37,6 @@ from keygroups.spark import (
 )
 from keygroups.spark import functions as KF
 from keygroups.spark import savepoint as spark_savepoint
-from keygroups.spark._savepoint.rows.state_columns import StateColumns
 from keygroups.spark.functions import hash_code
 from keygroups.state_keys import serializer_of
 from keygroups.types import (

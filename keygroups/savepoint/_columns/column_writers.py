@@ -119,9 +119,7 @@ def octets_of(array: pa.Array) -> tuple[Octets, Numbers]:
     array = array.cast(BYTES)
     _, offsets, data = array.buffers()
     bounds = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-    if data is None:  # of no bytes at all
-        data = b""
-    return np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]], bounds - bounds[0]
+    return np.frombuffer(data or b"", np.uint8)[bounds[0] : bounds[-1]], bounds - bounds[0]
 
 
 def _varints(numbers: Numbers) -> tuple[Octets, Numbers]:

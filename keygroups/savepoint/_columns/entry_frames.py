@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from itertools import pairwise
+from dataclasses import dataclass
+from itertools import chain, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,7 @@ from keygroups.savepoint._columns.entry_batches import (
 from keygroups.savepoint._state.entries import LAST_OF_STATE
 from keygroups.savepoint._state.layouts import SEPARATOR
 from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
+from keygroups.savepoint._tasks.write import WriteTask, WrittenFile
 from keygroups.state_keys import key_group_prefix_bytes
 
 
@@ -157,3 +159,30 @@ class EntryFrames:
 
 def _lengths(array: pa.Array) -> NDArray[np.int64]:
     return np.diff(octets_of(array)[1])
+
+
+@dataclass(frozen=True)
+class FileWriter:
+    """Writes the file of a subtask from its entries; it may be pickled.
+
+    `tasks` are those of all subtasks, `elements_of` the numbers of EntryFrames.
+    """
+
+    tasks: tuple[WriteTask, ...]
+    elements_of: frozenset[int]
+
+    def write(self, batches: Iterable[pa.RecordBatch]) -> WrittenFile | None:
+        """Return what was written, None if there are no entries; raises as EntryFrames does."""
+        filled = (batch for batch in batches if batch.num_rows)
+        first = next(filled, None)
+        if first is None:
+            return None
+        groups = self.tasks[0].max_parallelism
+        key_group: int = first.column(KEY_GROUP)[0].as_py()
+        task = self.tasks[key_group * len(self.tasks) // groups]
+        with task.open() as file:
+            frames = EntryFrames(file, key_group_prefix_bytes(groups), self.elements_of)
+            for batch in chain([first], filled):
+                frames.add(batch)
+            frames.finish()
+        return task.written(file)

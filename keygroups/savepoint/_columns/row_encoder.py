@@ -118,5 +118,6 @@ class RowEncoder:
         if array is None:
             return repeat(None)
         if field not in self._columns:
-            return array.to_pylist()
+            numbers: list[Any] = array.to_pylist()
+            return numbers
         return values(f"{field} of state {self._name!r}", array, self._columns[field])

@@ -16,7 +16,13 @@ from keygroups._serializers.base import Serializer, check_writable
 from keygroups._serializers.collections import is_in_order
 from keygroups._serializers.sql.rows import RowDataSerializer
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
-from keygroups.savepoint._columns.batches import TYPED, times_of, typed_columns
+from keygroups.savepoint._columns.batches import (
+    TIMES,
+    TYPED,
+    layout_of,
+    times_of,
+    typed_columns,
+)
 from keygroups.savepoint._columns.column_encoder import (
     KeyColumn,
     Keys,
@@ -349,6 +355,29 @@ class _LongState:
                         f"user_key of state {self._name!r} must have no null of {field}, which "
                         f"Flink writes in two ways, got {show(user_key)}"
                     )
+
+
+class LongColumn(NamedTuple):
+    """A column of long rows: its type, or the type of each state's values, by state.
+
+    It is `needed` by some state; one of a state's values may be a struct with a field for each.
+    """
+
+    name: str
+    needed: bool
+    type: pa.DataType | None
+    of_states: Mapping[str, pa.DataType]
+
+
+def long_columns(states: Sequence[StateDescriptor]) -> list[LongColumn]:
+    """Return the columns of rows of some states, as `read_keyed_state` gives them."""
+    layout = layout_of(states)
+    times = {name for state in states for name in times_of(state)}
+    return [
+        LongColumn("state", True, pa.string(), {}),
+        *(LongColumn(role, bool(of), None, of) for role, of in zip(TYPED, layout.types)),
+        *(LongColumn(name, name in times, pa.int64(), {}) for name in TIMES),
+    ]
 
 
 def check_states_of_rows(label: str, states: Sequence[StateDescriptor]) -> None:

@@ -46,7 +46,7 @@ class RowsEditor(SavepointEditor):
     """Writes a savepoint from another, with keyed state of an operator that rows have.
 
     `operator` is its uid, its name or its id; `states` are the names of those that the rows are
-    of, all if None. Raises what `write_savepoint` raises before a job starts.
+    of, all if None. Raises what `write_keyed_state` raises before a job starts.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class RowsEditor(SavepointEditor):
         Raises InvalidValueError where there are rows of some states only, and entries of others.
         """
         label = self._old.label
-        with described(self._spark, f"write_savepoint: {label}, to {self._folder.path}"):
+        with described(self._spark, f"write_keyed_state: {label}, to {self._folder.path}"):
             write_entries(self._entries, self._files)
             if self._is_whole:
                 self._check_whole()

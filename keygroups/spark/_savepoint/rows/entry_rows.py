@@ -14,14 +14,11 @@ from keygroups.errors import (
     InvalidValueError,
 )
 from keygroups.savepoint import StateDescriptor
-from keygroups.savepoint._columns.batches import TIMES, TYPED, layout_of, times_of
-from keygroups.savepoint._columns.row_shapes import Place
+from keygroups.savepoint._columns.row_shapes import Place, long_columns
 from keygroups.spark._columns.key_columns import cast_advice, simple_type
 from keygroups.spark._savepoint.rows.spark_types import spark_type_of
 from keygroups.spark._savepoint.rows.state_columns import sent
 from keygroups.spark.dataframe import named_column
-
-_NEEDED = "state"
 
 
 @dataclass(frozen=True)
@@ -43,21 +40,13 @@ def entry_rows(df: DataFrame, states: Sequence[StateDescriptor]) -> EntryRows:
     Raises InvalidTypeError or InvalidValueError where a column is missing that a state needs, or
     is not of the type that `read_keyed_state` gives it.
     """
-    layout = layout_of(states)
-    needed: dict[str, T.DataType] = {_NEEDED: T.StringType()}
-    for state in states:
-        needed.update(dict.fromkeys(times_of(state), T.LongType()))
     there = {name.lower() for name in df.columns}
     columns: list[str] = []
     places: dict[str, dict[str, Place]] = {state.name: {} for state in states}
     sent_columns = []
-    for role in (_NEEDED, *TYPED, *TIMES):
-        types = {}
-        if role in TYPED:
-            of_states = layout.types[TYPED.index(role)]
-            types = {name: spark_type_of(taken) for name, taken in of_states.items()}
+    for role, is_needed, of_all, of_states in long_columns(states):
         if role not in there:
-            if types or role in needed:
+            if is_needed:
                 raise InvalidValueError(
                     f"df must have the column {role}, as read_keyed_state gives it, got "
                     f"{show(df.columns)}"
@@ -66,10 +55,11 @@ def entry_rows(df: DataFrame, states: Sequence[StateDescriptor]) -> EntryRows:
         column = named_column(df, role, role)
         spark_type = column.spark_type
         assert spark_type is not None  # of a column in a DataFrame
-        if role in needed and not _is_same(spark_type, needed[role]):
-            raise _unfit(role, needed[role], spark_type)
-        for name, taken in types.items():
-            field = _field_of(role, name, taken, spark_type)
+        taken = None if of_all is None or not is_needed else spark_type_of(of_all)
+        if taken is not None and not _is_same(spark_type, taken):
+            raise _unfit(role, taken, spark_type)
+        for name, of_state in of_states.items():
+            field = _field_of(role, name, spark_type_of(of_state), spark_type)
             places[name][role] = Place(len(columns), field)
         columns.append(role)
         sent_columns.append(sent(column).alias(role))
