@@ -90,6 +90,11 @@ class OperatorWriter(OperatorFiles):
             self._encoder = EntryEncoder(states, max_parallelism, allow_any_last_access)
         self._elements_of = elements_of  # states, each entry of which is a part of a list
         self._numbers = {state.name: number for number, state in enumerate(self.states)}
+        self._of_values = {
+            state.name: number
+            for number, state in enumerate(states)
+            if state.value_serializer is not None
+        }
         self._sorter = EntrySorter(folder.scratch) if sort else None
         self._tables: TableWriter | None = None  # from the first one on
         self._key_group = -1
@@ -154,7 +159,7 @@ class OperatorWriter(OperatorFiles):
         Raises what `write` raises, which has written the rows before; InvalidValueError where a
         column is missing, InvalidTypeError for one of another type and for what is no table,
         UnsupportedKeyTypeError for state whose columns are not what is written, such as text of
-        Kryo; ModuleNotFoundError without PyArrow.
+        Kryo; ModuleNotFoundError without NumPy and PyArrow.
         """
         number = self._number_of(state)
         # Both need NumPy and PyArrow.
@@ -178,14 +183,11 @@ class OperatorWriter(OperatorFiles):
 
     def _number_of(self, state: str) -> int:
         """Return the number of a state of values."""
-        number = self._numbers.get(check_str("state", state))
-        if number is None or self.states[number].value_serializer is None:
-            names = ", ".join(
-                state.name for state in self.states if state.value_serializer is not None
-            )
-            raise InvalidValueError(
-                f"state must be one of {names or 'none, without keyed state'}, got {show(state)}"
-            )
+        # The common case of check_str without the call: this is the hot path.
+        number = self._of_values.get(state if type(state) is str else check_str("state", state))
+        if number is None:
+            names = ", ".join(self._of_values) or "none, without keyed state"
+            raise InvalidValueError(f"state must be one of {names}, got {show(state)}")
         return number
 
     def write_timer(
