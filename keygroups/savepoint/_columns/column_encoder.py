@@ -170,7 +170,10 @@ class StateEncoder:
         if not lengths.all():  # an empty list is no entry
             raise UnwrittenError
         of_elements = None if times is None else np.repeat(times, lengths)
-        return joined_runs(joined(*_before(of_elements), elements), bounds, SEPARATOR)
+        written = joined(*_before(of_elements), elements)
+        if len(written) == len(value):  # each list is of one element
+            return written
+        return joined_runs(written, bounds, SEPARATOR)
 
     def _map_values(
         self, writer: ColumnWriter, value: pa.Array, times: NDArray[np.int64] | None
