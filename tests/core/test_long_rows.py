@@ -36,6 +36,7 @@ from keygroups.savepoint._columns.row_shapes import (  # noqa: E402
     LongRows,
     Place,
     check_states_of_rows,
+    long_columns,
 )
 
 HEAP = point("2.3.0-heap-canonical")
@@ -253,3 +254,16 @@ def test_states_that_rows_do_not_hold(changed: dict[str, Any], message: str) -> 
     check_states_of_rows("x", [state])
     with pytest.raises(UnsupportedKeyTypeError, match=message):
         check_states_of_rows("x", [replace(state, **changed)])
+
+
+def test_columns_that_rows_need() -> None:
+    """Those of all states, timers too; of one only what it has."""
+    operator = HEAP.read().operator("by-string")
+    check_states_of_rows("by-string", operator.states)
+    needed = [column.name for column in long_columns(operator.states) if column.needed]
+    assert needed == ["state", "key", "user_key", "value", "last_access", "timestamp"]
+    [count] = [state for state in operator.states if state.name == "count"]
+    columns = {column.name: column for column in long_columns([count])}
+    assert [name for name, column in columns.items() if column.needed] == ["state", "key", "value"]
+    assert columns["value"].of_states == {"count": pa.int64()}
+    assert columns["timestamp"].type == pa.int64()
