@@ -49,6 +49,7 @@ from keygroups.spark.savepoint import (
     read_keyed_state,
     register_data_source,
     verify_savepoint,
+    write_keyed_state,
     write_savepoint,
 )
 from keygroups.spark.skew import skew_report
@@ -79,6 +80,7 @@ __all__ = [
     "skew_report",
     "verify_savepoint",
     "with_routing",
+    "write_keyed_state",
     "write_savepoint",
 ]
 __dir__ = __all__.copy

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import wraps
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, NamedTuple, overload
+from inspect import signature
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from warnings import warn
 
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
@@ -35,17 +38,14 @@ from keygroups.savepoint import (
 )
 from keygroups.savepoint._files.files import absolute_path
 from keygroups.savepoint._savepoint import savepoint_of, verified
-from keygroups.savepoint._tasks.read import ReadTask
-from keygroups.savepoint._tasks.verify import VerifyTask
-from keygroups.savepoint._verification.faults import Tally
 from keygroups.spark._columns.arguments import check_df, check_session, is_connect
 from keygroups.spark._columns.key_columns import cast_advice, simple_type
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
-from keygroups.spark._savepoint.comparing import compared, run_verification, weighed
 from keygroups.spark._savepoint.editing import RowsEditor, SparkEditor
 from keygroups.spark._savepoint.entry_files import write_entries
-from keygroups.spark._savepoint.results import described
-from keygroups.spark._savepoint.rows.entry_batches import ENTRIES
+from keygroups.spark._savepoint.jobs import PickledRunner, frame_of
+from keygroups.spark._savepoint.results import described, run_tasks
+from keygroups.spark._savepoint.rows.entry_batches import entries_of
 from keygroups.spark._savepoint.rows.new_states import (
     KeyedState,
     ListState,
@@ -53,12 +53,11 @@ from keygroups.spark._savepoint.rows.new_states import (
     ReducingState,
     ValueState,
 )
-from keygroups.spark._savepoint.tasks import KeyedStateReader, read_tasks, wanted_states
 from keygroups.spark._workers import check_workers
 from keygroups.spark.dataframe import named_column
 
 if TYPE_CHECKING:
-    from keygroups.savepoint._columns.batches import Layout
+    from keygroups.savepoint._jobs import StateReader
     from keygroups.savepoint.values import KryoEnum, KryoFields
 
 __all__ = [
@@ -75,6 +74,7 @@ __all__ = [
     "read_keyed_state",
     "register_data_source",
     "verify_savepoint",
+    "write_keyed_state",
     "write_savepoint",
 ]
 __dir__ = __all__.copy
@@ -158,20 +158,20 @@ def read_keyed_state(
             f"serializers must be None over Spark Connect, which sends no classes, got "
             f"{show(serializers)}"
         )
-    from keygroups.savepoint._columns.batches import layout_of  # which needs PyArrow
+    from keygroups.savepoint._jobs import StateReader, read_tasks  # which needs PyArrow
 
     keyed = savepoint.operator(operator)
     states = None if state is None else [check_str("state", state)]
-    layout = layout_of(wanted_states(keyed, state))
+    state_reader = StateReader.of(keyed, state)
     groups = read_tasks(keyed, states, key_groups)
     if not is_connect(spark):
-        return _read_classic(spark, groups, layout)
+        return _read_classic(spark, groups, state_reader)
     from keygroups.spark._savepoint.rows.spark_types import spark_schema
 
     register_data_source(spark)
     reader = (
         spark.read.format("flink-state")
-        .schema(spark_schema(layout.schema))
+        .schema(spark_schema(state_reader.layout.schema))
         .option("operator", operator)
     )
     if state is not None:
@@ -225,7 +225,7 @@ def register_data_source(spark: SparkSession) -> str:
 
 
 def _read_classic(
-    spark: SparkSession, groups: Sequence[tuple[ReadTask, ...]], layout: Layout
+    spark: SparkSession, groups: Sequence[tuple[Any, ...]], reader: StateReader
 ) -> DataFrame:
     """Return what tasks read, those of a tuple in one task of Spark, which gets no others."""
     from keygroups.spark._savepoint.rows.spark_types import spark_schema  # which needs PyArrow
@@ -235,10 +235,51 @@ def _read_classic(
     pickled = spark.sparkContext.parallelize(rows, max(len(rows), 1))
     schema = T.StructType([T.StructField("tasks", T.BinaryType())])
     sent = spark.createDataFrame(pickled, schema, verifySchema=False)
-    return map_in_arrow(sent, KeyedStateReader(layout), spark_schema(layout.schema))
+    return map_in_arrow(sent, PickledRunner(reader.read), spark_schema(reader.layout.schema))
 
 
-@overload
+_Write = TypeVar("_Write", bound="Callable[..., Savepoint]")
+_OF_NEW = ("operators", "max_parallelism", "parallelism", "template", "nulls")
+_OF_ROWS = ("from_savepoint", "operator", "states", "allow_any_last_access")
+
+
+def _takes_rows(write: _Write) -> _Write:
+    """Make `write_savepoint` take what `write_keyed_state` takes, as before, with a warning."""
+
+    @wraps(write)
+    def either(*args: Any, **kwargs: Any) -> Savepoint:
+        of_rows = {name: kwargs.pop(name, None) for name in _OF_ROWS}
+        if all(given in (None, False) for given in of_rows.values()):
+            return write(*args, **kwargs)
+        of_new = signature(write).bind_partial(*args, **kwargs).arguments
+        if of_rows["from_savepoint"] is None:
+            names: Sequence[str] = _OF_ROWS[1:]
+            when, given = "without", of_rows
+        else:
+            names, when, given = _OF_NEW, "with", of_new
+        for name in names:
+            if given.get(name) not in (None, False, "raise"):
+                raise InvalidValueError(
+                    f"{', '.join(names[:-1])} and {names[-1]} must be left out {when} "
+                    f"from_savepoint, got {show(given[name])}"
+                )
+        warn(
+            "write_savepoint(..., from_savepoint=...) is write_keyed_state now, which takes the "
+            "same arguments; it goes with the next minor version",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        allow = of_rows.pop("allow_any_last_access")
+        return write_keyed_state(
+            *(of_new.get(name) for name in ("df", "path")),  # type: ignore[arg-type]
+            **of_rows,
+            allow_any_last_access=False if allow is None else allow,
+        )
+
+    return cast(_Write, either)
+
+
+@_takes_rows
 def write_savepoint(
     df: DataFrame | None,
     path: str | os.PathLike[str],
@@ -248,35 +289,6 @@ def write_savepoint(
     flink: str = "2.3",
     *,
     template: Savepoint | str | os.PathLike[str] | None = None,
-    nulls: str = "raise",
-) -> Savepoint: ...
-
-
-@overload
-def write_savepoint(
-    df: DataFrame,
-    path: str | os.PathLike[str],
-    *,
-    from_savepoint: Savepoint | str | os.PathLike[str],
-    operator: str,
-    states: Iterable[str] | None = None,
-    allow_any_last_access: bool = False,
-) -> Savepoint: ...
-
-
-def write_savepoint(
-    df: DataFrame | None,
-    path: str | os.PathLike[str],
-    operators: Mapping[str, KeyedState | KafkaOffsets] | None = None,
-    max_parallelism: int | None = None,
-    parallelism: int | None = None,
-    flink: str = "2.3",
-    *,
-    template: Savepoint | str | os.PathLike[str] | None = None,
-    from_savepoint: Savepoint | str | os.PathLike[str] | None = None,
-    operator: str | None = None,
-    states: Iterable[str] | None = None,
-    allow_any_last_access: bool = False,
     nulls: str = "raise",
 ) -> Savepoint:
     """Write a savepoint from which a Flink job starts with keyed state that Spark computed.
@@ -306,16 +318,6 @@ def write_savepoint(
     are of a SQL_ROW, and so are rows, whose columns are structs. Of a GROUP BY accState has a
     column for each part of an accumulator: of COUNT(*) a bigint, of AVG a sum and a count.
 
-    With `from_savepoint`, which is what `read_savepoint` returns, or its path, it is that one
-    again but for keyed state of `operator`, a uid, a name or an id in hex: types, max parallelism
-    and all else stay. `df` has the columns that `read_keyed_state` gives, of the same types:
-    state, key, value, and where a state needs them namespace, user_key, last_access and
-    timestamp; others are passed over. Its rows are the entries of `states`, by name, all if None:
-    other states are kept as they are. Key groups are computed. `allow_any_last_access` is that of
-    `KeyedState`. State whose values are text in the columns, as those of Kryo and Avro, is
-    refused unless it is kept; so are keys whose hash is not known. Bytes of a serializer that is
-    not known are written as they are.
-
     Returns what `read_savepoint` finds, whose `str()` says what the job has to set.
 
     Raises InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError and ParallelismError for
@@ -334,26 +336,9 @@ def write_savepoint(
     >>> [(entry.key, entry.user_key, entry.value)
     ...     for entry in savepoint.operator("by-carrier").entries()]
     [('UA', 'IAH', 3), ('UA', 'ORD', 4), ('AA', 'MIA', 2)]
-
-    The same without the flights to Chicago:
-
-    >>> rows = read_keyed_state(spark, savepoint.path, "by-carrier").where("user_key <> 'ORD'")
-    >>> fewer = write_savepoint(rows, mkdtemp() + "/fewer", from_savepoint=savepoint,
-    ...     operator="by-carrier")
-    >>> [(entry.key, entry.user_key, entry.value)
-    ...     for entry in fewer.operator("by-carrier").entries()]
-    [('UA', 'IAH', 3), ('AA', 'MIA', 2)]
     """
     check_choice("flink", flink, _FLINK)
-    drop = check_choice("nulls", nulls, ("raise", "drop")) == "drop"
-    allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
-    if from_savepoint is not None:
-        names = "operators, max_parallelism, parallelism, template and nulls"
-        new = (operators, max_parallelism, parallelism, template, nulls if drop else None)
-        _check_left_out(names, "with from_savepoint", new)
-        return _write_rows(df, path, from_savepoint, operator, states, allow)
-    names = "operator, states and allow_any_last_access"
-    _check_left_out(names, "without from_savepoint", (operator, states, allow or None))
+    check_choice("nulls", nulls, ("raise", "drop"))
     if template is None:
         check_parallelisms(max_parallelism, parallelism)
     if not isinstance(operators, Mapping):
@@ -374,6 +359,48 @@ def write_savepoint(
             with described(plan.entries.sparkSession, description):
                 write_entries(plan.entries, plan.operator, plan.elements_of)
     return writer.savepoint()
+
+
+def write_keyed_state(
+    df: DataFrame,
+    path: str | os.PathLike[str],
+    from_savepoint: Savepoint | str | os.PathLike[str],
+    operator: str,
+    states: Iterable[str] | None = None,
+    *,
+    allow_any_last_access: bool = False,
+) -> Savepoint:
+    """Write a savepoint again, with keyed state of one operator that rows have.
+
+    `from_savepoint` is what `read_savepoint` returns, or its path: types, max parallelism and all
+    but the keyed state of `operator`, a uid, a name or an id in hex, stay as they are there.
+    `path` is that of `write_savepoint`, outside of it.
+    `df` has the columns that `read_keyed_state` gives, of the same types: state, key, value, and
+    where a state needs them namespace, user_key, last_access and timestamp; others are passed
+    over. Its rows are the entries of `states`, by name, all if None: other states are kept as
+    they are. Key groups are computed. `allow_any_last_access` is that of `KeyedState`.
+
+    State whose values are text in the columns, as those of Kryo and Avro, is refused unless it is
+    kept; so are keys whose hash is not known. Bytes of a serializer that is not known are written
+    as they are.
+
+    Returns what `read_savepoint` finds. Raises what `write_savepoint` raises, and
+    InvalidValueError where there are rows of some states only, and entries of others.
+
+    >>> from tempfile import mkdtemp
+    >>> rows = read_keyed_state(spark, savepoint, "by-string", "count").where("value < 5")
+    >>> fewer = write_keyed_state(rows, mkdtemp() + "/fewer", savepoint, "by-string", ["count"])
+    >>> sorted({entry.value for entry in fewer.operator("by-string").entries(["count"])})
+    [1, 2, 3, 4]
+    """
+    allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
+    check_df(df)
+    name = check_str("operator", operator)
+    _check_arrow("write_keyed_state")
+    source = savepoint_of(from_savepoint)
+    with RowsEditor(source, path, name, states, df, allow) as editor:
+        editor.write_rows()
+    return editor.savepoint()
 
 
 def edit_savepoint(
@@ -528,7 +555,10 @@ def compare_savepoints(
     """
     check_session(spark)
     _check_arrow("compare_savepoints")
-    return compared(spark, savepoint_of(old), savepoint_of(new), operator, states)
+    from keygroups.savepoint._jobs import difference_job  # which needs PyArrow
+
+    job = difference_job(savepoint_of(old), savepoint_of(new), operator, states)
+    return frame_of(spark, job)
 
 
 def key_sizes(
@@ -557,8 +587,10 @@ def key_sizes(
     check_session(spark)
     most = check_int("top", top, 1, 2**31 - 1)
     _check_arrow("key_sizes")
-    keyed = savepoint_of(savepoint).operator(operator)
-    return weighed(spark, keyed).orderBy(F.desc("bytes"), "key_group").limit(most)
+    from keygroups.savepoint._jobs import key_size_job  # which needs PyArrow
+
+    job = key_size_job(savepoint_of(savepoint).operator(operator))
+    return frame_of(spark, job).orderBy(F.desc("bytes"), "key_group").limit(most)
 
 
 def verify_savepoint(
@@ -580,36 +612,11 @@ def verify_savepoint(
     _check_arrow("verify_savepoint")
     source = savepoint_of(savepoint)
 
-    def run(tasks: list[VerifyTask]) -> list[Tally]:
+    def run(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
         with described(spark, f"verify_savepoint: {source.path}"):
-            return run_verification(spark, tasks)
+            return run_tasks(spark, tasks)
 
     return verified(source, operators, run)
-
-
-def _write_rows(
-    df: DataFrame | None,
-    path: str | os.PathLike[str],
-    from_savepoint: Savepoint | str | os.PathLike[str],
-    operator: str | None,
-    states: Iterable[str] | None,
-    allow_any_last_access: bool,
-) -> Savepoint:
-    """Write a savepoint again with other keyed state of an operator."""
-    check_df(df)
-    assert df is not None
-    name = check_str("operator", operator)
-    _check_arrow("write_savepoint")
-    source = savepoint_of(from_savepoint)
-    with RowsEditor(source, path, name, states, df, allow_any_last_access) as editor:
-        editor.write_rows()
-    return editor.savepoint()
-
-
-def _check_left_out(names: str, when: str, given: Iterable[object]) -> None:
-    for argument in given:
-        if argument is not None:
-            raise InvalidValueError(f"{names} must be left out {when}, got {show(argument)}")
 
 
 class _Plan(NamedTuple):
@@ -639,16 +646,16 @@ def _plan(
         allow_any_last_access=keyed.allow_any_last_access,
     )
     # Both need NumPy and PyArrow.
-    from keygroups.spark._savepoint.rows.row_encoder import RowEncoder
+    from keygroups.savepoint._columns.row_shapes import WideRows
     from keygroups.spark._savepoint.rows.state_columns import rows_of
 
     source = df if keyed.df is None else keyed.df
     check_df(source)
     assert source is not None
     rows = rows_of(source, keyed, operator.max_parallelism, nulls)
-    encoder = RowEncoder(uid, operator.task(0), keyed.key_type, has_ttl, rows.states)
+    encoder = WideRows(uid, operator.task(0), keyed.key_type, has_ttl, rows.states)
     elements_of = [number for number, state in enumerate(rows.states) if state.is_element]
-    return _Plan(uid, operator, map_in_arrow(rows.df, encoder, ENTRIES), elements_of)
+    return _Plan(uid, operator, entries_of(rows.df, encoder), elements_of)
 
 
 def _check_arrow(function: str) -> None:

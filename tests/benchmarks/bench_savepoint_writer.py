@@ -33,10 +33,9 @@ from pyspark.sql import functions as F
 
 from keygroups import arrays
 from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
+from keygroups.savepoint._columns.entry_frames import FileWriter
+from keygroups.savepoint._columns.row_shapes import StateColumns, WideRows
 from keygroups.spark import KeyedState, ValueState, write_savepoint
-from keygroups.spark._savepoint.entry_files import FileWriter
-from keygroups.spark._savepoint.rows.row_encoder import RowEncoder
-from keygroups.spark._savepoint.rows.state_columns import StateColumns
 from keygroups.types import LONG, STRING
 
 ROUNDS, CORES, ENTRIES = 3, 2, 1_000_000
@@ -107,7 +106,7 @@ def python_halves(folder: str) -> None:
     with SavepointWriter(Path(folder, "alone")) as writer:
         states = [ValueStateDescriptor("count", LONG)]
         operator = writer.add_operator("by-user", STRING, states, KEY_GROUPS, 1)
-        encode = RowEncoder(
+        encode = WideRows(
             *("by-user", operator.task(0), STRING, False), (StateColumns("count", 3, LONG),)
         )
         batches = [rows.slice(start, BATCH) for start in range(0, ENTRIES, BATCH)]
@@ -116,7 +115,7 @@ def python_halves(folder: str) -> None:
         in_order = pa.Table.from_batches(entries).sort_by(order).combine_chunks()
         write = FileWriter((operator.task(0),), frozenset())
         sorted_batches = in_order.to_batches(max_chunksize=BATCH)
-        _, writing = timed(lambda: list(write(sorted_batches)))
+        _, writing = timed(lambda: write.write(sorted_batches))
     print(f"CPU of Python for an entry: {encoding:.2f} us encoded, {writing:.2f} us written")
 
 

@@ -22,7 +22,7 @@ from bench_spark_savepoint import measured
 from flink_oracle import local_session
 
 from keygroups.savepoint import SavepointEditor, SavepointWriter
-from keygroups.spark import edit_savepoint, read_keyed_state, write_savepoint
+from keygroups.spark import edit_savepoint, read_keyed_state, write_keyed_state
 
 ROUNDS, CORES, ENTRIES, GOAL = 3, 2, 2_000_000, 1.6
 
@@ -62,7 +62,7 @@ def main() -> None:
 
         def rows() -> None:
             df = read_keyed_state(spark, old, "by-user")
-            write_savepoint(df, new(), from_savepoint=old, operator="by-user")
+            write_keyed_state(df, new(), old, "by-user")
 
         with_spark(delete)
         for edit in (delete, increase):

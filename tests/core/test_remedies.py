@@ -1138,7 +1138,7 @@ OF_EXTRAS = [
     ),
     Remedy(
         "savepoint/_columns/table_rows",
-        "write_table needs PyArrow: pip install 'keygroups[arrays]'",
+        "write_table needs NumPy and PyArrow: pip install 'keygroups[arrays]'",
         lambda: imported("keygroups.savepoint._columns.table_rows", "pyarrow"),
         lambda: in_any_order(True, is_table=True),
         ["B", "A"],

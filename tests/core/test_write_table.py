@@ -25,7 +25,7 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.savepoint._columns import column_types
-from keygroups.savepoint._columns.table_rows import table_rows
+from keygroups.savepoint._columns.table_rows import table_columns
 from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.state_keys import VOID_NAMESPACE, serializer_of
 from keygroups.types import INSTANT, INT, LONG, MAP, STRING, TUPLE
@@ -143,7 +143,7 @@ def test_text_that_is_not_what_is_written() -> None:
     value = KryoSerializer("java.util.List")
     state = StateDescriptor("k", "VALUE", serializer_of(STRING), VOID_NAMESPACE, value)
     with pytest.raises(UnsupportedKeyTypeError, match="value of state 'k' cannot be written from"):
-        table_rows(pa.table({"key": ["a"], "value": ["[]"]}), state)
+        table_columns(pa.table({"key": ["a"], "value": ["[]"]}), state)
 
 
 def new_state(state: StateDescriptor) -> NewState | None:
@@ -300,7 +300,7 @@ def test_what_is_refused(case: str, tmp_path: Path) -> None:
 
 
 def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, table_rows.__module__)
+    monkeypatch.delitem(sys.modules, table_columns.__module__)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with SavepointWriter(tmp_path / "new") as writer:
         counts = [ValueStateDescriptor("n", LONG)]

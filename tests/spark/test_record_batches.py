@@ -24,13 +24,9 @@ pa: Any = pytest.importorskip("pyarrow")
 from pyspark.sql.pandas.types import to_arrow_schema  # noqa: E402
 
 from keygroups.savepoint._columns.batches import layout_of, record_batches  # noqa: E402
-from keygroups.spark._savepoint import tasks as tasks_module  # noqa: E402
+from keygroups.savepoint._jobs import StateReader, read_tasks  # noqa: E402
+from keygroups.spark._savepoint.jobs import PickledRunner  # noqa: E402
 from keygroups.spark._savepoint.rows.spark_types import spark_schema  # noqa: E402
-from keygroups.spark._savepoint.tasks import (  # noqa: E402
-    KeyedStateReader,
-    encoded_keys,
-    read_tasks,
-)
 
 STRING, LONG = sb.simple("String"), sb.simple("Long")
 NUMBERED = ("state", "key_group", "bytes")
@@ -86,7 +82,7 @@ def test_what_executors_do(tmp_path: Path) -> None:
     operator = operator_of(tmp_path, states, [group])
     layout = layout_of(operator.states)
     tasks = pa.array([pickle.dumps(tasks) for tasks in read_tasks(operator, None, None)])
-    reader = pickle.loads(pickle.dumps(KeyedStateReader(layout)))
+    reader = pickle.loads(pickle.dumps(PickledRunner(StateReader(layout).read)))
     batches = list(reader([pa.RecordBatch.from_arrays([tasks], ["tasks"])]))
     rows = [row for batch in batches for row in batch.to_pylist()]
     common = {"key_group": 3, "subtask": 0, "kind": "VALUE", "namespace": None, "user_key": None}
@@ -109,39 +105,3 @@ def test_an_error_names_the_key_group(tmp_path: Path) -> None:
     message = "value in state 'n', key group 4: .* half of a surrogate pair"
     with pytest.raises(InvalidValueError, match=message):
         list(record_batches(second, layout))
-
-
-def test_tasks_are_of_even_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is small is read together, and a heavy subtask in several tasks."""
-    state = sb.state("n", "VALUE", LONG)
-    light = [[(0, [entry(3 + number, "a", sb.i64(5))])] for number in range(20)]
-    operator = operator_of(tmp_path, [state], light)
-    sizes = {task.bytes for task in operator.tasks()}
-    (size,) = sizes
-    monkeypatch.setattr(tasks_module, "TASK_BYTES", 6 * size + 1)
-    assert [*map(len, read_tasks(operator, None, None))] == [6, 6, 6, 2]
-    monkeypatch.setattr(tasks_module, "TASK_BYTES", size - 1)
-    assert [*map(len, read_tasks(operator, None, None))] == [1] * 20
-    (heavy, *_) = point("2.3.0-heap-canonical").read().operator("by-string").tasks()
-    monkeypatch.setattr(tasks_module, "TASK_BYTES", heavy.bytes // 4)
-    whole = point("2.3.0-heap-canonical").read().operator("by-string")
-    tasks = read_tasks(whole, None, None)
-    assert all(len(group) == 1 for group in tasks)
-    assert len(tasks) >= 4 * len(whole.tasks())
-    assert read_tasks(whole, [], None) == []
-    # Of changes alone it is not known how many bytes they are: they are read by themselves.
-    changelog = point("2.3.0-changelog-checkpoint").read()
-    for operator in changelog.operators:
-        assert len(read_tasks(operator, None, None)) == len(operator.tasks())
-
-
-def test_keys_that_filters_name() -> None:
-    """A is in key group 104 of 128, B in 17."""
-    operator = point("2.3.0-heap-canonical").read().operator("by-string")
-    assert encoded_keys(operator, []) is None
-    assert encoded_keys(operator, [["A", "B"]]) == frozenset([b"\x68\2A", b"\x11\2B"])
-    assert encoded_keys(operator, [["A", "B"], ["B"], ["B", "C"]]) == frozenset([b"\x11\2B"])
-    assert encoded_keys(operator, [["A"], [5]]) is None
-    assert encoded_keys(operator, [["A", None]]) is None
-    tuples = point("2.3.0-heap-canonical").read().operator("by-tuple")
-    assert encoded_keys(tuples, [["A"]]) is None

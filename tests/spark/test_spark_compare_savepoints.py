@@ -23,7 +23,6 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.spark import compare_savepoints, key_sizes, savepoint, verify_savepoint
-from keygroups.spark._savepoint import comparing
 from keygroups.types import DOUBLE, STRING
 
 pytest.importorskip("pyarrow")
@@ -106,7 +105,7 @@ def test_an_operator_of_one_savepoint(spark: SparkSession, tmp_path: Path) -> No
 @pytest.mark.slow
 def test_real_points(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Timers and windows among them; in several tasks."""
-    monkeypatch.setattr("keygroups.spark._savepoint.comparing.TASK_BYTES", 20_000)
+    monkeypatch.setattr("keygroups.savepoint._jobs.TASK_BYTES", 20_000)
     old, new = (point(f"2.3.0-{name}-canonical").read() for name in ("heap", "rocks"))
     df = compare_savepoints(spark, old, new, "by-string")
     parts = df.select(F.spark_partition_id().alias("part")).distinct().count()
@@ -154,7 +153,7 @@ def test_key_sizes(spark: SparkSession, name: str) -> None:
 
 def test_verification(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same is at fault as in one process, in however many tasks that is found."""
-    monkeypatch.setattr(comparing, "TASK_BYTES", 4096)
+    monkeypatch.setattr("keygroups.savepoint._verification.verify.TASK_BYTES", 4096)
     whole = point("2.3.0-heap-canonical").read()
     assert verify_savepoint(spark, whole) == whole.verify()
     assert verify_savepoint(spark, whole.path, ["by-string"]).operators[0].entries > 0

@@ -35,21 +35,6 @@ CALLS: dict[str, Callable[..., Any]] = {
 }
 
 
-def write_rows(
-    df: Any, path: Any, from_savepoint: Any, operator: Any, states: Any, allow_any_last_access: Any
-) -> Any:
-    """Call `write_savepoint` with the other half of its parameters."""
-    return keygroups.spark.write_savepoint(
-        df,
-        path,
-        from_savepoint=from_savepoint,
-        operator=operator,
-        states=states,
-        allow_any_last_access=allow_any_last_access,
-    )
-
-
-CALLS["write_rows"] = write_rows
 # Parameters that name columns. A name that is none, or one of a column without a DataFrame, is
 # Spark's to refuse: its AnalysisException says so, and what columns there are.
 COLUMNS = {"aggregations", "code", "key", "key_group_id", "key_hash", "subtask", "weight"}
@@ -135,12 +120,12 @@ def valid(
             "value": ["b", F.col("b")],
             "value_type": [LONG],
             "weight": [None, "n", F.col("d")],
-            "write_rows.df": [
+            "write_keyed_state.df": [
                 keygroups.spark.read_keyed_state(spark, SAVEPOINT.path, "by-string")
             ],
-            "write_rows.from_savepoint": [SAVEPOINT.path, SAVEPOINT.read()],
-            "write_rows.path": [tmp_path_factory.mktemp("rows") / "savepoint"],
-            "write_rows.states": [None, ["count"], ["count", "byCity"]],
+            "write_keyed_state.from_savepoint": [SAVEPOINT.path, SAVEPOINT.read()],
+            "write_keyed_state.path": [tmp_path_factory.mktemp("rows") / "savepoint"],
+            "write_keyed_state.states": [None, ["count"], ["count", "byCity"]],
             "write_savepoint.path": [tmp_path_factory.mktemp("written") / "savepoint"],
             **{
                 name: ["n", F.col("n")] for name in ("code", "key_group_id", "key_hash", "subtask")

@@ -9,21 +9,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from decimal import Decimal
-from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
 import pytest
 import savepoint_bytes as sb
-from job_points import JOB_POINTS, job_point
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from real_savepoints import Point, point
 from selections import first_by_default
 
 from keygroups import assign_to_key_group
-from keygroups._serializers.sql.rows import RowDataSerializer
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -31,19 +27,11 @@ from keygroups.errors import (
     SavepointError,
     UnsupportedKeyTypeError,
 )
-from keygroups.logical_types import parse_logical_type
 from keygroups.savepoint import Operator, Savepoint, StateDescriptor, read_savepoint
-from keygroups.savepoint._columns.batches import TYPED, layout_of, record_batches
-from keygroups.spark import read_keyed_state, write_savepoint
-from keygroups.spark._savepoint.rows.entry_row_encoder import EntryRowEncoder
+from keygroups.spark import read_keyed_state, write_keyed_state, write_savepoint
 from keygroups.spark._savepoint.rows.entry_rows import (
-    Place,
-    check_states_of_rows,
     entry_rows,
 )
-from keygroups.spark._savepoint.tasks import read_tasks, wanted_states
-from keygroups.state_keys import VOID_NAMESPACE, serializer_of
-from keygroups.types import LONG, STRING
 
 pa: Any = pytest.importorskip("pyarrow")
 
@@ -67,6 +55,10 @@ def others(savepoint: Savepoint, operator: Operator) -> list[Any]:
         for metadata in savepoint.metadata.operators
         if metadata.operator_id != operator.operator_id
     ]
+
+
+def states_of(operator: Operator, name: str) -> list[StateDescriptor]:
+    return [state for state in operator.states if state.name == name]
 
 
 def rows_of(spark: SparkSession, saved: Point, uid: str, state: str | None = None) -> DataFrame:
@@ -102,7 +94,7 @@ def test_rows_as_they_were_read_are_the_entries_that_were_there(
     saved = point(name)
     old = saved.read()
     df = rows_of(spark, saved, uid).orderBy("bytes")
-    new = write_savepoint(df, tmp_path / "new", from_savepoint=old, operator=uid)
+    new = write_keyed_state(df, tmp_path / "new", from_savepoint=old, operator=uid)
     before, after = old.operator(uid), new.operator(uid)
     assert framed(after) == framed(before)
     assert {*after.states} == {*before.states}
@@ -111,59 +103,6 @@ def test_rows_as_they_were_read_are_the_entries_that_were_there(
     assert [*after.operator_state()] == [*before.operator_state()]
     if old.kind == "canonical savepoint":
         assert others(new, before) == others(old, before)
-
-
-def without_spark(operator: Operator, state: StateDescriptor) -> Counter[tuple[Any, ...]]:
-    """Return the bytes of a state's entries that went through the columns that Spark has."""
-    layout = layout_of([state])
-    roles = [role for role, types in zip(TYPED, layout.types) if types]
-    columns = ("state", *roles, "last_access", "timestamp")
-    encoder = EntryRowEncoder(
-        operator.states,
-        operator.max_parallelism,
-        True,
-        columns,
-        {state.name: {role: Place(columns.index(role), None) for role in roles}},
-    )
-    written: Counter[tuple[Any, ...]] = Counter()
-    for task in chain.from_iterable(read_tasks(operator, [state.name], None)):
-        for batch in record_batches(task, layout):
-            for entries in encoder([batch.select(list(columns))]):
-                key_groups, _, keys, values = (column.to_pylist() for column in entries.columns)
-                written.update(zip(repeat(state.name), key_groups, keys, values))
-    return written
-
-
-JOBS = [saved.name for saved in JOB_POINTS if saved.kind == "canonical"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", JOBS)
-def test_columns_of_jobs_are_the_bytes_that_were_there(name: str) -> None:
-    """Of each state that Spark's columns hold; all else is refused, by its name."""
-    written, refused = 0, []
-    for operator in job_point(name).read().operators:
-        for state in operator.states:
-            if not is_held(operator, state):
-                continue
-            try:
-                ours = without_spark(operator, state)
-            except InvalidValueError as error:
-                refused.append(str(error))
-                continue
-            assert ours == framed(operator, [state.name]), state
-            written += ours.total()
-    assert written > 20
-    reasons = ("is nothing that a column holds", "which Flink writes in two ways")
-    assert all(any(reason in text for reason in reasons) for text in refused)
-
-
-def is_held(operator: Operator, state: StateDescriptor) -> bool:
-    try:
-        check_states_of_rows(operator.label, [state])
-    except UnsupportedKeyTypeError:
-        return False
-    return True
 
 
 # --- changed ------------------------------------------------------------------------------
@@ -178,7 +117,7 @@ def test_rows_are_filtered_and_changed_and_get_other_keys(
     df = rows_of(spark, HEAP, "by-string", "count").where("value <> 3")
     df = df.withColumn("key", F.concat("key", F.lit("!")))
     df = df.select("state", (F.col("value") + 1).alias("value"), "key")
-    new = write_savepoint(
+    new = write_keyed_state(
         df, tmp_path / "new", from_savepoint=HEAP.path, operator="by-string", states=["count"]
     )
     after = new.operator("by-string")
@@ -195,7 +134,7 @@ def test_rows_are_filtered_and_changed_and_get_other_keys(
 def test_a_state_that_is_named_may_lose_all_entries(spark: SparkSession, tmp_path: Path) -> None:
     """As a struct of all states holds it; no row is left."""
     df = rows_of(spark, HEAP, "by-string").where("false")
-    new = write_savepoint(
+    new = write_keyed_state(
         df, tmp_path / "new", from_savepoint=HEAP.path, operator="by-string", states=["byCity"]
     )
     before, after = HEAP.read().operator("by-string"), new.operator("by-string")
@@ -210,7 +149,7 @@ def test_rows_of_some_states_for_all_of_them_are_refused(
     """Else the others were lost in silence; timers of which there are none are no such."""
     df = rows_of(spark, HEAP, "by-string").where("state <> 'sum'")
     with pytest.raises(InvalidValueError, match="got none of 'sum', of which the savepoint has"):
-        write_savepoint(df, tmp_path / "new", from_savepoint=HEAP.path, operator="by-string")
+        write_keyed_state(df, tmp_path / "new", from_savepoint=HEAP.path, operator="by-string")
     assert not list(tmp_path.iterdir())
 
 
@@ -222,8 +161,6 @@ def of(count: int) -> Callable[[DataFrame], DataFrame]:
 
 
 REFUSED: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
-    "operators too": (InvalidValueError, "operators, .* left out with", {"operators": {}}),
-    "max parallelism too": (InvalidValueError, "left out with .* 128", {"max_parallelism": 128}),
     "no operator": (InvalidTypeError, "operator must be a str, got None", {"operator": None}),
     "no such operator": (InvalidValueError, "operator must be .* 'x'", {"operator": "x"}),
     "no keyed state": (
@@ -238,11 +175,7 @@ REFUSED: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
     "no bool": (InvalidTypeError, "allow_any_last_access", {"allow_any_last_access": 1}),
     "no savepoint": (SavepointError, "/nowhere/_metadata", {"from_savepoint": "/nowhere"}),
     "within": (InvalidValueError, "path must be outside", {"path": HEAP.path / "new"}),
-    "without from_savepoint": (
-        InvalidValueError,
-        "operator, states and allow_any_last_access must be left out without from_savep",
-        {"from_savepoint": None},
-    ),
+    "None for a savepoint": (InvalidTypeError, "path must be a str", {"from_savepoint": None}),
     "keys without a hash": (
         UnsupportedKeyTypeError,
         r"operator pojo cannot be written from rows: the hash of keys of POJO\(.*\) is not known",
@@ -261,7 +194,7 @@ def test_bad_arguments_are_refused_by_name(spark: SparkSession, tmp_path: Path, 
         "operator": "by-string",
     }
     with pytest.raises(cls, match=message) as error:
-        write_savepoint(**(valid | arguments))
+        write_keyed_state(**(valid | arguments))
     assert isinstance(error.value, KeyGroupsError)
     assert not list(tmp_path.iterdir())
 
@@ -289,7 +222,7 @@ def test_other_columns_are_refused_by_name(
 ) -> None:
     df = rows_of(spark, HEAP, "by-string", "count").selectExpr(*columns)
     with pytest.raises(cls, match=message):
-        entry_rows(df, wanted_states(HEAP.read().operator("by-string"), "count"))
+        entry_rows(df, states_of(HEAP.read().operator("by-string"), "count"))
 
 
 def test_times_are_needed_where_a_state_has_them(spark: SparkSession) -> None:
@@ -297,80 +230,8 @@ def test_times_are_needed_where_a_state_has_them(spark: SparkSession) -> None:
     df = rows_of(spark, HEAP, "by-string")
     for name, state in (("last_access", "label"), ("timestamp", "_timer_state/event_user-timers")):
         with pytest.raises(InvalidValueError, match=f"df must have the column {name}"):
-            entry_rows(df.drop(name), wanted_states(operator, state))
-    entry_rows(df.drop("last_access"), wanted_states(operator, "visits"))  # elements have theirs
-
-
-def encoder(*names: str) -> EntryRowEncoder:
-    """Return one of some states of by-string, from the columns of all roles."""
-    states = HEAP.read().operator("by-string").states
-    columns = ("state", "key", "value", "last_access")
-    places = {name: {"key": Place(1, None), "value": Place(2, None)} for name in names}
-    return EntryRowEncoder(states, 128, False, columns, places)
-
-
-def batch(*rows: tuple[Any, ...]) -> Any:
-    types = (pa.string(), pa.string(), pa.int64(), pa.int64())
-    arrays = [pa.array(column, of) for column, of in zip(zip(*rows), types)]
-    return pa.RecordBatch.from_arrays(arrays, ["state", "key", "value", "last_access"])
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        (("sum", "a", 5, None), "state must be one of count, got 'sum'"),
-        ((None, "a", 5, None), "state must be one of count, got None"),
-        (("count", None, 5, None), "state 'count', key None: "),
-        (("count", "a", None, None), "state 'count', key 'a': .* must not be None"),
-        (("count", "a", 5, 7), "last_access of state 'count' must be null, got 7"),
-    ],
-)
-def test_rows_that_are_no_entries_are_refused(row: tuple[Any, ...], message: str) -> None:
-    with pytest.raises(InvalidValueError, match=message):
-        list(encoder("count")([batch(("count", "b", 6, None), row)]))
-
-
-def test_what_is_in_the_fields_of_other_states_is_refused() -> None:
-    """A struct of states has the value of the row's own alone."""
-    made = replace(
-        encoder("count"), places={"count": {"key": Place(1, None), "value": Place(2, 0)}}
-    )
-    struct = pa.struct([("count", pa.int64()), ("sum", pa.int64())])
-
-    def rows(*values: Any) -> Any:
-        names = pa.array(["count"] * len(values))
-        keys, times = pa.array(list("ab"[: len(values)])), pa.nulls(len(values), pa.int64())
-        arrays = [names, keys, pa.array(values, struct), times]
-        return pa.RecordBatch.from_arrays(arrays, list(made.columns))
-
-    [written] = made([rows({"count": 5, "sum": None}, {"count": 6, "sum": None})])
-    assert written.column(3).to_pylist() == [bytes(7) + b"\5", bytes(7) + b"\6"]
-    with pytest.raises(
-        InvalidValueError, match="value of state 'count' must be null but for its own, got 7"
-    ):
-        list(made([rows({"count": 5, "sum": None}, {"count": 6, "sum": 7})]))
-
-
-SQL_KEYS = RowDataSerializer([parse_logical_type("STRING"), parse_logical_type("DECIMAL(38, 2)")])
-
-
-def test_user_keys_of_which_flink_has_two_forms_are_refused() -> None:
-    """A null of DECIMAL takes 16 bytes more in generated code than in RowDataSerializer."""
-    state = StateDescriptor(
-        "rows", "MAP", serializer_of(STRING), VOID_NAMESPACE, serializer_of(LONG), SQL_KEYS
-    )
-    roles = {role: Place(n, None) for n, role in enumerate(("key", "user_key", "value"), 1)}
-    columns = ("state", *roles)
-    made = EntryRowEncoder((state,), 128, False, columns, {"rows": roles})
-    rows_type = pa.struct([("f0", pa.string()), ("f1", pa.decimal128(38, 2))])
-
-    def rows(user_key: Any) -> Any:
-        arrays = [pa.array(["rows"]), pa.array(["a"]), pa.array([user_key], rows_type)]
-        return pa.RecordBatch.from_arrays([*arrays, pa.array([5])], list(columns))
-
-    assert len(list(made([rows({"f0": None, "f1": Decimal("1.50")})]))) == 1
-    with pytest.raises(InvalidValueError, match=r"must have no null of DECIMAL\(38, 2\), which"):
-        list(made([rows({"f0": "x", "f1": None})]))
+            entry_rows(df.drop(name), states_of(operator, state))
+    entry_rows(df.drop("last_access"), states_of(operator, "visits"))  # elements have theirs
 
 
 # --- what only the job can read -----------------------------------------------------------
@@ -408,11 +269,51 @@ def test_bytes_of_a_serializer_that_is_not_known_come_back(
         match=r"state 'opened' of operator by-user cannot be written from rows: values of KRYO.* "
         "are text or bytes in Spark, .*; without it in states it is kept as it is",
     ):
-        write_savepoint(df, tmp_path / "new", from_savepoint=path, operator="by-user")
+        write_keyed_state(df, tmp_path / "new", from_savepoint=path, operator="by-user")
     names = ["paid", "all", "seen", "by"]
-    new = write_savepoint(
+    new = write_keyed_state(
         df, tmp_path / "new", from_savepoint=path, operator="by-user", states=names
     )
     before = read_savepoint(path).operator("by-user")
     assert framed(new.operator("by-user")) == framed(before)
     assert framed(before).total() == 5
+
+
+# --- as it was called before --------------------------------------------------------------
+
+
+def test_write_savepoint_takes_rows_with_a_warning(spark: SparkSession, tmp_path: Path) -> None:
+    df = rows_of(spark, HEAP, "by-string", "count")
+    old: Any = write_savepoint
+    arguments: dict[str, Any] = {
+        "from_savepoint": HEAP.path,
+        "operator": "by-string",
+        "states": ["count"],
+    }
+    with pytest.warns(DeprecationWarning, match="is write_keyed_state now") as warned:
+        before = old(df, tmp_path / "before", **arguments)
+    assert warned[0].filename == __file__
+    now = write_keyed_state(df, tmp_path / "now", **arguments)
+    assert framed(before.operator("by-string")) == framed(now.operator("by-string"))
+
+
+@pytest.mark.parametrize(
+    ("message", "arguments"),
+    [
+        ("operators, .* left out with .* {}", {"operators": {}}),
+        ("left out with .* 128", {"max_parallelism": 128}),
+        ("left out with .* 'drop'", {"nulls": "drop"}),
+        (
+            "operator, states and allow_any_last_access must be left out without from_savep",
+            {"from_savepoint": None},
+        ),
+    ],
+)
+def test_arguments_of_both_are_refused(
+    spark: SparkSession, tmp_path: Path, message: str, arguments: dict[str, Any]
+) -> None:
+    old: Any = write_savepoint
+    valid = {"from_savepoint": HEAP.path, "operator": "by-string"}
+    with pytest.raises(InvalidValueError, match=message):
+        old(rows_of(spark, HEAP, "by-string"), tmp_path / "new", **(valid | arguments))
+    assert not list(tmp_path.iterdir())

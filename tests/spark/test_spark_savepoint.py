@@ -66,12 +66,12 @@ from keygroups.savepoint import (
 )
 from keygroups.savepoint._columns.batches import layout_of
 from keygroups.savepoint._columns.column_types import column_of
+from keygroups.savepoint._jobs import StateReader, parse_key_groups, read_tasks
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle
 from keygroups.spark import change_max_parallelism, read_keyed_state, register_data_source
 from keygroups.spark import savepoint as spark_savepoint
 from keygroups.spark._columns.arguments import is_connect
 from keygroups.spark._savepoint.rows.spark_types import spark_schema, spark_type_of
-from keygroups.spark._savepoint.tasks import parse_key_groups, read_tasks
 from keygroups.types import LONG as LONG_TYPE
 
 TYPED = {"key": 4, "namespace": 5, "user_key": 6, "value": 7}  # where an entry has them
@@ -196,7 +196,7 @@ def test_every_point(spark: SparkSession, flink: str, step: int) -> None:
     for operators in alike.values():
         first = operators[0]
         tasks = [group for operator in operators for group in read_tasks(operator, None, None)]
-        df = spark_savepoint._read_classic(spark, tasks, layout_of(first.states))
+        df = spark_savepoint._read_classic(spark, tasks, StateReader.of(first, None))
         total += assert_same(
             df, first, (entry for operator in operators for entry in operator.entries())
         )

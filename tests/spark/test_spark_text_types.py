@@ -39,6 +39,7 @@ from keygroups.spark import (
     repartition_by_subtask,
     skew_report,
     with_routing,
+    write_keyed_state,
     write_savepoint,
 )
 from keygroups.spark import functions as KF
@@ -203,7 +204,7 @@ def test_rows_of_a_savepoint(spark: SparkSession, texts: DataFrame, tmp_path: Pa
     savepoint = write_savepoint(texts, tmp_path / "one", operators, 128, 2)
     rows = read_keyed_state(spark, savepoint.path, "by-text")
     columns = ("CAST(state AS varchar(9)) AS state", "CAST(key AS char(4)) AS key")
-    again = write_savepoint(
+    again = write_keyed_state(
         rows.selectExpr(*columns, "collate(value, 'UTF8_BINARY') AS value"),
         tmp_path / "two",
         from_savepoint=savepoint,
@@ -212,7 +213,7 @@ def test_rows_of_a_savepoint(spark: SparkSession, texts: DataFrame, tmp_path: Pa
     entries = [(entry.key, entry.value) for entry in again.operator("by-text").entries()]
     assert sorted(entries) == [("ab  ", "ab"), ("héé ", "héé")]
     with pytest.raises(InvalidTypeError, match=f"got string collate UTF8_LCASE: {MENDED}"):
-        write_savepoint(
+        write_keyed_state(
             rows.selectExpr("state", "collate(key, 'UTF8_LCASE') AS key", "value"),
             tmp_path / "three",
             from_savepoint=savepoint,

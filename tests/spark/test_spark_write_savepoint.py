@@ -44,8 +44,9 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._columns.column_types import column_of
+from keygroups.savepoint._columns.column_types import column_of, column_to_write
 from keygroups.savepoint._columns.columns import ArrowColumn
+from keygroups.savepoint._columns.entry_frames import FileWriter
 from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
 from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.spark import (
@@ -60,10 +61,9 @@ from keygroups.spark import functions as KF
 from keygroups.spark import savepoint as spark_savepoint
 from keygroups.spark._columns.arguments import is_connect
 from keygroups.spark._savepoint import arrow_map
-from keygroups.spark._savepoint.entry_files import FileWriter
+from keygroups.spark._savepoint.entry_files import FileRunner
 from keygroups.spark._savepoint.rows.entry_batches import entry_batch
 from keygroups.spark._savepoint.rows.spark_types import spark_type_of
-from keygroups.spark._savepoint.rows.state_columns import column_to_write
 from keygroups.state_keys import serializer_of
 from keygroups.types import (
     BIG_DEC,
@@ -636,7 +636,8 @@ def test_a_task_that_is_tried_twice_leaves_one_file(tmp_path: Path) -> None:
     with SavepointWriter(tmp_path / "s") as writer:
         states = [ValueStateDescriptor("n", LONG)]
         operator = writer.add_operator("by-key", STRING, states, 128, 2)
-        write = FileWriter((operator.task(0), operator.task(1)), frozenset())
+        tasks = operator.task(0), operator.task(1)
+        write = FileRunner(FileWriter(tasks, frozenset()))
         [first], [second] = write([entries]), pickle.loads(pickle.dumps(write))([entries])
         assert list(write([])) == []
         assert first != second

@@ -27,6 +27,7 @@ from keygroups.savepoint import (
     SavepointWriter,
     ValueStateDescriptor,
 )
+from keygroups.savepoint._columns.row_shapes import StateColumns, WideRows
 from keygroups.spark import (
     KeyedState,
     ListState,
@@ -36,8 +37,6 @@ from keygroups.spark import (
 )
 from keygroups.spark import functions as KF
 from keygroups.spark import savepoint as spark_savepoint
-from keygroups.spark._savepoint.rows.row_encoder import RowEncoder
-from keygroups.spark._savepoint.rows.state_columns import StateColumns
 from keygroups.spark.functions import hash_code
 from keygroups.state_keys import serializer_of
 from keygroups.types import (
@@ -428,7 +427,7 @@ def test_a_key_that_is_another_each_time_is_refused(tmp_path: Path) -> None:
     states = [ValueStateDescriptor("n", LONG)]
     operator = SavepointWriter(tmp_path / "s").add_operator("by-key", STRING, states, 128, 2)
     columns = (StateColumns("n", 3, LONG),)
-    encode = RowEncoder("by-key", operator.task(0), STRING, False, columns)
+    encode = WideRows("by-key", operator.task(0), STRING, False, columns)
     names = ["c0", "c1", "c2", "c3"]
     rows = {"c0": [104, 104], "c1": ["A", "B"], "c2": [None, None], "c3": [1, 2]}
     batch = pa.RecordBatch.from_pydict({name: rows[name] for name in names})

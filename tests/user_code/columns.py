@@ -71,9 +71,7 @@ def the_package(spark: SparkSession, events: DataFrame) -> None:
     )
     assert_type(written, keygroups_savepoint.Savepoint)
     counts = state.where("state = 'count'")
-    again = keygroups_spark.write_savepoint(
-        counts, "new", from_savepoint=written, operator="by-user", states=["count"]
-    )
+    again = keygroups_spark.write_keyed_state(counts, "new", written, "by-user", ["count"])
     assert_type(again, keygroups_savepoint.Savepoint)
     offsets = keygroups_spark.kafka_offsets(events)
     assert_type(offsets, keygroups_savepoint.KafkaOffsets)

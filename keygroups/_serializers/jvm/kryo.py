@@ -99,7 +99,7 @@ class KryoSerializer(Serializer):
                 return b"\0" if value is None else head + write(value, kryo_version)
 
             self.write = write_kryo
-        elif described and self.read is not None and not of_job:
+        elif described and self.read is not None and not custom:
             classes = dict(described)
             self.writes_keys = False  # another order, or other references, are the same value
             self.write = lambda value: KryoOutput(kryo_version, registrations, classes).written(

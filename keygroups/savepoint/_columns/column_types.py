@@ -54,6 +54,7 @@ from keygroups._values.rows import Row
 from keygroups._values.sql import CountWindow, MetaSqnInfo, Node, RowSqnInfo, WindowKey
 from keygroups._values.streaming import BufferEntry, TransactionHolder, TwoPhaseCommitState
 from keygroups.binary_row import items_of
+from keygroups.errors import UnsupportedKeyTypeError
 from keygroups.logical_types import LogicalType
 from keygroups.savepoint._columns.columns import (
     BIG_DEC,
@@ -141,6 +142,16 @@ def column_of_key_type(key_type: KeyType) -> ArrowColumn:
     if key_type == types.BIG_DEC:
         return DECIMAL
     return key_column_of(serializer_of(key_type)) or STRING
+
+
+def column_to_write(given: KeyType | Serializer) -> ArrowColumn:
+    """Return the column that state of a type is written from, or refuse the type."""
+    if not isinstance(given, Serializer):
+        return column_of_key_type(given)
+    column = column_of(given)
+    if column is None or not is_written(given):
+        raise UnsupportedKeyTypeError(f"no column here holds values of type {given!r}")
+    return column
 
 
 def is_written(serializer: Serializer) -> bool:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import repeat
 from typing import Any, NamedTuple
 
 try:
+    import numpy  # noqa: F401  # only to say which extra is missing
     import pyarrow as pa
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        "write_table needs PyArrow: pip install 'keygroups[arrays]'", name=error.name
+        "write_table needs NumPy and PyArrow: pip install 'keygroups[arrays]'", name=error.name
     ) from None
 
 from keygroups._checks import show
@@ -18,9 +19,11 @@ from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKey
 from keygroups.savepoint._columns.arrow_values import values
 from keygroups.savepoint._columns.batches import TYPED, times_of, typed_columns
 from keygroups.savepoint._columns.column_types import is_written
+from keygroups.savepoint._columns.columns import ArrowColumn
 from keygroups.savepoint._state.header import StateDescriptor
 
 _ROWS = 1 << 12  # rows that are decoded at once
+_AT_ONCE = 1 << 14  # rows that become bytes at once
 
 
 class TableRow(NamedTuple):
@@ -33,8 +36,36 @@ class TableRow(NamedTuple):
     namespace: Any
 
 
-def table_rows(table: object, state: StateDescriptor) -> Iterator[TableRow]:
-    """Return an iterator over the rows of a table of one state.
+class TableColumns(NamedTuple):
+    """Some rows of a table: a column for each argument of `write` that the state has.
+
+    `columns` restore the values of the arrays, the times aside.
+    """
+
+    state: str
+    arrays: Mapping[str, pa.Array]
+    columns: Mapping[str, ArrowColumn]
+
+    def rows(self) -> Iterator[TableRow]:
+        """Yield the rows; InvalidValueError for what Arrow can hold and Python cannot."""
+        size = len(self.arrays["key"])
+        for start in range(0, size, _ROWS):
+            count = min(_ROWS, size - start)
+            of = {name: self._values(name, start) for name in self.arrays}
+            yield from map(
+                TableRow, *(of.get(name, repeat(None, count)) for name in TableRow._fields)
+            )
+
+    def _values(self, name: str, start: int) -> list[Any]:
+        array = self.arrays[name].slice(start, _ROWS)
+        if name not in self.columns:
+            times: list[Any] = array.to_pylist()
+            return times
+        return values(f"{name} of state {self.state!r}", array, self.columns[name])
+
+
+def table_columns(table: object, state: StateDescriptor) -> Iterator[TableColumns]:
+    """Return an iterator over the rows of a table of one state, some at once.
 
     Raises what `OperatorWriter.write_table` raises for a table, before it returns.
     """
@@ -62,24 +93,17 @@ def table_rows(table: object, state: StateDescriptor) -> Iterator[TableRow]:
         if not _is_same(given, taken):
             raise InvalidTypeError(f"{name} of state {state.name!r} must be {taken}, got {given}")
 
-    def rows() -> Iterator[TableRow]:
+    def parts() -> Iterator[TableColumns]:
         for whole in reader:
-            for start in range(0, len(whole), _ROWS):
-                batch = whole.slice(start, _ROWS)
-                of: dict[str, Any] = {}
-                for name, taken in types.items():
-                    called = f"{name} of state {state.name!r}"
-                    array = _cast(called, batch.column(name), taken)
-                    if name in columns:
-                        of[name] = values(called, array, columns[name])
-                    else:
-                        of[name] = array.to_pylist()
-                yield from map(
-                    TableRow,
-                    *(of.get(name, repeat(None, len(batch))) for name in TableRow._fields),
-                )
+            for start in range(0, len(whole), _AT_ONCE):
+                batch = whole.slice(start, _AT_ONCE)
+                arrays = {
+                    name: _cast(f"{name} of state {state.name!r}", batch.column(name), taken)
+                    for name, taken in types.items()
+                }
+                yield TableColumns(state.name, arrays, columns)
 
-    return rows()
+    return parts()
 
 
 def _reader(table: object) -> Any:

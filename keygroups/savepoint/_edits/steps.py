@@ -457,7 +457,8 @@ class _Mapping(Calls):
         if self._write_key is None or self._key_type is None:
             before = self._decode(entry.key_group, key, value)  # which nobody can have changed
             if identity(_key_parts(new)) == identity(_key_parts(before)):
-                return entry.key_group, key, self._value_of(new, entry, key, value)
+                same = self._value_of(new.value, new.last_access, new, entry, key, value)
+                return entry.key_group, key, same
             raise UnsupportedKeyTypeError(
                 f"{named_entry(entry)}: key, namespace and user key must stay, as only the job "
                 f"knows the keys of {self._state}"

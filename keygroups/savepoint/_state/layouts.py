@@ -248,8 +248,9 @@ class ValueLayout(Layout):
             last_access: int | None,
             timestamp: int | None,
         ) -> tuple[bytes, bytes]:
-            _check_none("user_key", user_key, name)
-            _check_none("timestamp", timestamp, name)
+            if user_key is not None or timestamp is not None:
+                _check_none("user_key", user_key, name)
+                _check_none("timestamp", timestamp, name)
             return write_start(key, namespace), write_value(value, last_access)
 
         return encode
@@ -272,7 +273,8 @@ class ValueLayout(Layout):
         if namespace_serializer is VOID_NAMESPACE:
 
             def write_void(key: bytes, namespace: Any) -> bytes:
-                _check_none("namespace", namespace, name)
+                if namespace is not None:
+                    _check_none("namespace", namespace, name)
                 return key + VOID
 
             return write_void

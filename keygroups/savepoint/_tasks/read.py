@@ -27,6 +27,9 @@ from keygroups.state_keys import key_group_prefix_bytes
 if TYPE_CHECKING:
     from keygroups.savepoint._state.entry_columns import EntryColumns
 
+TASK_BYTES = 16 << 20
+"""About how many bytes of state a task reads on another machine."""
+
 
 @dataclass(frozen=True)
 class ReadTask:

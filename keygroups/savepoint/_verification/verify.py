@@ -11,13 +11,13 @@ from keygroups.progress import ProgressCallback, measured
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import Metadata, OperatorStateHandle, StreamHandle
 from keygroups.savepoint._state.operator_state import read_encoded_operator_state
-from keygroups.savepoint._tasks.read import ReadTask
+from keygroups.savepoint._tasks.read import TASK_BYTES, ReadTask
 from keygroups.savepoint._tasks.verify import VerifyTask
 from keygroups.savepoint._verification.faults import FILE, UNREADABLE, StateFault, Tally
 from keygroups.savepoint._verification.report import OperatorVerification
 
-RunTasks = Callable[[list[VerifyTask]], Iterable[Tally]]
-"""Runs tasks elsewhere, and returns the Tally of each."""
+RunTasks = Callable[[list[Callable[[], Tally]]], Iterable[Tally]]
+"""Calls functions elsewhere, each of which may be pickled, and returns what they return."""
 
 
 class VerifiedOperator(Protocol):
@@ -72,9 +72,13 @@ def _streams(metadata: Metadata) -> Iterator[StreamHandle]:
 def verify_operator(operator: VerifiedOperator, run: RunTasks | None) -> OperatorVerification:
     """Return the OperatorVerification of an operator: entries, faults, unverified state."""
     tally = Tally()
-    tasks = [*map(VerifyTask, operator.tasks())]
-    for verified in _run(operator, tasks) if run is None else run(tasks):
-        tally.join(verified)
+    if run is None:
+        verified: Iterable[Tally] = _run(operator, [*map(VerifyTask, operator.tasks())])
+    else:
+        parts = [part for task in operator.tasks() for part in task.split(TASK_BYTES)]
+        verified = run([VerifyTask(part).run for part in parts])
+    for of_task in verified:
+        tally.join(of_task)
     for subtask, handle, is_raw in operator._operator_state_handles():
         try:
             states = read_encoded_operator_state(

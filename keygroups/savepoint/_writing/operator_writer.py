@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from typing import Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from keygroups._checks import (
     check_choice,
@@ -41,6 +42,13 @@ from keygroups.savepoint._state.writing.operator_state_writer import (
 from keygroups.savepoint._state.writing.spill import EntrySorter
 from keygroups.savepoint._tasks.write import OperatorFiles, WriteTask
 
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+    from keygroups.savepoint._columns.table_writer import TableWriter
+
+Item = TypeVar("Item")
+_key_group_of = attrgetter("key_group")
 _SORT = ": pass sort=True to add_operator, which takes any order"
 
 
@@ -82,7 +90,13 @@ class OperatorWriter(OperatorFiles):
             self._encoder = EntryEncoder(states, max_parallelism, allow_any_last_access)
         self._elements_of = elements_of  # states, each entry of which is a part of a list
         self._numbers = {state.name: number for number, state in enumerate(self.states)}
+        self._of_values = {
+            state.name: number
+            for number, state in enumerate(states)
+            if state.value_serializer is not None
+        }
         self._sorter = EntrySorter(folder.scratch) if sort else None
+        self._tables: TableWriter | None = None  # from the first one on
         self._key_group = -1
         self._entries: list[EncodedEntry] = []  # of that key group
         self._open: tuple[WriteTask, KeyedStateFile] | None = None
@@ -145,24 +159,35 @@ class OperatorWriter(OperatorFiles):
         Raises what `write` raises, which has written the rows before; InvalidValueError where a
         column is missing, InvalidTypeError for one of another type and for what is no table,
         UnsupportedKeyTypeError for state whose columns are not what is written, such as text of
-        Kryo; ModuleNotFoundError without PyArrow.
+        Kryo; ModuleNotFoundError without NumPy and PyArrow.
         """
         number = self._number_of(state)
-        from keygroups.savepoint._columns.table_rows import table_rows  # which needs PyArrow
+        # Both need NumPy and PyArrow.
+        from keygroups.savepoint._columns.table_rows import table_columns
+        from keygroups.savepoint._columns.table_writer import TableWriter
 
-        for row in table_rows(table, self.states[number]):
-            self.write(state, *row)
+        parts = table_columns(table, self.states[number])
+        if self._tables is None:
+            self._tables = TableWriter(
+                self.states,
+                self.max_parallelism,
+                self.parallelism,
+                self._allow_any_last_access,
+                self._folder.scratch,
+            )
+        for columns in parts:
+            batch = self._tables.entries(number, columns)
+            if batch is None or not self._hold_batch(self._tables, batch):
+                for row in columns.rows():  # one by one, which says what is wrong with one
+                    self.write(state, *row)
 
     def _number_of(self, state: str) -> int:
         """Return the number of a state of values."""
-        number = self._numbers.get(check_str("state", state))
-        if number is None or self.states[number].value_serializer is None:
-            names = ", ".join(
-                state.name for state in self.states if state.value_serializer is not None
-            )
-            raise InvalidValueError(
-                f"state must be one of {names or 'none, without keyed state'}, got {show(state)}"
-            )
+        # The common case of check_str without the call: this is the hot path.
+        number = self._of_values.get(state if type(state) is str else check_str("state", state))
+        if number is None:
+            names = ", ".join(self._of_values) or "none, without keyed state"
+            raise InvalidValueError(f"state must be one of {names}, got {show(state)}")
         return number
 
     def write_timer(
@@ -220,6 +245,31 @@ class OperatorWriter(OperatorFiles):
             self._key_group = entry.key_group
         self._entries.append(entry)
 
+    def _hold_batch(self, tables: TableWriter, batch: RecordBatch) -> bool:
+        """Take entries as `_hold` does, and return True; False where they are not in order."""
+        if self._sorter is not None:
+            if tables.sorter.add(batch):
+                with self._unbroken():
+                    tables.sorter.spill()
+            return True
+        from keygroups.savepoint._columns.table_writer import key_group_of, split_last
+
+        parts = split_last(batch)
+        if parts is None or key_group_of(batch, 0) < self._key_group:
+            return False
+        before, last = parts
+        key_group = key_group_of(last, 0)
+        if key_group > self._key_group:
+            with self._unbroken():
+                if before.num_rows:
+                    tables.hold(before)
+                self._end_key_group()
+                if self._meter is not None:
+                    self._meter.add(key_group - max(self._key_group, 0))
+            self._key_group = key_group
+        tables.hold(last)
+        return True
+
     def write_operator_state(self, name: str, elements: Any, subtask: int | None = None) -> None:
         """Write elements of an operator state; of a broadcast state a dict of its entries.
 
@@ -242,8 +292,11 @@ class OperatorWriter(OperatorFiles):
         with self._unbroken():
             if self._sorter is not None:
                 with closing(self._sorter.entries()) as entries:
-                    self._write_sorted(self._counted(entries))
-                self._sorter.close()
+                    if self._tables is None:
+                        self._write_sorted(self._counted(entries, _key_group_of))
+                    else:
+                        self._write_batches(self._tables, entries)
+                self._close_sorters()
             self._end_key_group()
             self._end_subtask()
             self._operator_state.close()
@@ -251,21 +304,37 @@ class OperatorWriter(OperatorFiles):
                 meter, self._meter = self._meter, None
                 meter.finish()
 
-    def _counted(self, entries: Iterator[EncodedEntry]) -> Iterator[EncodedEntry]:
-        """Yield sorted entries, and count their key groups."""
-        for entry in entries:
-            if self._meter is not None and entry.key_group > self._key_group:
-                self._meter.add(entry.key_group - max(self._key_group, 0))
-                self._key_group = entry.key_group
-            yield entry
+    def _write_batches(self, tables: TableWriter, entries: Iterator[EncodedEntry]) -> None:
+        """Write the sorted entries of tables, and others."""
+        from keygroups.savepoint._columns.table_writer import key_group_of
+
+        with closing(tables.sorter.batches(entries)) as batches:
+            counted = self._counted(batches, lambda batch: key_group_of(batch, 0))
+            tables.write_sorted(counted, self._file_of)
+
+    def _counted(
+        self, items: Iterator[Item], key_group_of: Callable[[Item], int]
+    ) -> Iterator[Item]:
+        """Yield sorted entries, or batches of them, and count their key groups."""
+        for item in items:
+            if self._meter is not None and (key_group := key_group_of(item)) > self._key_group:
+                self._meter.add(key_group - max(self._key_group, 0))
+                self._key_group = key_group
+            yield item
+
+    def _close_sorters(self) -> None:
+        """Remove the files in which entries were sorted."""
+        if self._sorter is not None:
+            self._sorter.close()
+            if self._tables is not None:
+                self._tables.sorter.close()
 
     def abandon(self) -> None:
         """Close the file, whatever it lacks."""
         with suppress(KeyGroupsError):
             self._closing.close()
-        if self._sorter is not None:
-            with suppress(KeyGroupsError):
-                self._sorter.close()
+        with suppress(KeyGroupsError):
+            self._close_sorters()
 
     def metadata(self) -> OperatorMetadata:
         """Return what `_metadata` says of the operator."""
@@ -312,19 +381,25 @@ class OperatorWriter(OperatorFiles):
         self._is_broken = False
 
     def _end_key_group(self) -> None:
-        if not self._entries:
+        entries, self._entries = self._entries, []
+        if self._tables is not None and self._tables.write_held(entries, self._file_of):
+            return
+        if not entries:
             return
         subtask = compute_operator_index_for_key_group(
             self.max_parallelism, self.parallelism, self._key_group
         )
+        file = self._file_of(subtask)
+        for entry in joined_lists(sorted(entries), self._elements_of):
+            file.add(entry)
+
+    def _file_of(self, subtask: int) -> KeyedStateFile:
+        """Return the file of a subtask; that of the one before is whole if it is another."""
         if self._open is None or self._open[0].subtask != subtask:
             self._end_subtask()
             task = self.task(subtask)
             self._open = task, self._closing.enter_context(task.open())
-        _, file = self._open
-        for entry in joined_lists(sorted(self._entries), self._elements_of):
-            file.add(entry)
-        self._entries = []
+        return self._open[1]
 
     def _end_subtask(self) -> None:
         if self._open is not None:

@@ -202,9 +202,9 @@ class SavepointWriter(FolderWriter):
         `allow_any_last_access` takes times of last access before September 2001, as which seconds
         are refused, and more than a day from now, as which microseconds are.
 
-        `sort` takes keyed state in any order: about 64 MiB of entries are held, and more are
-        sorted files until the end, in the new folder, at a URL in the machine's for temporary
-        files. Without it entries have to come in the order of key groups.
+        `sort` takes keyed state in any order: about 64 MiB of entries are held, and as many of
+        tables; more are sorted files until the end, in the new folder, at a URL in the machine's
+        for temporary files. Without it entries have to come in the order of key groups.
 
         With a template `uid` may also be a name or an id in hex, and all but it may be left out:
         then it is as there, with all keyed states, timers too. What is given is compared with the

@@ -16,16 +16,14 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from keygroups._checks import show
 from keygroups.errors import InvalidValueError, KeyGroupsError
 from keygroups.savepoint import Operator, read_savepoint
-from keygroups.savepoint._columns.batches import Layout, layout_of, record_batches
 from keygroups.savepoint._files.files import path_in_metadata
-from keygroups.savepoint._tasks.read import ReadTask
-from keygroups.spark._savepoint.rows.spark_types import spark_schema
-from keygroups.spark._savepoint.tasks import (
+from keygroups.savepoint._jobs import (
+    StateReader,
     encoded_keys,
     parse_key_groups,
     read_tasks,
-    wanted_states,
 )
+from keygroups.spark._savepoint.rows.spark_types import spark_schema
 from keygroups.state_keys import key_group_prefix_bytes
 
 FORMAT = "flink-state"
@@ -89,9 +87,9 @@ class Options:
         """Read `_metadata`."""
         return read_savepoint(self.path, self.moved, allow=self.allow).operator(self.operator)
 
-    def layout(self) -> Layout:
+    def reader(self) -> StateReader:
         """Read the headers of keyed state."""
-        return layout_of(wanted_states(self.open(), self.state))
+        return StateReader.of(self.open(), self.state)
 
 
 @contextmanager
@@ -122,7 +120,7 @@ class FlinkStateDataSource(DataSource):
     def schema(self) -> T.StructType:
         """Return the schema."""
         options = Options(self.options)
-        schema = spark_schema(options.layout().schema)
+        schema = spark_schema(options.reader().layout.schema)
         return options.kept_in(schema) if options.is_of_table else schema
 
     @_in_one_line()
@@ -134,7 +132,7 @@ class FlinkStateDataSource(DataSource):
 class TaskPartition(InputPartition):
     """The state that one task of Spark reads."""
 
-    def __init__(self, tasks: Sequence[ReadTask]) -> None:
+    def __init__(self, tasks: Sequence[Any]) -> None:
         self.tasks = tasks
 
 
@@ -143,8 +141,8 @@ class FlinkStateReader(DataSourceReader):
 
     def __init__(self, options: Options, schema: T.StructType) -> None:
         self._options = options
-        self._layout = options.layout()
-        of_state = spark_schema(self._layout.schema)
+        self._reader = options.reader()
+        of_state = spark_schema(self._reader.layout.schema)
         if _without_metadata(schema) != of_state:
             raise InvalidValueError(
                 f"schema must be that of the state, {of_state.simpleString()}, got "
@@ -175,7 +173,9 @@ class FlinkStateReader(DataSourceReader):
             size = key_group_prefix_bytes(operator.max_parallelism)
             of_keys = {int.from_bytes(key[:size], "big") for key in keys}
             self._tests["key_group"].append(of_keys.__contains__)
-        states = [name for name in self._layout.states if _passes(self._tests["state"], name)]
+        states = [
+            name for name in self._reader.layout.states if _passes(self._tests["state"], name)
+        ]
         wanted = [
             key_group
             for key_group in (
@@ -188,8 +188,7 @@ class FlinkStateReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Return an iterator over batches of Arrow; over none if there are no tasks."""
         if isinstance(partition, TaskPartition):
-            for task in partition.tasks:
-                yield from record_batches(task, self._layout)
+            yield from self._reader.read(partition.tasks)
 
 
 def _push(

@@ -16,11 +16,10 @@ from keygroups.savepoint._edits.keyed_state import EditedKeyedState, with_keyed_
 from keygroups.savepoint._edits.merged_header import merged_header
 from keygroups.savepoint._operator import check_states
 from keygroups.savepoint._tasks.write import OperatorFiles
-from keygroups.spark._savepoint.arrow_map import map_in_arrow
 from keygroups.spark._savepoint.entry_files import write_entries
 from keygroups.spark._savepoint.old_entries import old_entries
 from keygroups.spark._savepoint.results import described, run_tasks
-from keygroups.spark._savepoint.rows.entry_batches import ENTRIES
+from keygroups.spark._savepoint.rows.entry_batches import entries_of
 
 
 class SparkEditor(SavepointEditor):
@@ -53,7 +52,7 @@ class RowsEditor(SavepointEditor):
     """Writes a savepoint from another, with keyed state of an operator that rows have.
 
     `operator` is its uid, its name or its id; `states` are the names of those that the rows are
-    of, all if None. Raises what `write_savepoint` raises before a job starts.
+    of, all if None. Raises what `write_keyed_state` raises before a job starts.
     """
 
     def __init__(
@@ -88,17 +87,17 @@ class RowsEditor(SavepointEditor):
         self._is_whole = states is None
         wanted = _chosen(old, header.states, states)
         # Both need NumPy and PyArrow.
-        from keygroups.spark._savepoint.rows.entry_row_encoder import EntryRowEncoder
-        from keygroups.spark._savepoint.rows.entry_rows import check_states_of_rows, entry_rows
+        from keygroups.savepoint._columns.row_shapes import LongRows, check_states_of_rows
+        from keygroups.spark._savepoint.rows.entry_rows import entry_rows
 
         check_states_of_rows(old.label, wanted)
         rows = entry_rows(df, wanted)
         self._spark = df.sparkSession
         self._numbers = {state.name: number for number, state in enumerate(header.states)}
-        encoder = EntryRowEncoder(
+        encoder = LongRows(
             *(header.states, groups, allow_any_last_access, rows.columns, rows.places)
         )
-        self._entries = map_in_arrow(rows.df, encoder, ENTRIES)
+        self._entries = entries_of(rows.df, encoder)
         kept = self._numbers.keys() - {state.name for state in wanted}
         if kept:
             self._entries = self._entries.unionAll(self._old_entries(kept))
@@ -109,7 +108,7 @@ class RowsEditor(SavepointEditor):
         Raises InvalidValueError where there are rows of some states only, and entries of others.
         """
         label = self._old.label
-        with described(self._spark, f"write_savepoint: {label}, to {self._folder.path}"):
+        with described(self._spark, f"write_keyed_state: {label}, to {self._folder.path}"):
             write_entries(self._entries, self._files)
             if self._is_whole:
                 self._check_whole()

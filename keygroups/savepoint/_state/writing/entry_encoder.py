@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 from keygroups._checks import LONG_MIN, show
 from keygroups._serializers.scalars import read_long
 from keygroups._values.checks import refused_key
-from keygroups.assignment import compute_key_group_for_key_hash
 from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
-from keygroups.hashing import hash_code
+from keygroups.hashing import finalise, hash_code
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.layouts import SEPARATOR, layout_of
 from keygroups.state_keys import composite_key_reader, timer_key_reader
@@ -78,8 +77,7 @@ class EntryEncoder:
         encode = self._encoders[state]
         written = self._write_key(key)
         start, encoded = encode(written, namespace, user_key, value, last_access, timestamp)
-        key_group = compute_key_group_for_key_hash(code, self._max_parallelism)
-        return EncodedEntry(key_group, state, start, encoded)
+        return EncodedEntry(finalise(code) % self._max_parallelism, state, start, encoded)
 
     def encode_key(self, key: Any) -> bytes:
         """Return the bytes of a key that is known to be of its type, as one with a key group is.
@@ -97,19 +95,20 @@ class EntryEncoder:
         value: Any,
         user_key: Any = None,
         last_access: int | None = None,
+        namespace: Any = None,
+        timestamp: int | None = None,
     ) -> tuple[bytes, bytes]:
-        """Return the bytes of the key and of the value of an entry without a namespace.
+        """Return the bytes of the key and of the value of an entry.
 
         `encoded_key` is what `encode_key` returned; the others are those of `encode`, and so is
         what is raised.
         """
-        return self._encoders[state](encoded_key, None, user_key, value, last_access, None)
+        encode = self._encoders[state]
+        return encode(encoded_key, namespace, user_key, value, last_access, timestamp)
 
     def key_group(self, key: Any) -> int:
         """Return the key group of a key."""
-        return compute_key_group_for_key_hash(
-            hash_code(key, self._key_type), self._max_parallelism
-        )
+        return finalise(hash_code(key, self._key_type)) % self._max_parallelism
 
 
 def joined_lists(

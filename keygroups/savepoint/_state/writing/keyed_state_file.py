@@ -54,7 +54,7 @@ class KeyedStateFile:
         self._write(header)
 
     def add(self, entry: EncodedEntry) -> None:
-        """Write an entry; a file takes entries by this method, or all by `add_framed`.
+        """Write an entry; a key group has its entries by this method, or all by `add_framed`.
 
         Raises InvalidValueError where key groups do not come in order or are not the subtask's,
         and where the same key comes twice in a row.
@@ -117,7 +117,7 @@ class KeyedStateFile:
             if self._key:
                 self._write_entry(self._last_prefix)
             self._write(_END)
-            self._state = -1
+            self._state, self._key = -1, b""
 
     def _write_entry(self, prefix: bytes) -> None:
         key, value = self._key, self._value

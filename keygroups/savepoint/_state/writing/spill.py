@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from heapq import merge
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
-from typing import Any
+from typing import Any, BinaryIO, Generic, TypeVar
 
 from keygroups.progress import Meter
 from keygroups.savepoint._files.files import file_error
@@ -25,52 +26,60 @@ _COUNTED = 1 << 12  # entries that are counted at once
 Place = Callable[[EncodedEntry], Any]
 """What entries are sorted by."""
 
+Item = TypeVar("Item")
 _head = struct.Struct("<HIII")
 
 
-class EntrySorter:
-    """Sorts entries by key group, state, key and value, in memory of a fixed size.
+class Sorter(ABC, Generic[Item]):
+    """Sorts items in memory of a fixed size.
 
-    With a `place` they are sorted by that alone. What is more is in sorted files of a temporary
-    folder in `folder`, None for the machine's own, until `close`. What cannot be written there is
-    a SavepointError.
+    What is more is in sorted files of a temporary folder in `folder`, None for the machine's own,
+    until `close`. What cannot be written there is a SavepointError.
     """
 
-    def __init__(self, folder: Path | None, place: Place | None = None) -> None:
+    def __init__(self, folder: Path | None) -> None:
         self._folder = folder
-        self._place = place
         self._scratch: TemporaryDirectory[str] | None = None
         self._runs: deque[Path] = deque()
         self._names = count()
-        self._held: list[EncodedEntry] = []
+        self._held: list[Item] = []
         self._size = 0
 
-    def add(self, entry: EncodedEntry) -> bool:
-        """Take an entry, and return whether `spill` is to be called before the next."""
-        self._held.append(entry)
-        self._size += len(entry.key) + len(entry.value) + _OF_AN_ENTRY
-        return self._size >= _HELD
+    @abstractmethod
+    def _in_order(self) -> Iterable[Item]:
+        """Return what is held, sorted."""
+
+    @abstractmethod
+    def _write(self, file: BinaryIO, items: Iterable[Item]) -> None:
+        """Write sorted items to a file."""
+
+    @abstractmethod
+    def _read(self, path: Path) -> Iterator[Item]:
+        """Yield the items of a file."""
+
+    @abstractmethod
+    def _merge(self, runs: Iterable[Iterator[Item]]) -> Iterator[Item]:
+        """Yield the items of several sorted runs in their order."""
 
     def spill(self) -> None:
-        """Write the entries that are held to a file."""
+        """Write the items that are held to a file."""
         with self._errors():
             if self._scratch is None:
                 self._scratch = TemporaryDirectory(dir=self._folder)
-            self._held.sort(key=self._place)
-            self._write_run(self._held)
+            self._write_run(self._in_order())
         self._held, self._size = [], 0
 
-    def entries(self) -> Generator[EncodedEntry, None, None]:
-        """Yield all entries in their order, once."""
+    def entries(self) -> Generator[Item, None, None]:
+        """Yield all items in their order, once."""
         if self._runs and self._held:  # what is held makes room for what is read of each file
             self.spill()
-        self._held.sort(key=self._place)
+        held = self._in_order()
         with self._errors():
             while len(self._runs) > _MOST_RUNS:
                 too_many = len(self._runs) - _MOST_RUNS
                 self._write_run(self._merged(min(too_many + 1, _MOST_RUNS)))
             yield from self._merged(len(self._runs))
-        held, self._held = self._held, []
+        self._held = []
         yield from held
 
     def close(self) -> None:
@@ -79,18 +88,17 @@ class EntrySorter:
             with self._errors():
                 self._scratch.cleanup()
 
-    def _write_run(self, entries: Iterable[EncodedEntry]) -> None:
+    def _write_run(self, items: Iterable[Item]) -> None:
         assert self._scratch is not None
         path = Path(self._scratch.name, str(next(self._names)))
         with path.open("wb", _BUFFERED) as file:
-            for entry in entries:
-                file.write(packed(entry))
+            self._write(file, items)
         self._runs.append(path)
 
-    def _merged(self, count: int) -> Iterator[EncodedEntry]:
-        """Yield the entries of the oldest files, which go then."""
+    def _merged(self, count: int) -> Iterator[Item]:
+        """Yield the items of the oldest files, which go then."""
         runs = [self._runs.popleft() for _ in range(count)]
-        yield from merge(*map(_read_run, runs), key=self._place)
+        yield from self._merge(map(self._read, runs))
         for path in runs:
             path.unlink()
 
@@ -100,6 +108,38 @@ class EntrySorter:
             yield
         except OSError as error:
             raise file_error(str(self._folder or gettempdir()), "written", error) from None
+
+
+class EntrySorter(Sorter[EncodedEntry]):
+    """Sorts entries by key group, state, key and value; with a `place` by that alone."""
+
+    def __init__(self, folder: Path | None, place: Place | None = None) -> None:
+        super().__init__(folder)
+        self._place = place
+
+    def add(self, entry: EncodedEntry) -> bool:
+        """Take an entry, and return whether `spill` is to be called before the next."""
+        self._held.append(entry)
+        self._size += len(entry.key) + len(entry.value) + _OF_AN_ENTRY
+        return self._size >= _HELD
+
+    def _in_order(self) -> list[EncodedEntry]:
+        self._held.sort(key=self._place)
+        return self._held
+
+    def _write(self, file: BinaryIO, items: Iterable[EncodedEntry]) -> None:
+        for entry in items:
+            file.write(packed(entry))
+
+    def _read(self, path: Path) -> Iterator[EncodedEntry]:
+        with path.open("rb", _BUFFERED) as file:
+            while head := file.read(_head.size):
+                key_group, state, key_size, value_size = _head.unpack(head)
+                key = file.read(key_size)
+                yield EncodedEntry(key_group, state, key, file.read(value_size))
+
+    def _merge(self, runs: Iterable[Iterator[EncodedEntry]]) -> Iterator[EncodedEntry]:
+        return merge(*runs, key=self._place)
 
 
 def sorted_entries(
@@ -146,11 +186,3 @@ def unpacked(data: bytes) -> Iterator[EncodedEntry]:
         value = key + key_size
         pos = value + value_size
         yield EncodedEntry(key_group, state, data[key:value], data[value:pos])
-
-
-def _read_run(path: Path) -> Iterator[EncodedEntry]:
-    with path.open("rb", _BUFFERED) as file:
-        while head := file.read(_head.size):
-            key_group, state, key_size, value_size = _head.unpack(head)
-            key = file.read(key_size)
-            yield EncodedEntry(key_group, state, key, file.read(value_size))

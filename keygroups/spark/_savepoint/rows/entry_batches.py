@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
+from keygroups.spark._savepoint.arrow_map import map_in_arrow
 
 _TYPES = (T.IntegerType(), T.IntegerType(), T.BinaryType(), T.BinaryType())
 ENTRIES = T.StructType(list(map(T.StructField, EncodedEntry._fields, _TYPES)))
 """The schema of entries, whose fields are those of an EncodedEntry."""
 
 
-def entry_batch(entries: Sequence[EncodedEntry]) -> Any:
+def entries_of(df: DataFrame, encode: Callable[[Iterable[Any]], Iterator[Any]]) -> DataFrame:
+    """Return the entries that a WideRows or LongRows makes of the rows of a DataFrame."""
+    return map_in_arrow(df, _Sent(encode), ENTRIES)
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """Makes entries in the types of Arrow that Spark's have; it may be pickled."""
+
+    encode: Callable[[Iterable[Any]], Iterator[Any]]
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Yield the entries; raises what `encode` raises."""
+        return map(_sent, self.encode(batches))
+
+
+def entry_batch(entries: Iterable[EncodedEntry]) -> Any:
     """Return a batch of Arrow with some entries."""
+    from keygroups.savepoint._columns import entry_batches  # needs PyArrow
+
+    return _sent(entry_batches.entry_batch(entries))
+
+
+def _sent(batch: Any) -> Any:
     import pyarrow as pa
 
-    types = (pa.int32(), pa.int32(), pa.binary(), pa.binary())
-    rows = zip(*entries) if entries else [()] * len(types)
-    columns = [pa.array(column, arrow_type) for column, arrow_type in zip(rows, types)]
+    columns = [*batch.columns[:2], *(column.cast(pa.binary()) for column in batch.columns[2:])]
     return pa.RecordBatch.from_arrays(columns, EncodedEntry._fields)

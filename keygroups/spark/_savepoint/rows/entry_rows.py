@@ -4,36 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from keygroups._checks import show
-from keygroups._serializers import collections
-from keygroups._serializers.base import check_writable
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
-    UnsupportedKeyTypeError,
 )
-from keygroups.savepoint import Serializer, StateDescriptor
-from keygroups.savepoint._columns.batches import TIMES, TYPED, layout_of, times_of
-from keygroups.savepoint._columns.column_types import is_written
+from keygroups.savepoint import StateDescriptor
+from keygroups.savepoint._columns.row_shapes import Place, long_columns
 from keygroups.spark._columns.key_columns import cast_advice, simple_type
 from keygroups.spark._savepoint.rows.spark_types import spark_type_of
 from keygroups.spark._savepoint.rows.state_columns import sent
 from keygroups.spark.dataframe import named_column
-from keygroups.state_keys import VOID_NAMESPACE
-
-_NEEDED = "state"
-
-
-class Place(NamedTuple):
-    """Where a state's values are: a column, and its field if that is a struct of states."""
-
-    column: int
-    field: int | None
 
 
 @dataclass(frozen=True)
@@ -49,74 +34,19 @@ class EntryRows:
     places: Mapping[str, Mapping[str, Place]]
 
 
-def check_states_of_rows(label: str, states: Sequence[StateDescriptor]) -> None:
-    """Refuse states that rows do not hold unchanged, each by its name.
-
-    Raises UnsupportedKeyTypeError.
-    """
-    key = states[0].key_serializer
-    try:
-        _check_key(key, "keys")
-    except UnsupportedKeyTypeError as error:
-        raise UnsupportedKeyTypeError(
-            f"operator {label} cannot be written from rows: {error}"
-        ) from None
-    if key.key_type is None:
-        raise UnsupportedKeyTypeError(
-            f"operator {label} cannot be written from rows: the hash of keys of {key} is not known"
-        )
-    for state in states:
-        try:
-            if state.namespace_serializer != VOID_NAMESPACE:
-                _check_key(state.namespace_serializer, "namespaces")
-            if state.user_key_serializer is not None:
-                _check_key(state.user_key_serializer, "user keys")
-            if state.value_serializer is not None and state.value_serializer.read is not None:
-                _check_values(state.value_serializer, "values")
-        except UnsupportedKeyTypeError as error:
-            raise UnsupportedKeyTypeError(
-                f"state {state.name!r} of operator {label} cannot be written from rows: {error}; "
-                "without it in states it is kept as it is"
-            ) from None
-
-
-def _check_key(serializer: Serializer, name: str) -> None:
-    if not collections.is_in_order(serializer):
-        raise UnsupportedKeyTypeError(
-            f"{name} of {serializer} have their bytes in an order that only Java has"
-        )
-    _check_values(serializer, name)
-
-
-def _check_values(serializer: Serializer, name: str) -> None:
-    if not is_written(serializer):
-        raise UnsupportedKeyTypeError(
-            f"{name} of {serializer} are text or bytes in Spark, which are not what was written"
-        )
-    check_writable(serializer)
-
-
 def entry_rows(df: DataFrame, states: Sequence[StateDescriptor]) -> EntryRows:
     """Return the columns of a DataFrame that some states are written from.
 
     Raises InvalidTypeError or InvalidValueError where a column is missing that a state needs, or
     is not of the type that `read_keyed_state` gives it.
     """
-    layout = layout_of(states)
-    needed: dict[str, T.DataType] = {_NEEDED: T.StringType()}
-    for state in states:
-        needed.update(dict.fromkeys(times_of(state), T.LongType()))
     there = {name.lower() for name in df.columns}
     columns: list[str] = []
     places: dict[str, dict[str, Place]] = {state.name: {} for state in states}
     sent_columns = []
-    for role in (_NEEDED, *TYPED, *TIMES):
-        types = {}
-        if role in TYPED:
-            of_states = layout.types[TYPED.index(role)]
-            types = {name: spark_type_of(taken) for name, taken in of_states.items()}
+    for role, is_needed, of_all, of_states in long_columns(states):
         if role not in there:
-            if types or role in needed:
+            if is_needed:
                 raise InvalidValueError(
                     f"df must have the column {role}, as read_keyed_state gives it, got "
                     f"{show(df.columns)}"
@@ -125,10 +55,11 @@ def entry_rows(df: DataFrame, states: Sequence[StateDescriptor]) -> EntryRows:
         column = named_column(df, role, role)
         spark_type = column.spark_type
         assert spark_type is not None  # of a column in a DataFrame
-        if role in needed and not _is_same(spark_type, needed[role]):
-            raise _unfit(role, needed[role], spark_type)
-        for name, taken in types.items():
-            field = _field_of(role, name, taken, spark_type)
+        taken = None if of_all is None or not is_needed else spark_type_of(of_all)
+        if taken is not None and not _is_same(spark_type, taken):
+            raise _unfit(role, taken, spark_type)
+        for name, of_state in of_states.items():
+            field = _field_of(role, name, spark_type_of(of_state), spark_type)
             places[name][role] = Place(len(columns), field)
         columns.append(role)
         sent_columns.append(sent(column).alias(role))

@@ -10,14 +10,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from keygroups import types
-from keygroups.errors import InvalidTypeError, UnsupportedKeyTypeError
+from keygroups.errors import InvalidTypeError
 from keygroups.savepoint import Serializer
-from keygroups.savepoint._columns.column_types import (
-    column_of,
-    column_of_key_type,
-    is_written,
-)
-from keygroups.savepoint._columns.columns import ArrowColumn
+from keygroups.savepoint._columns.column_types import column_to_write
+from keygroups.savepoint._columns.row_shapes import StateColumns
 from keygroups.spark._columns.key_columns import (
     KeyColumn,
     KeyTree,
@@ -38,26 +34,6 @@ from keygroups.spark.dataframe import (
 )
 from keygroups.spark.functions import ColumnOrName
 from keygroups.types import KeyType
-
-KEY_GROUP, KEY, LAST_ACCESS = range(3)
-"""Which columns come before those of the states."""
-
-
-class StateColumns(NamedTuple):
-    """Where the columns of a state are, and their types; it may be pickled.
-
-    `is_array` says that a value is a whole list, `is_element` that it is an element of one,
-    `is_map` that it is a whole map, whose keys have the user key's type.
-    """
-
-    name: str
-    value: int
-    value_type: KeyType | Serializer
-    user_key: int | None = None
-    user_key_type: KeyType | Serializer | None = None
-    is_array: bool = False
-    is_element: bool = False
-    is_map: bool = False
 
 
 class Rows(NamedTuple):
@@ -163,16 +139,6 @@ def _state_columns(df: DataFrame, name: str, state: State, columns: list[Column]
 def _taken(given: KeyType | Serializer) -> T.DataType:
     """Return the type of the column that state of a type is written from."""
     return spark_type_of(column_to_write(given).data_type)
-
-
-def column_to_write(given: KeyType | Serializer) -> ArrowColumn:
-    """Return the column that state of a type is written from, or refuse the type."""
-    if not isinstance(given, Serializer):
-        return column_of_key_type(given)
-    column = column_of(given)
-    if column is None or not is_written(given):
-        raise UnsupportedKeyTypeError(f"no column here holds values of type {given!r}")
-    return column
 
 
 def _type(column: KeyColumn) -> T.DataType:

@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from keygroups._serializers import big_numbers, collections, compounds, scalars, value_types
+from keygroups._serializers.base import Serializer
 from keygroups._serializers.jvm import time as java_time
-from keygroups.savepoint import Serializer
+from keygroups.savepoint._columns.entry_batches import BYTES
 from keygroups.state_keys import serializer_of
 from keygroups.types import KeyType
 
@@ -25,7 +26,6 @@ Octets = NDArray[np.uint8]
 WriteArray = Callable[[pa.Array], pa.Array]
 """From values to their bytes, which are of the type `BYTES`; raises UnwrittenError."""
 
-BYTES = pa.large_binary()
 _NOTHING = pa.scalar(b"", BYTES)
 _MICROS = 1_000_000
 # The years 1 to 9999, which Python has, less a day that a time zone may take.
@@ -119,9 +119,7 @@ def octets_of(array: pa.Array) -> tuple[Octets, Numbers]:
     array = array.cast(BYTES)
     _, offsets, data = array.buffers()
     bounds = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-    if data is None:  # of no bytes at all
-        data = b""
-    return np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]], bounds - bounds[0]
+    return np.frombuffer(data or b"", np.uint8)[bounds[0] : bounds[-1]], bounds - bounds[0]
 
 
 def _varints(numbers: Numbers) -> tuple[Octets, Numbers]:

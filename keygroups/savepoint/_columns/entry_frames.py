@@ -2,27 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from itertools import chain, pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from keygroups.savepoint._columns.column_writers import fixed, joined, joined_runs, octets_of
+from keygroups.savepoint._columns.entry_batches import (
+    KEY,
+    KEY_GROUP,
+    SCHEMA,
+    STATE,
+    VALUE,
+    entries_of,
+    with_types,
+)
 from keygroups.savepoint._state.entries import LAST_OF_STATE
 from keygroups.savepoint._state.layouts import SEPARATOR
-from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
 from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
-from keygroups.spark._savepoint.rows.column_writers import (
-    BYTES,
-    fixed,
-    joined,
-    joined_runs,
-    octets_of,
-)
+from keygroups.savepoint._tasks.write import WriteTask, WrittenFile
+from keygroups.state_keys import key_group_prefix_bytes
 
-_SCHEMA = pa.schema(zip(EncodedEntry._fields, (pa.int32(), pa.int32(), BYTES, BYTES)))
-_KEY_GROUP, _STATE, _KEY, _VALUE = range(len(_SCHEMA))
+
+def write_batches(
+    batches: Iterable[pa.RecordBatch],
+    file_of: Callable[[int], KeyedStateFile],
+    max_parallelism: int,
+    parallelism: int,
+) -> None:
+    """Write entries that come as EntryFrames takes them, each to the file of its subtask.
+
+    `file_of` is called for a subtask when those of the one before are written. The key groups
+    in `batches` are whole. Raises what `EntryFrames.add` raises.
+    """
+    frames, subtask = None, -1
+    for batch in batches:
+        of_rows = batch.column(KEY_GROUP).to_numpy() * parallelism // max_parallelism
+        bounds = [0, *(np.flatnonzero(np.diff(of_rows)) + 1).tolist(), len(batch)]
+        for start, end in pairwise(bounds):
+            if frames is None or of_rows[start] != subtask:
+                if frames is not None:
+                    frames.finish()
+                subtask = int(of_rows[start])
+                size = key_group_prefix_bytes(max_parallelism)
+                frames = EntryFrames(file_of(subtask), size, ())
+            frames.add(batch.slice(start, end - start))
+    if frames is not None:
+        frames.finish()
 
 
 class EntryFrames:
@@ -47,9 +77,7 @@ class EntryFrames:
         Raises InvalidValueError where one comes twice, or a key group is not the subtask's or
         not in order.
         """
-        rows = pa.RecordBatch.from_arrays(
-            [column.cast(of) for column, of in zip(batch.columns, _SCHEMA.types)], schema=_SCHEMA
-        )
+        rows = with_types(batch, SCHEMA)
         starts = np.flatnonzero(self._is_first(rows))
         held = sum(map(len, self._held))
         if starts.size:
@@ -62,24 +90,23 @@ class EntryFrames:
         self._held.append(rows)
 
     def finish(self) -> None:
-        """Write what is held back."""
-        if self._held:
-            self._write(self._held, np.array([0, sum(map(len, self._held))]), None)
+        """Write what is held back, after all batches."""
+        self._write(self._held, np.array([0, sum(map(len, self._held))]), None)
 
     def _is_first(self, rows: pa.RecordBatch) -> NDArray[np.bool_]:
         """Return which rows start an entry, all but further parts of a list."""
-        states, keys = rows.column(_STATE).to_numpy(), rows.column(_KEY)
+        states, keys = rows.column(STATE).to_numpy(), rows.column(KEY)
         is_same = np.zeros(len(rows), np.bool_)
         if self._held:
             end = self._held[-1].slice(len(self._held[-1]) - 1)
-            is_same[0] = all(end.column(n)[0] == rows.column(n)[0] for n in range(_VALUE))
+            is_same[0] = all(end.column(n)[0] == rows.column(n)[0] for n in range(VALUE))
         is_same[1:] = pc.equal(keys[1:], keys[:-1]).to_numpy(zero_copy_only=False)
-        for numbers in (rows.column(_KEY_GROUP).to_numpy(), states):
+        for numbers in (rows.column(KEY_GROUP).to_numpy(), states):
             is_same[1:] &= numbers[1:] == numbers[:-1]
         is_twice = is_same & ~np.isin(states, self._elements_of)
         if is_twice.any():
             row = int(np.argmax(is_twice))
-            raise self._file.twice(EncodedEntry(*(column[row].as_py() for column in rows.columns)))
+            raise self._file.twice(next(entries_of(rows.slice(row, 1))))
         return ~is_same
 
     def _write(
@@ -90,17 +117,17 @@ class EntryFrames:
     ) -> None:
         """Write entries, which go from one of the bounds to the next; another one is to follow."""
         columns = [pa.concat_arrays(of) for of in zip(*(batch.columns for batch in batches))]
-        if len(bounds) <= len(columns[_VALUE]):  # there are lists of several parts
-            value = joined_runs(columns[_VALUE], bounds, SEPARATOR)
+        if len(bounds) <= len(columns[VALUE]):  # there are lists of several parts
+            value = joined_runs(columns[VALUE], bounds, SEPARATOR)
             firsts = pa.array(bounds[:-1])
-            columns = [*(column.take(firsts) for column in columns[:_VALUE]), value]
-        key_groups, states = (column.to_numpy() for column in columns[:_KEY])
+            columns = [*(column.take(firsts) for column in columns[:VALUE]), value]
+        key_groups, states = (column.to_numpy() for column in columns[:KEY])
         is_changed = (key_groups[1:] != key_groups[:-1]) | (states[1:] != states[:-1])
         is_last = np.append(is_changed, True)
         if following is not None:
-            next_run = tuple(column[0].as_py() for column in following.columns[:_KEY])
+            next_run = tuple(column[0].as_py() for column in following.columns[:KEY])
             is_last[-1] = next_run != (key_groups[-1], states[-1])
-        framed, places = octets_of(self._framed(key_groups, is_last, *columns[_KEY:]))
+        framed, places = octets_of(self._framed(key_groups, is_last, *columns[KEY:]))
         starts = [0, *(np.flatnonzero(is_changed) + 1).tolist()]
         for start, end in zip(starts, [*starts[1:], len(states)]):
             self._file.add_framed(
@@ -132,3 +159,30 @@ class EntryFrames:
 
 def _lengths(array: pa.Array) -> NDArray[np.int64]:
     return np.diff(octets_of(array)[1])
+
+
+@dataclass(frozen=True)
+class FileWriter:
+    """Writes the file of a subtask from its entries; it may be pickled.
+
+    `tasks` are those of all subtasks, `elements_of` the numbers of EntryFrames.
+    """
+
+    tasks: tuple[WriteTask, ...]
+    elements_of: frozenset[int]
+
+    def write(self, batches: Iterable[pa.RecordBatch]) -> WrittenFile | None:
+        """Return what was written, None if there are no entries; raises as EntryFrames does."""
+        filled = (batch for batch in batches if batch.num_rows)
+        first = next(filled, None)
+        if first is None:
+            return None
+        groups = self.tasks[0].max_parallelism
+        key_group: int = first.column(KEY_GROUP)[0].as_py()
+        task = self.tasks[key_group * len(self.tasks) // groups]
+        with task.open() as file:
+            frames = EntryFrames(file, key_group_prefix_bytes(groups), self.elements_of)
+            for batch in chain([first], filled):
+                frames.add(batch)
+            frames.finish()
+        return task.written(file)

@@ -5,8 +5,6 @@ What is made one by one has the bytes of Flink: its serializers are held to thos
 
 from __future__ import annotations
 
-import datetime as dt
-import pickle
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,137 +31,39 @@ from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.state_keys import VOID_NAMESPACE, serializer_of
 from keygroups.types import (
     BIG_DEC,
-    BOOLEAN,
-    BYTE,
     CHAR,
-    DOUBLE,
-    FLOAT,
     INSTANT,
     INT,
     LIST,
     LOCAL_DATE,
-    LOCAL_DATE_TIME,
     LONG,
     ROW,
-    SHORT,
     STRING,
     TUPLE,
     KeyType,
 )
 
 pa: Any = pytest.importorskip("pyarrow")
-pytest.importorskip("pyspark")
 
-from keygroups._serializers import value_types  # noqa: E402
+from written_values import TEXTS, VALUES, Type, arrow_type  # noqa: E402
+
 from keygroups._serializers.jvm.time import (  # noqa: E402
     DateSerializer,
-    SqlTimestampSerializer,
 )
-from keygroups._serializers.scalars import BYTES, SQL_STRING  # noqa: E402
-from keygroups.spark._savepoint.entry_files import FileWriter  # noqa: E402
-from keygroups.spark._savepoint.rows import (  # noqa: E402
-    column_encoder,
-    entry_row_encoder,
-    row_encoder,
-)
-from keygroups.spark._savepoint.rows.column_writers import (  # noqa: E402
+from keygroups._serializers.scalars import SQL_STRING  # noqa: E402
+from keygroups.savepoint._columns import column_encoder, row_encoder  # noqa: E402
+from keygroups.savepoint._columns.column_writers import (  # noqa: E402
     UnwrittenError,
     column_writer,
 )
-from keygroups.spark._savepoint.rows.entry_batches import entry_batch  # noqa: E402
-from keygroups.spark._savepoint.rows.entry_row_encoder import EntryRowEncoder  # noqa: E402
-from keygroups.spark._savepoint.rows.entry_rows import Place  # noqa: E402
-from keygroups.spark._savepoint.rows.row_encoder import RowEncoder  # noqa: E402
-from keygroups.spark._savepoint.rows.state_columns import StateColumns  # noqa: E402
-
-Type = KeyType | Serializer
-EPOCH = dt.datetime(1970, 1, 1)
-UTC = dt.timezone.utc
-TEXTS = [
-    *("", "a", "ann", "\0", "\x7f", "\x80", "\u00e9", "\u07ff\u0800", "\u3fff\u4000", "\uffff"),
-    *("\U0001f600", "x\U0010ffff\u6771y", "x" * 126, "x" * 127, "\u00e9" * 126, "y" * 16_383),
-]
-NAN = float("nan")
-
-
-def arrow_type(of: Type) -> Any:
-    """Return the type in which Spark sends the values of a type."""
-    if isinstance(of, (TUPLE, ROW)):
-        return pa.struct([(f"f{n}", arrow_type(field)) for n, field in enumerate(of.fields)])
-    if isinstance(of, LIST):
-        return pa.list_(arrow_type(of.element))
-    return ARROW[of]
-
-
-ARROW: dict[Type, Any] = {
-    BOOLEAN: pa.bool_(),
-    BYTE: pa.int8(),
-    SHORT: pa.int16(),
-    INT: pa.int32(),
-    LONG: pa.int64(),
-    FLOAT: pa.float32(),
-    DOUBLE: pa.float64(),
-    STRING: pa.string(),
-    LOCAL_DATE: pa.date32(),
-    LOCAL_DATE_TIME: pa.timestamp("us"),
-    INSTANT: pa.timestamp("us", tz="America/Los_Angeles"),
-    BIG_DEC: pa.decimal128(38, 2),
-    BYTES: pa.binary(),
-    SQL_STRING: pa.string(),
-    DateSerializer(): pa.timestamp("us", tz="UTC"),
-    SqlTimestampSerializer(): pa.timestamp("us", tz="UTC"),
-    value_types.LongValueSerializer(): pa.int64(),
-    value_types.DoubleValueSerializer(): pa.float64(),
-}
-MOMENTS = [
-    EPOCH,
-    dt.datetime(1969, 12, 31, 23, 59, 59, 999_999),
-    dt.datetime(1, 1, 3),
-    dt.datetime(9999, 12, 29, 23, 59, 59, 999_999),
-    dt.datetime(2024, 2, 29, 12, 34, 56, 789_012),
-]
-INSTANTS = [moment.replace(tzinfo=UTC) for moment in MOMENTS]
-VALUES: dict[Type, list[Any]] = {
-    BOOLEAN: [False, True],
-    BYTE: [0, 1, -1, 127, -128],
-    SHORT: [0, 1, -1, 2**15 - 1, -(2**15)],
-    INT: [0, 1, -1, 2**31 - 1, -(2**31)],
-    LONG: [0, 1, -1, 2**31, 2**63 - 1, -(2**63)],
-    FLOAT: [0.0, -0.0, 1.5, float("inf"), NAN, 2.0**-149, -(2.0**127)],
-    DOUBLE: [0.0, -0.0, 0.1, float("-inf"), NAN, 5e-324, -1e300],
-    STRING: TEXTS,
-    LOCAL_DATE: [moment.date() for moment in MOMENTS],
-    LOCAL_DATE_TIME: MOMENTS,
-    INSTANT: INSTANTS,
-    BIG_DEC: [
-        Decimal(sign * number).scaleb(-2)
-        for power in (0, 7, 8, 15, 16, 31, 32, 55, 56, 62, 63)
-        for number in (2**power - 1, 2**power, 10)
-        for sign in (1, -1)
-        if sign * number < 2**63
-    ],
-    BYTES: [b"", b"\xff", bytes(300)],
-    SQL_STRING: TEXTS,
-    DateSerializer(): [
-        one.replace(microsecond=one.microsecond // 1000 * 1000) for one in INSTANTS
-    ],
-    SqlTimestampSerializer(): INSTANTS,
-    value_types.LongValueSerializer(): [0, -(2**63)],
-    value_types.DoubleValueSerializer(): [-0.0, NAN],
-    TUPLE(STRING, LONG): [(None, 0), *((text, len(text)) for text in TEXTS)],
-    TUPLE(BIG_DEC, STRING): [(None, "a"), (Decimal("-1.50"), None)],
-    TUPLE(LOCAL_DATE, LOCAL_DATE_TIME, INSTANT): [
-        (None, None, None),
-        *((moment.date(), moment, moment.replace(tzinfo=UTC)) for moment in MOMENTS),
-    ],
-    TUPLE(TUPLE(INT, ROW(STRING)), BOOLEAN): [((7, ("x",)), True), ((-7, (None,)), False)],
-    ROW(INT, STRING, DOUBLE): [(1, "a", 0.5), (None, "\u00e9", None), (None, None, None)],
-    ROW(*[INT] * 13): [
-        tuple(None if n % 3 == rest else n for n in range(13)) for rest in range(4)
-    ],
-    LIST(STRING): [[], TEXTS, ["a"]],
-    LIST(LIST(TUPLE(INT, STRING))): [[[], [(1, None), (2, "b")]], []],
-}
+from keygroups.savepoint._columns.entry_batches import entries_of, entry_batch  # noqa: E402
+from keygroups.savepoint._columns.entry_frames import FileWriter  # noqa: E402
+from keygroups.savepoint._columns.row_shapes import (  # noqa: E402
+    LongRows,
+    Place,
+    StateColumns,
+    WideRows,
+)
 
 
 @pytest.mark.parametrize("of", VALUES, ids=str)
@@ -180,6 +80,14 @@ def test_a_column_has_the_bytes_of_its_values(of: Type) -> None:
     assert writer.write(array.slice(1)).to_pylist() == expected[1:]
     assert writer.write(array.slice(0, 1)).to_pylist() == expected[:1]
     assert writer.write(array.slice(0, 0)).to_pylist() == []
+
+
+def test_rows_without_any_entry(tmp_path: Path) -> None:
+    states: list[NewState] = [ValueStateDescriptor("n", LONG)]
+    task = operator_of(tmp_path, STRING, states).task(0)
+    encode = WideRows("by-key", task, STRING, False, (StateColumns("n", 3, LONG),))
+    batch = batch_of(STRING, ["a", "b"], 128, pa.nulls(2, pa.int64()))
+    assert not [*encode([batch])]
 
 
 LEFT: dict[str, tuple[Type, Any]] = {
@@ -249,32 +157,23 @@ def batch_of(
 def outcome(encode: Callable[[Iterable[Any]], Iterator[Any]], batch: Any) -> Any:
     """Return the entries of a batch, or why there are none."""
     try:
-        return [
-            EncodedEntry(*row)
-            for entries in encode([batch])
-            for row in zip(*(column.to_pylist() for column in entries.columns))
-        ]
+        return [entry for entries in encode([batch]) for entry in entries_of(entries)]
     except KeyGroupsError as error:
         return type(error), str(error)
 
 
 def both(
-    monkeypatch: pytest.MonkeyPatch, encode: RowEncoder, batch: Any, *, is_column_wise: bool = True
+    monkeypatch: pytest.MonkeyPatch, encode: WideRows, batch: Any, *, is_column_wise: bool = True
 ) -> tuple[Any, Any]:
     """Return what comes of a batch by columns, and what row by row."""
     rows = []
-    entries = row_encoder._entries
 
-    def counted(*arguments: Any) -> Iterator[EncodedEntry]:
-        for entry in entries(*arguments):
-            rows.append(entry)
-            yield entry
-
-    def refuse(*_: object) -> None:
-        raise UnwrittenError
+    def counted(entries: Iterable[EncodedEntry]) -> Any:
+        rows.extend(listed := [*entries])
+        return entry_batch(listed)
 
     with monkeypatch.context() as patch:
-        patch.setattr(row_encoder, "_entries", counted)
+        patch.setattr(row_encoder, "entry_batch", counted)
         by_columns = outcome(encode, batch)
         assert not (is_column_wise and rows)
         patch.setattr(column_encoder, "column_writer", lambda _: None)
@@ -313,7 +212,7 @@ def test_rows_make_the_same_entries(
         StateColumns("sparse map", 6, STRING, 4, key_type),
     )
     operator = operator_of(tmp_path, key_type, [*states.values()], groups=200)
-    encode = RowEncoder("by-key", operator.task(0), key_type, False, columns)
+    encode = WideRows("by-key", operator.task(0), key_type, False, columns)
     names = pa.array([None if n % 3 != 1 else "x" for n in range(len(keys))])
     batch = batch_of(key_type, keys, 200, array, optional, listed, names)
     by_columns, by_rows = both(monkeypatch, encode, batch)
@@ -339,7 +238,7 @@ def test_rows_with_times_make_the_same_entries(
     )
     writer = SavepointWriter(tmp_path / "s")
     operator = writer.add_operator("by-key", STRING, states, 128, 1, allow_any_last_access=allow)
-    encode = RowEncoder("by-key", operator.task(0), STRING, True, columns)
+    encode = WideRows("by-key", operator.task(0), STRING, True, columns)
     start = -5 if allow else 1_700_000_000_000
     batch = batch_of(
         *(STRING, TEXTS, 128, pa.array(range(len(TEXTS))), pa.array(TEXTS)),
@@ -392,7 +291,7 @@ def test_maps_make_the_entries_of_their_pairs(
             *(key_type, [keys[row] for row in rows], 128, *arrays),
             last_access=pa.array([times[row] for row in rows]),
         )
-        encoder = RowEncoder("by-key", task, key_type, has_ttl, (columns,))
+        encoder = WideRows("by-key", task, key_type, has_ttl, (columns,))
         return both(monkeypatch, encoder, batch, is_column_wise=not has_ttl)  # for a null
 
     of_maps = StateColumns("map", 3, STRING, None, STRING, is_map=True)
@@ -425,6 +324,10 @@ def refused_batches() -> dict[str, tuple[bool, Any]]:
             False,
             other.set_column(0, "c0", pa.array([other.column(0)[0].as_py(), 5], pa.int32())),
         ),
+        "no UTF-8 in a key": (
+            False,
+            other.set_column(1, "c1", pa.array([b"x", b"\xff"]).view(pa.string())),
+        ),
         "no UTF-8": (False, batch(value=pa.array([b"x", b"\xff"]).view(pa.string()))),
         "no UTF-8 in a user key": (False, batch(value=pa.array([b"\xff"] * 2).view(pa.string()))),
         "null user key": (False, batch(user_key=pa.array([1, None]))),
@@ -450,7 +353,7 @@ def test_rows_that_are_refused_are_refused_in_the_same_words(
         StateColumns("list", 5, STRING, is_array=True),
     )
     operator = operator_of(tmp_path, STRING, states)
-    encode = RowEncoder("by-key", operator.task(0), STRING, has_ttl, columns)
+    encode = WideRows("by-key", operator.task(0), STRING, has_ttl, columns)
     with monkeypatch.context() as patch:
         patch.setattr("time.time", lambda: 1_800_000_000.0)
         by_columns = outcome(encode, batch)
@@ -493,11 +396,9 @@ def by_file_writer(
     entries: Sequence[EncodedEntry], sizes: Iterable[int], elements_of: frozenset[int]
 ) -> Callable[[OperatorWriter], Any]:
     def write(operator: OperatorWriter) -> Any:
-        empty = pa.RecordBatch.from_arrays([[]] * 4, EncodedEntry._fields)
-        [result] = FileWriter((operator.task(0),), elements_of)(
-            [empty, *batches_of(entries, sizes)]
-        )
-        return pickle.loads(result.column(0)[0].as_py())
+        empty = entry_batch([])
+        batches = [empty, *batches_of(entries, sizes)]
+        return FileWriter((operator.task(0),), elements_of).write(batches)
 
     return write
 
@@ -554,6 +455,12 @@ def test_the_same_key_in_another_state_or_key_group_is_another(tmp_path: Path) -
         assert written(path, by_file_writer(entries, sizes, frozenset({1}))) == alone
 
 
+def test_no_entries_have_no_file(tmp_path: Path) -> None:
+    with SavepointWriter(tmp_path / "s") as writer:
+        operator = writer.add_operator("by-key", STRING, [ValueStateDescriptor("n", LONG)], 128, 1)
+        assert FileWriter((operator.task(0),), frozenset()).write([entry_batch([])]) is None
+
+
 def test_entries_out_of_order_are_refused(tmp_path: Path) -> None:
     entries = [ENTRIES[0]._replace(key_group=9), ENTRIES[1]]
     with pytest.raises(InvalidValueError, match="come in order, got 5 after 9"):
@@ -563,11 +470,11 @@ def test_entries_out_of_order_are_refused(tmp_path: Path) -> None:
 # --- rows as read_keyed_state gives them --------------------------------------------------
 
 
-def rows_of_state(state: StateDescriptor, **arrays: Any) -> tuple[EntryRowEncoder, Any]:
+def rows_of_state(state: StateDescriptor, **arrays: Any) -> tuple[LongRows, Any]:
     """Return an encoder of a state's rows, and a batch of them."""
     names = pa.array([state.name] * len(arrays["key"]))
     places = {name: Place(n, None) for n, name in enumerate(arrays, 1) if name != "last_access"}
-    encode = EntryRowEncoder((state,), 129, False, ("state", *arrays), {state.name: places})
+    encode = LongRows((state,), 129, False, ("state", *arrays), {state.name: places})
     return encode, pa.RecordBatch.from_arrays([names, *arrays.values()], ["state", *arrays])
 
 
@@ -597,7 +504,7 @@ def test_rows_that_were_read_make_the_same_entries(
         state = StateDescriptor("s", kind, key, VOID_NAMESPACE, serializer, user_key, has_ttl)
         encode, batch = rows_of_state(state, key=keys, **arrays)
         with monkeypatch.context() as patch:
-            patch.setattr(entry_row_encoder, "entry_batch", None)  # which is not called
+            patch.setattr(row_encoder, "entry_batch", None)  # which is not called
             by_columns = outcome(encode, batch)
         with monkeypatch.context() as patch:
             patch.setattr(column_encoder, "column_writer", lambda _: None)

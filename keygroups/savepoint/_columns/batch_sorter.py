@@ -1,0 +1,96 @@
+"""Sorts batches of more entries than memory holds, by way of files of Arrow."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Generator, Iterable, Iterator
+from functools import partial
+from itertools import chain, islice
+from typing import TYPE_CHECKING, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from keygroups.savepoint._columns.entry_batches import KEY, SCHEMA, entry_batch
+from keygroups.savepoint._state.writing import spill
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
+
+_WRITTEN = 1 << 18  # bytes of a sorted batch, of which one of each file is held
+_ROWS = 1 << 12  # entries that become a batch
+_ORDER = [(name, "ascending") for name in SCHEMA.names[: KEY + 1]]
+
+
+def in_order(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the entries of some batches as one, sorted by key group, state and key."""
+    columns = zip(*(batch.columns for batch in batches))
+    joined = pa.RecordBatch.from_arrays([*map(pa.concat_arrays, columns)], schema=SCHEMA)
+    return joined.take(pc.sort_indices(joined, sort_keys=_ORDER))
+
+
+class BatchSorter(spill.Sorter[pa.RecordBatch]):
+    """Sorts batches of entries by key group, state and key: all batches are one table."""
+
+    def add(self, batch: pa.RecordBatch) -> bool:
+        """Take a batch, and return whether `spill` is to be called before the next."""
+        self._held.append(batch)
+        self._size += batch.nbytes
+        return self._size >= spill._HELD
+
+    def batches(self, entries: Iterator[EncodedEntry]) -> Generator[pa.RecordBatch, None, None]:
+        """Yield all entries in their order, and sorted ones between them, once."""
+        chunks = iter(lambda: [*islice(entries, _ROWS)], [])
+        yield from self._merge([self.entries(), map(entry_batch, chunks)])
+
+    def _in_order(self) -> Iterable[pa.RecordBatch]:
+        return _cut(in_order(self._held)) if self._held else []
+
+    def _write(self, file: BinaryIO, items: Iterable[pa.RecordBatch]) -> None:
+        with pa.ipc.new_stream(file, SCHEMA) as stream:
+            for batch in items:
+                for piece in _cut(batch):
+                    stream.write_batch(piece)
+
+    def _read(self, path: Path) -> Iterator[pa.RecordBatch]:
+        with path.open("rb") as file:
+            yield from pa.ipc.open_stream(file)
+
+    def _merge(self, runs: Iterable[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+        """Yield the entries of several sorted runs in their order.
+
+        Of each run a batch is there. Up to the smallest of their last entries no run has others,
+        so that all up to there are sorted and go, and a run whose batch is empty has its next.
+        """
+        heads = [(head, run) for run in map(iter, runs) for head in islice(run, 1)]
+        while len(heads) > 1:
+            bound = min(_place(head, len(head) - 1) for head, _ in heads)
+            taken, rest = [], []
+            for head, run in heads:
+                count = bisect_right(range(len(head)), bound, key=partial(_place, head))
+                taken.append(head.slice(0, count))
+                rest += [(following, run) for following in _first(head.slice(count), run)]
+            heads = rest
+            yield in_order(taken)
+        for head, run in heads:
+            yield from chain([head], run)
+
+
+def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield the entries of a batch in batches of about the same bytes."""
+    rows = max(len(batch) * _WRITTEN // batch.nbytes, 1)
+    for start in range(0, len(batch), rows):
+        yield batch.slice(start, rows)
+
+
+def _first(batch: pa.RecordBatch, run: Iterator[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    """Return what is left of a batch, the next one of its run if nothing is, none at the end."""
+    return [batch] if len(batch) else islice(run, 1)
+
+
+def _place(batch: pa.RecordBatch, row: int) -> tuple[int, int, bytes]:
+    """Return what an entry of a batch is sorted by."""
+    key_group, state, key = (batch.column(place)[row].as_py() for place in range(KEY + 1))
+    return key_group, state, key

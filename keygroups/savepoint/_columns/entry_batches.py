@@ -1,0 +1,33 @@
+"""The bytes of entries in batches of Arrow: a row an entry, a column a field of EncodedEntry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
+
+KEY_GROUP, STATE, KEY, VALUE = range(4)
+"""The places of the columns."""
+BYTES = pa.large_binary()  # a batch may have more than the 2 GiB of binary()
+SCHEMA = pa.schema(zip(EncodedEntry._fields, (pa.int32(), pa.int32(), BYTES, BYTES)))
+
+
+def entry_batch(entries: Iterable[EncodedEntry]) -> pa.RecordBatch:
+    """Return a batch with some entries."""
+    columns = [*zip(*entries)] or [()] * len(SCHEMA)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def with_types(batch: Any, schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch of entries with its bytes as another type has them."""
+    columns = [column.cast(field.type) for column, field in zip(batch.columns, schema)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def entries_of(batch: pa.RecordBatch) -> Iterator[EncodedEntry]:
+    """Yield the entries of a batch."""
+    return map(EncodedEntry, *(column.to_pylist() for column in batch.columns))

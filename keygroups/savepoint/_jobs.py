@@ -1,0 +1,200 @@
+"""Work on keyed state in parts, as batches of Arrow: on Spark's executors, or whoever else's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+
+from keygroups._checks import check_str, show
+from keygroups.errors import InvalidValueError, KeyGroupsError
+from keygroups.savepoint._columns.arrow_values import arrow_array
+from keygroups.savepoint._columns.batches import (
+    Layout,
+    apart_of,
+    bytes_apart,
+    layout_of,
+    record_batches,
+    typed_columns,
+)
+from keygroups.savepoint._columns.columns import ArrowColumn
+from keygroups.savepoint._comparison.difference_columns import DifferenceLayout, difference_layout
+from keygroups.savepoint._comparison.shares import ComparisonTask, comparison_tasks
+from keygroups.savepoint._operator import Operator, check_states, key_sizes_of
+from keygroups.savepoint._savepoint import Savepoint, id_in_either
+from keygroups.savepoint._tasks.read import TASK_BYTES, ReadTask
+from keygroups.state_keys import CompositeKeySerializer
+from keygroups.types import BYTE, INT, LONG, SHORT, STRING
+
+_KEYS = 1 << 10  # keys that are weighed and become a batch
+_SAME_IN_SPARK = (STRING, BYTE, SHORT, INT, LONG)  # keys that are equal where Spark's values are
+
+
+@dataclass(frozen=True)
+class Job:
+    """Parts of some work, each of which `run` makes batches of a schema of; it may be pickled."""
+
+    parts: tuple[Any, ...]
+    run: Callable[[Any], Iterator[pa.RecordBatch]]
+    schema: pa.Schema
+
+
+@dataclass(frozen=True)
+class StateReader:
+    """Reads keyed state of an operator, as rows; it may be pickled."""
+
+    layout: Layout
+
+    @classmethod
+    def of(cls, operator: Operator, state: str | None) -> StateReader:
+        """Return a reader of a state, of all if None; SavepointError for a damaged header."""
+        states = [
+            described for described in operator.states if state is None or described.name == state
+        ]
+        if not states and state is not None:
+            operator.tasks([state])  # says which there are
+        return cls(layout_of(states))
+
+    def read(self, tasks: Iterable[ReadTask]) -> Iterator[pa.RecordBatch]:
+        """Yield the entries; raises SavepointError where the state is damaged."""
+        for task in tasks:
+            yield from record_batches(task, self.layout)
+
+
+def read_tasks(
+    operator: Operator,
+    states: Collection[str] | None,
+    key_groups: Iterable[int] | None,
+    keys: frozenset[bytes] | None = None,
+) -> list[tuple[ReadTask, ...]]:
+    """Return the tasks that read some states, all if None, in some key groups, of some keys.
+
+    Those of a tuple are for one part of the work: what many subtasks wrote, up to about
+    TASK_BYTES, or some key groups of one that wrote more.
+    """
+    names = None if states is None else frozenset(states)
+    if names is not None and not names:
+        return []
+    groups: list[tuple[ReadTask, ...]] = []
+    left = 0
+    for task in operator.tasks(None, key_groups):
+        task = replace(task, states=names, keys=keys)
+        size = task.bytes or TASK_BYTES  # as changes alone do not say how many they are
+        if size > TASK_BYTES:
+            groups += [(split,) for split in task.split(TASK_BYTES)]
+            left = 0
+        elif size > left:
+            groups.append((task,))
+            left = TASK_BYTES - size
+        else:
+            groups[-1] += (task,)
+            left -= size
+    return groups
+
+
+def encoded_keys(operator: Operator, values: Iterable[Iterable[Any]]) -> frozenset[bytes] | None:
+    """Return the keys, with their key groups, that are in all of some lists of Spark's values.
+
+    None where that is not known: there is no list, or a value of another type than the keys have.
+    """
+    keys: frozenset[bytes] | None = None
+    for of_filter in values:
+        key_type = operator.states[0].key_type
+        if key_type not in _SAME_IN_SPARK:
+            return None
+        serializer = CompositeKeySerializer(operator.max_parallelism, key_type)
+        try:
+            # Without the byte of the VoidNamespace, as each namespace is wanted.
+            encoded = frozenset(serializer.serialize(value)[:-1] for value in of_filter)
+        except KeyGroupsError:
+            return None
+        keys = encoded if keys is None else keys & encoded
+    return keys
+
+
+def parse_key_groups(text: str) -> list[int]:
+    """Return the key groups that text such as "0-63,70" says; all of them are checked later."""
+    key_groups: list[int] = []
+    for span in text.split(",") if text else ():
+        first, dash, last = span.partition("-")
+        try:
+            start = int(first)
+            key_groups += range(start, int(last) + 1 if dash else start + 1)
+        except ValueError:
+            raise InvalidValueError(
+                f"keyGroups must be such as 0-63,70, got {show(text)}"
+            ) from None
+    return key_groups
+
+
+def difference_job(
+    old: Savepoint, new: Savepoint, operator: str, states: Iterable[str] | None
+) -> Job:
+    """Return what yields the entries of an operator that are not the same in two savepoints."""
+    operator_id = id_in_either((old, new), check_str("operator", operator))
+    here, there = (
+        next((one for one in side.operators if one.operator_id == operator_id), None)
+        for side in (old, new)
+    )
+    of_sides = [[] if side is None else [*side.states] for side in (here, there)]
+    names = None
+    if states is not None:
+        names = check_states(states, [state.name for side in of_sides for state in side], operator)
+        of_sides = [[state for state in side if state.name in names] for side in of_sides]
+    layout = difference_layout(*of_sides)
+    tasks = comparison_tasks(here, there, names, TASK_BYTES)
+    return Job(tuple(tasks), _Comparer(layout).run, layout.schema)
+
+
+@dataclass(frozen=True)
+class _Comparer:
+    layout: DifferenceLayout
+
+    def run(self, task: ComparisonTask) -> Iterator[pa.RecordBatch]:
+        """Yield differences; raises SavepointError where state is damaged."""
+        return self.layout.batches(task.differences())
+
+
+def key_size_job(operator: Operator) -> Job:
+    """Return what yields how much state each key of an operator has."""
+    states = operator.states
+    key_column = typed_columns(states[0])[0] if states else None
+    key_type = layout_of(states).schema.field("key").type
+    fields = [
+        ("key", key_type),
+        *(("key_group", pa.int32()), ("subtask", pa.int32())),
+        *(("entries", pa.int64()), ("bytes", pa.int64())),
+    ]
+    if key_type != pa.binary() and any("key" in bytes_apart(state) for state in states):
+        fields.append(("key_bytes", pa.binary()))
+    schema = pa.schema(fields)
+    weigher = _KeyWeigher(operator.label, key_column, schema)
+    return Job(tuple(read_tasks(operator, None, None)), weigher.run, schema)
+
+
+@dataclass(frozen=True)
+class _KeyWeigher:
+    """Weighs keys: a key group is in one part, so that a key is too."""
+
+    label: str
+    key_column: ArrowColumn | None
+    schema: pa.Schema
+
+    def run(self, tasks: Iterable[ReadTask]) -> Iterator[pa.RecordBatch]:
+        """Yield the keys with their sizes; raises SavepointError where state is damaged."""
+        sizes = (size for task in tasks for size in key_sizes_of(task, self.label))
+        while chunk := [*islice(sizes, _KEYS)]:
+            columns: list[Sequence[Any]] = [*zip(*chunk)]
+            if "key_bytes" in self.schema.names:
+                columns[0], apart = apart_of(columns[0])
+                columns.append(apart)
+            keys, *numbers = columns
+            assert self.key_column is not None
+            key_array = arrow_array(self.key_column.convert(keys), self.key_column.data_type)
+            arrays = [
+                pa.array(column, field.type) for column, field in zip(numbers, [*self.schema][1:])
+            ]
+            yield pa.RecordBatch.from_arrays([key_array, *arrays], schema=self.schema)

@@ -1,0 +1,49 @@
+"""Work on a savepoint that Spark's executors do, each part in a task."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from keygroups.spark._savepoint.arrow_map import map_in_arrow
+
+if TYPE_CHECKING:
+    from keygroups.savepoint._jobs import Job
+
+
+def frame_of(spark: SparkSession, job: Job) -> DataFrame:
+    """Return what the parts of a job make, each in a task of Spark."""
+    from keygroups.spark._savepoint.rows.spark_types import spark_schema  # needs PyArrow
+
+    numbers = spark.range(0, len(job.parts), 1, max(len(job.parts), 1))
+    return map_in_arrow(numbers, JobRunner(job), spark_schema(job.schema))
+
+
+@dataclass(frozen=True)
+class JobRunner:
+    """Runs the parts whose numbers a partition has; `mapInArrow` calls it. It may be pickled."""
+
+    job: Job
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Yield the batches; raises SavepointError where state is damaged."""
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from self.job.run(self.job.parts[number])
+
+
+@dataclass(frozen=True)
+class PickledRunner:
+    """Runs the parts that a partition has, pickled; it may be pickled."""
+
+    run: Callable[[Any], Iterator[Any]]
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Yield the batches; raises SavepointError where state is damaged."""
+        for batch in batches:
+            for part in batch.column(0).to_pylist():
+                yield from self.run(pickle.loads(part))

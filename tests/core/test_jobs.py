@@ -1,0 +1,148 @@
+"""Work on keyed state in parts, as whoever has executors has it done; no Spark runs."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import savepoint_bytes as sb
+from column_entries import entry, operator_of
+from real_savepoints import point
+
+from keygroups.errors import InvalidValueError
+from keygroups.savepoint import StateEntry
+from keygroups.savepoint._savepoint import verified
+
+pa: Any = pytest.importorskip("pyarrow")
+
+from keygroups.savepoint import _jobs as jobs  # noqa: E402
+from keygroups.savepoint._jobs import (  # noqa: E402
+    Job,
+    StateReader,
+    difference_job,
+    encoded_keys,
+    key_size_job,
+    parse_key_groups,
+    read_tasks,
+)
+from keygroups.savepoint._verification import verify  # noqa: E402
+
+LONG = sb.simple("Long")
+
+
+def rows_of(job: Job) -> list[dict[str, Any]]:
+    """Return what a job makes on other machines."""
+    job = pickle.loads(pickle.dumps(job))
+    batches = [batch for part in job.parts for batch in job.run(part)]
+    assert all(batch.schema == job.schema for batch in batches)
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def test_tasks_are_of_even_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is small is read together, and a heavy subtask in several tasks."""
+    state = sb.state("n", "VALUE", LONG)
+    light = [[(0, [entry(3 + number, "a", sb.i64(5))])] for number in range(20)]
+    operator = operator_of(tmp_path, [state], light)
+    sizes = {task.bytes for task in operator.tasks()}
+    (size,) = sizes
+    monkeypatch.setattr(jobs, "TASK_BYTES", 6 * size + 1)
+    assert [*map(len, read_tasks(operator, None, None))] == [6, 6, 6, 2]
+    monkeypatch.setattr(jobs, "TASK_BYTES", size - 1)
+    assert [*map(len, read_tasks(operator, None, None))] == [1] * 20
+    (heavy, *_) = point("2.3.0-heap-canonical").read().operator("by-string").tasks()
+    monkeypatch.setattr(jobs, "TASK_BYTES", heavy.bytes // 4)
+    whole = point("2.3.0-heap-canonical").read().operator("by-string")
+    tasks = read_tasks(whole, None, None)
+    assert all(len(group) == 1 for group in tasks)
+    assert len(tasks) >= 4 * len(whole.tasks())
+    assert read_tasks(whole, [], None) == []
+    # Of changes alone it is not known how many bytes they are: they are read by themselves.
+    changelog = point("2.3.0-changelog-checkpoint").read()
+    for operator in changelog.operators:
+        assert len(read_tasks(operator, None, None)) == len(operator.tasks())
+
+
+def test_keys_that_filters_name() -> None:
+    """A is in key group 104 of 128, B in 17."""
+    operator = point("2.3.0-heap-canonical").read().operator("by-string")
+    assert encoded_keys(operator, []) is None
+    assert encoded_keys(operator, [["A", "B"]]) == frozenset([b"\x68\2A", b"\x11\2B"])
+    assert encoded_keys(operator, [["A", "B"], ["B"], ["B", "C"]]) == frozenset([b"\x11\2B"])
+    assert encoded_keys(operator, [["A"], [5]]) is None
+    assert encoded_keys(operator, [["A", None]]) is None
+    tuples = point("2.3.0-heap-canonical").read().operator("by-tuple")
+    assert encoded_keys(tuples, [["A"]]) is None
+
+
+def test_key_groups_as_text() -> None:
+    assert parse_key_groups("0-3,70") == [0, 1, 2, 3, 70]
+    assert parse_key_groups("") == []
+    with pytest.raises(InvalidValueError, match="keyGroups must be such as 0-63,70, got '1-x'"):
+        parse_key_groups("1-x")
+
+
+def test_rows_of_one_state_and_of_all() -> None:
+    operator = point("2.3.0-heap-canonical").read().operator("by-string")
+    for state in ("count", None):
+        reader = pickle.loads(pickle.dumps(StateReader.of(operator, state)))
+        names = None if state is None else [state]
+        tasks = [task for group in read_tasks(operator, names, None) for task in group]
+        rows = Counter(
+            (row["state"], row["key_group"], row["bytes"])
+            for batch in reader.read(tasks)
+            for row in batch.to_pylist()
+        )
+        entries = operator.entries(names)
+        assert rows == Counter((one.state, one.key_group, one.bytes) for one in entries)
+    with pytest.raises(InvalidValueError, match="states must be of by-string"):
+        StateReader.of(operator, "x")
+
+
+@pytest.mark.parametrize("states", [None, ["count"]])
+def test_what_is_not_the_same_in_two_savepoints(
+    monkeypatch: pytest.MonkeyPatch, states: list[str] | None
+) -> None:
+    """As one process finds it, in several parts."""
+    monkeypatch.setattr(jobs, "TASK_BYTES", 20_000)
+    old, new = (point(f"2.3.0-{name}-canonical").read() for name in ("heap", "rocks"))
+    job = difference_job(old, new, "by-string", states)
+    assert len(job.parts) > 1
+    rows = Counter((row["key_group"], row["state"], row["kind"]) for row in rows_of(job))
+    expected: Counter[Any] = Counter()
+    for difference in old.differences(new, ["by-string"]):
+        one = difference.here or difference.there
+        if isinstance(one, StateEntry) and (states is None or one.state in states):
+            expected[one.key_group, one.state, difference.kind] += 1
+    assert rows == expected
+
+
+def test_an_operator_that_one_savepoint_has() -> None:
+    """Neither has the other's operators."""
+    old, new = (point(f"2.3.0-{name}-canonical").read() for name in ("heap", "rowkey"))
+    for pair, kind in (((old, new), "only_there"), ((new, old), "only_here")):
+        rows = rows_of(difference_job(*pair, "by-row", None))
+        assert {row["kind"] for row in rows} == {kind}
+
+
+def test_how_much_state_each_key_has() -> None:
+    operator = point("2.3.0-heap-canonical").read().operator("by-string")
+    rows = Counter(tuple(row.values()) for row in rows_of(key_size_job(operator)))
+    assert rows == Counter(map(tuple, operator.key_sizes(top=10_000)))
+    source = point("2.3.0-heap-canonical").read().operator("src-by-string")
+    assert rows_of(key_size_job(source)) == []
+
+
+def test_a_savepoint_is_verified_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify, "TASK_BYTES", 4096)
+    savepoint = point("2.3.0-heap-canonical").read()
+    counts = []
+
+    def run(tasks: list[Any]) -> list[Any]:
+        counts.append(len(tasks))
+        return [task() for task in pickle.loads(pickle.dumps(tasks))]
+
+    assert verified(savepoint, None, run) == savepoint.verify()
+    assert max(counts) == 7  # of 3 subtasks

@@ -1,0 +1,388 @@
+"""Tables that are written by whole columns, against the same ones written row by row."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selections import first_by_default
+
+from keygroups import InvalidValueError, KeyGroupsError, assign_to_key_group
+from keygroups._serializers.collections import is_in_order
+from keygroups.errors import SavepointError
+from keygroups.progress import Progress
+from keygroups.savepoint import (
+    ListStateDescriptor,
+    MapStateDescriptor,
+    OperatorWriter,
+    SavepointWriter,
+    Serializer,
+    ValueStateDescriptor,
+    read_savepoint,
+)
+from keygroups.savepoint._state.writing import spill
+from keygroups.savepoint._state.writing.new_states import NewState
+from keygroups.state_keys import serializer_of
+from keygroups.types import BIG_INT, CHAR, INT, LONG, MAP, SQL_ROW, STRING, TUPLE
+
+pa: Any = pytest.importorskip("pyarrow")
+
+from written_values import VALUES  # noqa: E402
+
+from keygroups.savepoint._columns import batch_sorter, table_rows, table_writer  # noqa: E402
+from keygroups.savepoint._columns.arrow_values import arrow_array  # noqa: E402
+from keygroups.savepoint._columns.column_types import column_of, key_column_of  # noqa: E402
+from keygroups.savepoint._columns.column_writers import column_writer  # noqa: E402
+
+Fill = Callable[[OperatorWriter], object]
+TIME = 1_700_000_000_000
+OTHERS: dict[Any, list[Any]] = {  # not written by column
+    CHAR: ["a", "\uffff"],
+    BIG_INT: [0, -1, 2**64],
+    MAP(STRING, INT): [{}, {"a": 1}],
+    SQL_ROW("STRING", "INT"): [("a", 1), (None, None)],
+}
+
+
+def contents(folder: Path) -> list[bytes]:
+    """Return the files of keyed state, without their names."""
+    return sorted(path.read_bytes() for path in folder.iterdir() if path.name != "_metadata")
+
+
+def outcome(
+    folder: Path, key_type: Any, states: list[NewState], fill: Fill, **options: Any
+) -> list[bytes] | tuple[type[KeyGroupsError], str]:
+    """Return the files that a function has written, or why there are none."""
+    try:
+        with SavepointWriter(folder) as writer:
+            fill(writer.add_operator("uid", key_type, states, 128, 3, **options))
+    except KeyGroupsError as error:
+        return type(error), str(error)
+    return contents(folder)
+
+
+@pytest.fixture
+def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """What returns the outcome by columns and the same by rows, if it is, and what was made so."""
+    monkeypatch.setattr("time.time", lambda: 1_800_000_000.0)
+
+    def call(*arguments: Any, **options: Any) -> tuple[Any, list[bool]]:
+        entries, made = table_writer.TableWriter.entries, []
+
+        def watched(*given: Any) -> Any:
+            batch = entries(*given)
+            made.append(batch is not None)
+            return batch
+
+        with monkeypatch.context() as patch:
+            patch.setattr(table_writer.TableWriter, "entries", watched)
+            by_columns = outcome(tmp_path / "columns", *arguments, **options)
+            patch.setattr(table_writer.TableWriter, "entries", lambda *_: None)
+            by_rows = outcome(tmp_path / "rows", *arguments, **options)
+        assert by_columns == by_rows
+        return by_columns, made
+
+    return call
+
+
+def array_of(of: Any, values: list[Any], is_key: bool = False) -> Any:
+    """Return the column that `Operator.to_arrow` gives values."""
+    serializer = of if isinstance(of, Serializer) else serializer_of(of)
+    column = (key_column_of if is_key else column_of)(serializer)
+    assert column is not None
+    return arrow_array(column.convert(values), column.data_type)
+
+
+@pytest.mark.parametrize("of", first_by_default(4, [*VALUES, *OTHERS]), ids=str)
+def test_each_type_has_the_bytes_of_its_rows(both: Callable[..., Any], of: Any) -> None:
+    """As a key, a value, an element, a user key and a value of one, with times and without."""
+    serializer = of if isinstance(of, Serializer) else serializer_of(of)
+    read, write = serializer.read, serializer.write
+    assert read is not None
+    assert write is not None
+    values = [read(write(one), 0)[0] for one in (VALUES | OTHERS)[of]]
+    is_key = serializer.key_type is not None and is_in_order(serializer)
+    count = len(values)
+    key = array_of(of, values, is_key=True) if is_key else pa.array(range(count))
+    value = array_of(of, values)
+    columns = {"key": key, "value": value, "user_key": key}
+    lists = pa.ListArray.from_arrays([0, *range(2, count + 1), count], value)
+    listed = {"key": key.take(pa.array(range(count))), "value": lists}
+    times = {"last_access": pa.array(range(TIME, TIME + count))}
+    tables = {
+        "value": columns,
+        "value TTL": columns | times,
+        "map": columns,
+        "map TTL": columns | times,
+        "list": {name: array.slice(0, count - 1) for name, array in listed.items()},
+    }
+    states = [
+        ValueStateDescriptor("value", of),
+        ValueStateDescriptor("value TTL", of, has_ttl=True),
+        MapStateDescriptor("map", of if is_key else LONG, of),
+        MapStateDescriptor("map TTL", of if is_key else LONG, of, has_ttl=True),
+        ListStateDescriptor("list", of),
+    ]
+
+    def fill(operator: OperatorWriter) -> None:
+        for name, table in tables.items():
+            operator.write_table(name, pa.table(table))
+
+    written, made = both(of if is_key else LONG, states, fill, sort=True)
+    assert isinstance(written, list)
+    assert set(made) == {column_writer(serializer) is not None}
+
+
+COUNT = ValueStateDescriptor("count", LONG)
+TIMED = ValueStateDescriptor("timed", LONG, has_ttl=True)
+TAGS = ListStateDescriptor("tags", STRING)
+CITIES = MapStateDescriptor("cities", STRING, LONG)
+NAMES = MapStateDescriptor("names", STRING, STRING)
+PAIR = ValueStateDescriptor("pair", TUPLE(LONG, STRING))
+STATES: list[NewState] = [COUNT, TIMED, TAGS, CITIES, NAMES, PAIR]
+PAIRS = pa.struct([("f0", pa.int64()), ("f1", pa.string())])
+# Each with rows that are an entry around the one that is none, or that columns do not write.
+REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
+    "a null key": ("count", {"key": ["a", None, "c"], "value": [1, 2, 3]}),
+    "a null value": ("count", {"key": ["a", "b", "c"], "value": [1, None, 3]}),
+    "a number that is too large": (
+        "count",
+        {"key": ["a"], "value": pa.array([2**63], pa.uint64())},
+    ),
+    "no UTF-8": (
+        "tags",
+        {
+            "key": ["a"],
+            "value": pa.array([[b"\xff"]]).cast(pa.list_(pa.binary())).view(pa.list_(pa.string())),
+        },
+    ),
+    "a null element": ("tags", {"key": ["a", "b"], "value": [["x"], ["x", None]]}),
+    "an empty list": ("tags", {"key": ["a", "b"], "value": [["x"], []]}),
+    "a null list": ("tags", {"key": ["a", "b"], "value": [["x"], None]}),
+    "a null user key": ("cities", {"key": ["a"] * 2, "value": [1, 2], "user_key": ["x", None]}),
+    "a null that a map does not keep": (
+        "cities",
+        {"key": ["a"] * 2, "value": [1, None], "user_key": ["x", "y"]},
+    ),
+    "a null that a map keeps": (
+        "names",
+        {"key": ["a"] * 2, "value": ["1", None], "user_key": ["x", "y"]},
+    ),
+    "no last access": ("timed", {"key": ["a", "b"], "value": [1, 2], "last_access": [TIME, None]}),
+    "seconds": (
+        "timed",
+        {"key": ["a", "b"], "value": [1, 2], "last_access": [TIME, 10**9]},
+    ),
+    "microseconds": ("timed", {"key": ["a"], "value": [1], "last_access": [TIME * 1000]}),
+    "a null field": ("pair", {"key": ["a"], "value": pa.array([(None, "x")], PAIRS)}),
+    "a null field that is kept": ("pair", {"key": ["a"], "value": pa.array([(1, None)], PAIRS)}),
+    "a key twice": ("count", {"key": ["a", "b", "a"], "value": [1, 2, 3]}),
+    "a user key twice": ("cities", {"key": ["a"] * 2, "value": [1, 2], "user_key": ["x"] * 2}),
+}
+KEPT = ("a null that a map keeps", "a null field that is kept")
+
+
+def table_of(state: str, columns: dict[str, Any]) -> Any:
+    """Return a table of the columns, whose nulls have the type of the others."""
+    return pa.table(
+        {
+            name: pa.array(column) if isinstance(column, list) else column
+            for name, column in columns.items()
+        }
+    )
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused_is_refused_in_the_same_words(both: Callable[..., Any], case: str) -> None:
+    state, columns = REFUSED[case]
+
+    def fill(operator: OperatorWriter) -> None:
+        operator.write_table(state, table_of(state, columns))
+
+    written, made = both(STRING, STATES, fill, sort=True)
+    assert isinstance(written, list) == (case in KEPT)
+    assert all(made) == (case in KEPT or "twice" in case or "too large" in case)
+
+
+def test_any_last_access(both: Callable[..., Any]) -> None:
+    def fill(operator: OperatorWriter) -> None:
+        columns = {"key": ["a", "b"], "value": [1, 2], "last_access": [-(2**63), 2**63 - 1]}
+        operator.write_table("timed", pa.table(columns))
+
+    written, made = both(STRING, STATES, fill, sort=True, allow_any_last_access=True)
+    assert isinstance(written, list)
+    assert made == [True]
+
+
+def test_rows_before_one_that_is_refused_are_written(tmp_path: Path) -> None:
+    """Whoever goes on has them, as those of `write`."""
+    with SavepointWriter(tmp_path / "new") as writer:
+        operator = writer.add_operator("uid", STRING, STATES, 128, 3, sort=True)
+        with pytest.raises(InvalidValueError, match="key must not be null"):
+            operator.write_table("count", pa.table({"key": ["a", None, "c"], "value": [1, 2, 3]}))
+        operator.write_table("count", pa.table({"key": ["d"], "value": [4]}))
+    entries = read_savepoint(tmp_path / "new").operator("uid").entries()
+    assert {entry.key: entry.value for entry in entries} == {"a": 1, "d": 4}
+
+
+# --- in the order of key groups, and in any -------------------------------------------------
+
+
+def keys_in_order(count: int) -> list[str]:
+    """Return keys in the order of their key groups, of which some have several."""
+    keys = [f"user {number}" for number in range(count)]
+    return sorted(keys, key=lambda key: assign_to_key_group(key, 128))
+
+
+def counts_of(keys: list[str]) -> Any:
+    return pa.table({"key": keys, "value": pa.array(map(len, keys), pa.int64())})
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 7, 1 << 14])
+@pytest.mark.parametrize("seed", range(3))
+def test_tables_and_rows_take_turns(
+    both: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, at_once: int, seed: int
+) -> None:
+    """Within a key group too, over the ends of batches, and of the subtasks."""
+    monkeypatch.setattr(table_rows, "_AT_ONCE", at_once)
+    keys = keys_in_order(200)
+
+    def fill(operator: OperatorWriter) -> None:
+        numbers, rest = random.Random(seed), keys
+        while rest:
+            count = numbers.choice((1, 2, 5, 40))
+            if numbers.random() < 0.5:
+                operator.write_table("count", counts_of(rest[:count]))
+            else:
+                for key in rest[:count]:
+                    operator.write("count", key, len(key))
+                    operator.write("tags", key, ["x"])
+            rest = rest[count:]
+
+    written, _ = both(STRING, STATES, fill)
+    assert isinstance(written, list)
+    assert len(written) == 3
+
+
+@pytest.mark.parametrize("at", ["in a table", "between tables", "after a row"])
+def test_a_key_group_after_a_higher_one(both: Callable[..., Any], at: str) -> None:
+    keys = keys_in_order(60)
+    wrong = [*keys[:20], keys[40], *keys[20:40]]
+
+    def fill(operator: OperatorWriter) -> None:
+        if at == "in a table":
+            operator.write_table("count", counts_of(wrong))
+        elif at == "between tables":
+            operator.write_table("count", counts_of(keys[20:]))
+            operator.write_table("count", counts_of(keys[:20]))
+        else:
+            operator.write("count", keys[20], 5)
+            operator.write_table("count", counts_of(keys[:20]))
+
+    written, made = both(STRING, STATES, fill)
+    assert all(made)
+    assert "entries must come in the order of key groups, got key 'user " in written[1]
+    assert "pass sort=True to add_operator" in written[1]
+
+
+@pytest.mark.parametrize("sort", [True, False], ids=["any order", "in order"])
+@pytest.mark.parametrize("how", ["two tables", "a row and a table", "a table and a row"])
+def test_a_key_that_comes_twice(both: Callable[..., Any], how: str, sort: bool) -> None:
+    def fill(operator: OperatorWriter) -> None:
+        for is_table in (how != "a row and a table", how != "a table and a row"):
+            if is_table:
+                operator.write_table("count", counts_of(["ann"]))
+            else:
+                operator.write("count", "ann", 3)
+
+    written, _ = both(STRING, STATES, fill, sort=sort)
+    message = "each key must come once, got key 'ann' in state 'count' twice"
+    assert written == (InvalidValueError, message)
+
+
+@pytest.mark.parametrize("held", [1 << 26, 3_000, 200])
+@pytest.mark.parametrize("most", [128, 3])
+def test_tables_that_memory_does_not_hold(
+    both: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, held: int, most: int
+) -> None:
+    """Sorted by way of files, with rows between; the bytes are those of rows alone."""
+    monkeypatch.setattr(spill, "_HELD", held)
+    monkeypatch.setattr(spill, "_MOST_RUNS", most)
+    monkeypatch.setattr(batch_sorter, "_WRITTEN", 100)
+    monkeypatch.setattr(batch_sorter, "_ROWS", 3)
+    monkeypatch.setattr(table_rows, "_AT_ONCE", 9)
+    keys = [f"user {number}" for number in range(150)]
+    random.Random(0).shuffle(keys)
+    spilled = []
+    spill_of = batch_sorter.BatchSorter.spill
+
+    def counted(sorter: Any) -> None:
+        spilled.append(sorter)
+        spill_of(sorter)
+
+    monkeypatch.setattr(batch_sorter.BatchSorter, "spill", counted)
+
+    def fill(operator: OperatorWriter) -> None:
+        operator.write_table("count", counts_of(keys[:100]))
+        for key in keys[100:]:
+            operator.write("count", key, len(key))
+        tags = pa.table({"key": keys, "value": [[key, "x"] for key in keys]})
+        operator.write_table("tags", tags)
+
+    written, made = both(STRING, STATES, fill, sort=True)
+    assert isinstance(written, list)
+    assert all(made)
+    assert bool(spilled) == (held < 1 << 20)
+
+
+def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever goes on all the same writes no savepoint, and no file is left."""
+    monkeypatch.setattr(spill, "_HELD", 100)
+
+    def fail(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(batch_sorter.BatchSorter, "_write", fail)
+
+    def write() -> None:
+        with SavepointWriter(tmp_path / "new") as writer:
+            operator = writer.add_operator("uid", STRING, STATES, 128, 3, sort=True)
+            for _ in range(2):
+                with pytest.raises(SavepointError, match=r"No space left|after an error"):
+                    operator.write_table("count", counts_of(keys_in_order(50)))
+
+    with pytest.raises(SavepointError, match="after an error"):
+        write()
+    assert not [*tmp_path.iterdir()]
+
+
+def test_no_rows(both: Callable[..., Any]) -> None:
+    """Nor any files."""
+
+    def fill(operator: OperatorWriter) -> None:
+        operator.write_table("count", counts_of([]))
+
+    assert both(STRING, STATES, fill, sort=True) == ([], [])
+
+
+@pytest.mark.parametrize("sort", [True, False], ids=["any order", "in order"])
+def test_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sort: bool) -> None:
+    """Key groups are counted as they are written."""
+    monkeypatch.setattr("keygroups.progress._INTERVAL", -1)
+    monkeypatch.setattr(table_rows, "_AT_ONCE", 30)
+    monkeypatch.setattr(batch_sorter, "_WRITTEN", 1_000)
+    told: list[Progress] = []
+    with SavepointWriter(tmp_path / "new", progress=told.append) as writer:
+        operator = writer.add_operator("uid", STRING, STATES, 128, 3, sort=sort)
+        operator.write_table("count", counts_of(keys_in_order(200)))
+    done = [one.done for one in told]
+    assert done == sorted(done)
+    assert done[0] < 30
+    assert done[-1] == 128
+    assert {one[2:] for one in told} == {(128, "key groups")}
+    assert len(done) > 5
