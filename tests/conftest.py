@@ -14,10 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from flink_oracle import FlinkOracle, flink_jar, flink_version, local_session, version_numbers
-from flink_restores import FlinkRestores
-from flink_sql import FlinkSql, jdk_folder
 from hypothesis import settings
+from support.flink.flink_oracle import (
+    FlinkOracle,
+    flink_jar,
+    flink_version,
+    local_session,
+    version_numbers,
+)
+from support.flink.flink_restores import FlinkRestores
+from support.flink.flink_sql import FlinkSql, jdk_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -28,10 +28,10 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"  # which NumPy reads when it is importe
 import numpy as np
 import pyarrow as pa
 
-sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
-from flink_arrays import Java, compile_program
-from flink_oracle import flink_jar
-from flink_sql import jdk_folder
+sys.path.append(str(Path(__file__).parents[1]))
+from support.flink.flink_arrays import Java, compile_program
+from support.flink.flink_oracle import flink_jar
+from support.flink.flink_sql import jdk_folder
 
 from keygroups import arrays
 from keygroups.types import DOUBLE, INT, LONG, SQL_ROW, STRING, KeyType

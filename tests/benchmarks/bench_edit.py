@@ -16,9 +16,9 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
+sys.path.append(str(Path(__file__).parents[1]))
 
-from large_savepoints import write
+from support.bytes.large_savepoints import write
 
 from keygroups.savepoint import (
     DELETE,

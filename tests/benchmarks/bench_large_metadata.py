@@ -19,9 +19,9 @@ from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
+sys.path.append(str(Path(__file__).parents[1]))
 
-from wide_savepoints import Shape, write
+from support.bytes.wide_savepoints import Shape, write
 
 from keygroups.cli import main as command
 from keygroups.reports import RescaleReport

@@ -26,10 +26,10 @@ import fsspec
 from fsspec.asyn import AsyncFileSystem
 
 SUPPORT = Path(__file__).parents[1] / "support"
-sys.path += [str(SUPPORT / "bytes"), str(SUPPORT)]
+sys.path.append(str(SUPPORT.parent))
 
-import large_savepoints  # noqa: E402
-import savepoint_bytes as sb  # noqa: E402
+from support.bytes import large_savepoints  # noqa: E402
+from support.bytes import savepoint_bytes as sb  # noqa: E402
 
 from keygroups import assign_to_key_group  # noqa: E402
 from keygroups.savepoint import (  # noqa: E402
@@ -201,7 +201,7 @@ def main() -> None:
 
 def measure_s3(folder: str, connections: int, rounds: int) -> None:
     """Measure the savepoints in a folder when they are in S3."""
-    from s3_server import OPTIONS
+    from support.bytes.s3_server import OPTIONS
 
     command = [sys.executable, str(SUPPORT / "bytes" / "s3_server.py")]
     with subprocess.Popen(

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
+sys.path.append(str(Path(__file__).parents[1]))
 
-import large_savepoints
+from support.bytes import large_savepoints
 
 from keygroups.savepoint import read_savepoint
 from keygroups.savepoint._metadata.reader import read_metadata

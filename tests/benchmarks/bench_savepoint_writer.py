@@ -24,12 +24,12 @@ from typing import Any
 
 import pyarrow as pa
 
-sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
+sys.path.append(str(Path(__file__).parents[1]))
 
 from bench_spark_savepoint import measured, processes
-from flink_oracle import local_session
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from support.flink.flink_oracle import local_session
 
 from keygroups import arrays
 from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint

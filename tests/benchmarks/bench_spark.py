@@ -27,10 +27,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType
 
-sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
-from flink_oracle import ASSIGNMENT, FlinkOracle, flink_class_path, flink_jar
-from flink_sql import JAVA_FOLDER
-from java_udf import add_java_class
+sys.path.append(str(Path(__file__).parents[1]))
+from support.flink.flink_oracle import ASSIGNMENT, FlinkOracle, flink_class_path, flink_jar
+from support.flink.flink_sql import JAVA_FOLDER
+from support.spark.java_udf import add_java_class
 
 from keygroups import assign_to_key_group
 from keygroups.spark import functions as KF

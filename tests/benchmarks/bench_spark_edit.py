@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
+sys.path.append(str(Path(__file__).parents[1]))
 
 from bench_savepoint_writer import users, write_with_spark
 from bench_spark_savepoint import measured
-from flink_oracle import local_session
+from support.flink.flink_oracle import local_session
 
 from keygroups.savepoint import SavepointEditor, SavepointWriter
 from keygroups.spark import edit_savepoint, read_keyed_state, write_keyed_state

@@ -15,10 +15,10 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
+sys.path.append(str(Path(__file__).parents[1]))
 
-import large_savepoints
-from flink_oracle import local_session
+from support.bytes import large_savepoints
+from support.flink.flink_oracle import local_session
 
 from keygroups.savepoint import read_savepoint
 from keygroups.spark import read_keyed_state

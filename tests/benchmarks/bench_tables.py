@@ -18,9 +18,9 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
+sys.path.append(str(Path(__file__).parents[1]))
 
-import large_savepoints
+from support.bytes import large_savepoints
 
 from keygroups import assign_to_key_group
 from keygroups.cli import main

@@ -23,11 +23,11 @@ from itertools import islice, product
 from pathlib import Path
 from tempfile import mkdtemp
 
-sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
+sys.path.append(str(Path(__file__).parents[1]))
 
-import savepoint_bytes as sb
-from real_savepoints import point
-from trimmed_savepoints import content, fewer_states, first_subtask
+from support.bytes import savepoint_bytes as sb
+from support.bytes.real_savepoints import point
+from support.bytes.trimmed_savepoints import content, fewer_states, first_subtask
 
 from keygroups import assign_to_key_group, compute_key_group_range_for_operator_index
 from keygroups.savepoint import DELETE, SavepointWriter, change_max_parallelism, read_savepoint

@@ -15,7 +15,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
-from source_trees import tree_of
+from support.source_trees import tree_of
 
 import keygroups
 

@@ -10,18 +10,16 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-import java_values
 import numpy
 import pyarrow
-import pyflink_values
 import pytest
-import sql_values
-from arrow_keys import NoArrowTypeError, in_arrow, masked, one_by_one
-from golden import lines, read
 from hypothesis import given
 from hypothesis import strategies as st
-from key_encoding import decode_key, decode_key_type
-from selections import examples
+from support.golden import lines, read
+from support.keys import java_values, pyflink_values, sql_values
+from support.keys.arrow_keys import NoArrowTypeError, in_arrow, masked, one_by_one
+from support.keys.key_encoding import decode_key, decode_key_type
+from support.selections import examples
 
 import keygroups
 from keygroups import (

@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 import pyarrow
 import pytest
-from arrow_keys import masked, one_by_one
+from support.keys.arrow_keys import masked, one_by_one
 
 import keygroups
 from keygroups import (

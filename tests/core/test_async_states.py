@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import savepoint_bytes as sb
-from sst_bytes import VALUE, sst
+from support.bytes import savepoint_bytes as sb
+from support.bytes.sst_bytes import VALUE, sst
 
 from keygroups import assign_to_key_group
 from keygroups.errors import SavepointError

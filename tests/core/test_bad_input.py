@@ -13,7 +13,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from growth import count_bytes
+from support.growth import count_bytes
 
 import keygroups
 from keygroups import (

@@ -17,10 +17,10 @@ from typing import Any
 
 import mmh3
 import pytest
-from golden import lines
 from hypothesis import given
 from hypothesis import strategies as st
-from sql_values import SCHEMA, BeyondPythonError, internal, python
+from support.golden import lines
+from support.keys.sql_values import SCHEMA, BeyondPythonError, internal, python
 
 from keygroups import (
     InvalidTypeError,

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 import pytest
-from growth import count_bytes, count_steps
+from support.growth import count_bytes, count_steps
 
 from keygroups._values.bitmaps import Bitmap
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError

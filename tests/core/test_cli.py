@@ -24,7 +24,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
-from real_savepoints import point
+from support.bytes.real_savepoints import point
 
 import keygroups
 from keygroups import (

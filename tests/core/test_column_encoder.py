@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from selections import first_by_default
+from support.selections import first_by_default
 
 from keygroups import InvalidValueError, KeyGroupsError, assign_to_key_group
 from keygroups.savepoint import (
@@ -45,7 +45,7 @@ from keygroups.types import (
 
 pa: Any = pytest.importorskip("pyarrow")
 
-from written_values import TEXTS, VALUES, Type, arrow_type  # noqa: E402
+from support.bytes.written_values import TEXTS, VALUES, Type, arrow_type  # noqa: E402
 
 from keygroups._serializers.jvm.time import (  # noqa: E402
     DateSerializer,

@@ -6,7 +6,7 @@ import datetime as dt
 from typing import Any
 
 import pytest
-from column_values import VALUES
+from support.bytes.column_values import VALUES
 
 from keygroups import types
 from keygroups._serializers.arrays import (

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from growth import count_bytes
-from html_tables import shown
-from real_savepoints import POINTS, Point, plain, point, true_entries
-from serializer_cases import cases
+from support.bytes import savepoint_bytes as sb
+from support.bytes.real_savepoints import POINTS, Point, plain, point, true_entries
+from support.bytes.serializer_cases import cases
+from support.growth import count_bytes
+from support.html_tables import shown
 
 from keygroups import assign_to_key_group
 from keygroups._serializers.jvm.pojos import PojoSerializer

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from real_savepoints import point
+from support.bytes.real_savepoints import point
 
 from keygroups import InvalidTypeError
 from keygroups.savepoint import (

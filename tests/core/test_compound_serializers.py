@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from flink_values import same
-from serializer_cases import cases
-from snapshot_bytes import MULTISETS, NULLABLE, RUNTIME
+from support.bytes import savepoint_bytes as sb
+from support.bytes.flink_values import same
+from support.bytes.serializer_cases import cases
+from support.bytes.snapshot_bytes import MULTISETS, NULLABLE, RUNTIME
 
 from keygroups import assign_to_key_group
 from keygroups._serializers import compounds, scalars, streaming

@@ -17,14 +17,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from edited_operators import Verbs, edit
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from job_points import JOB_POINTS, job_point
-from large_savepoints import write as write_large
-from real_savepoints import FORMATS, POINTS, point
-from selections import examples
+from support.bytes import savepoint_bytes as sb
+from support.bytes.edited_operators import Verbs, edit
+from support.bytes.job_points import JOB_POINTS, job_point
+from support.bytes.large_savepoints import write as write_large
+from support.bytes.real_savepoints import FORMATS, POINTS, point
+from support.selections import examples
 
 from keygroups import assign_to_key_group
 from keygroups.errors import (

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from edited_operators import OddSerializer
-from real_savepoints import point
+from support.bytes import savepoint_bytes as sb
+from support.bytes.edited_operators import OddSerializer
+from support.bytes.real_savepoints import point
 
 from keygroups import assign_to_key_group
 from keygroups._serializers.base import UnknownSerializer

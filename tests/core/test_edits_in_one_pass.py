@@ -11,9 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from expected_savepoints import COUNT, STRINGS, expected_files, keys_by_group, longs_by
-from real_savepoints import point
+from support.bytes import savepoint_bytes as sb
+from support.bytes.expected_savepoints import (
+    COUNT,
+    STRINGS,
+    expected_files,
+    keys_by_group,
+    longs_by,
+)
+from support.bytes.real_savepoints import point
 
 from keygroups.errors import InvalidValueError, ParallelismError, SavepointError
 from keygroups.savepoint import (

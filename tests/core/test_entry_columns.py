@@ -13,11 +13,11 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-import savepoint_bytes as sb
-from damaged_files import damages
-from job_points import JOB_POINTS
-from real_savepoints import POINTS, Point, point
-from sst_bytes import VALUE, sst
+from support.bytes import savepoint_bytes as sb
+from support.bytes.damaged_files import damages
+from support.bytes.job_points import JOB_POINTS
+from support.bytes.real_savepoints import POINTS, Point, point
+from support.bytes.sst_bytes import VALUE, sst
 
 from keygroups._serializers.scalars import write_string
 from keygroups.errors import SavepointError
@@ -28,8 +28,8 @@ from keygroups.savepoint._metadata.handles import KeyGroupsHandle
 pa = pytest.importorskip("pyarrow")
 np = pytest.importorskip("numpy")
 
-from changelog_bytes import changelog  # noqa: E402
-from column_entries import by_state, column_entries  # noqa: E402
+from support.bytes.changelog_bytes import changelog  # noqa: E402
+from support.bytes.column_entries import by_state, column_entries  # noqa: E402
 
 from keygroups.savepoint._state import entry_columns  # noqa: E402
 from keygroups.savepoint._state.formats import rocksdb_columns  # noqa: E402

@@ -6,8 +6,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from job_points import JOB_POINTS, JobPoint
-from real_savepoints import POINTS, Point, point
+from support.bytes.job_points import JOB_POINTS, JobPoint
+from support.bytes.real_savepoints import POINTS, Point, point
 
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.savepoint import Serializer, StateDescriptor

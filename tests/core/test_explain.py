@@ -15,7 +15,7 @@ from textwrap import indent
 from typing import Any
 
 import pytest
-from golden import FOLDER, read
+from support.golden import FOLDER, read
 
 from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.explain import hash_exchanges

@@ -6,7 +6,13 @@ The environment variable KEYGROUPS_FLINK_POINTS names their folder; see `own_poi
 from __future__ import annotations
 
 import pytest
-from own_points import OwnPoint, own_points, problem, wrong_entries, wrong_operator_state
+from support.bytes.own_points import (
+    OwnPoint,
+    own_points,
+    problem,
+    wrong_entries,
+    wrong_operator_state,
+)
 
 from keygroups.savepoint import Operator
 

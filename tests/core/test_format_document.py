@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from real_savepoints import point
+from support.bytes import savepoint_bytes as sb
+from support.bytes.real_savepoints import point
 
 import keygroups.savepoint
 from keygroups import assign_to_key_group

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from growth import MOST, TIMES, count_bytes, count_steps
-from registry import REGISTRY
+from support.growth import MOST, TIMES, count_bytes, count_steps
+from support.registry import REGISTRY
 
 GROWING = {
     f"{name} {title}".rstrip(): call

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import hostile_values
 import pytest
-from hostile_values import HOSTILE, EndlessRead, OwnError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from public_calls import CALLS, TooManySteps, bounded_steps, parameters, valid_arguments
+from support import hostile_values
+from support.hostile_values import HOSTILE, EndlessRead, OwnError
+from support.public_calls import CALLS, TooManySteps, bounded_steps, parameters, valid_arguments
 
 from keygroups import KeyGroupsError
 from keygroups.errors import RestoreWarning

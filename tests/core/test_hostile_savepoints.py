@@ -15,11 +15,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from extreme_savepoints import EXTREMES
-from growth import count_bytes
-from hostile_savepoints import watched
-from random_savepoints import CLASSES, Files, Maker
-from savepoint_calls import CALLS, MORE_CALLS, Call, removed
+from support.bytes.extreme_savepoints import EXTREMES
+from support.bytes.hostile_savepoints import watched
+from support.bytes.random_savepoints import CLASSES, Files, Maker
+from support.bytes.savepoint_calls import CALLS, MORE_CALLS, Call, removed
+from support.growth import count_bytes
 
 from keygroups.cli import main
 from keygroups.errors import InvalidValueError, KeyGroupsError

@@ -11,9 +11,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from html_tables import Tables
-from real_savepoints import point
-from wide_savepoints import Shape, write
+from support.bytes.real_savepoints import point
+from support.bytes.wide_savepoints import Shape, write
+from support.html_tables import Tables
 
 from keygroups import InvalidTypeError, InvalidValueError, KeyGroupLoad, assign_to_key_group
 from keygroups._show.svg import bars_svg, steps_svg

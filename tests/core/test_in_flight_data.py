@@ -7,8 +7,8 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-import savepoint_bytes as sb
-from real_savepoints import FORMATS, POINTS, point
+from support.bytes import savepoint_bytes as sb
+from support.bytes.real_savepoints import FORMATS, POINTS, point
 
 from keygroups.cli import main
 from keygroups.errors import SavepointError

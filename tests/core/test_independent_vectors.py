@@ -11,8 +11,14 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from golden import lines
-from java_values import WRAPPERS, BeyondPythonError, NoKeyTypeError, by_formula, decode
+from support.golden import lines
+from support.keys.java_values import (
+    WRAPPERS,
+    BeyondPythonError,
+    NoKeyTypeError,
+    by_formula,
+    decode,
+)
 
 import keygroups
 from keygroups import KeyGroupRange, KeyGroupsError

@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from golden import read
+from support.golden import read
 
 from keygroups import (
     InvalidTypeError,

@@ -10,7 +10,14 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from job_points import JOB_POINTS, NEEDS_THE_JOB, JobPoint, differing, job_point, true_entries
+from support.bytes.job_points import (
+    JOB_POINTS,
+    NEEDS_THE_JOB,
+    JobPoint,
+    differing,
+    job_point,
+    true_entries,
+)
 
 from keygroups import assign_to_key_group
 from keygroups.errors import SavepointError

@@ -11,8 +11,8 @@ import socket
 from typing import Any
 
 import pytest
-from golden import read
-from rest_server import JOB_ID, OK, peer
+from support.golden import read
+from support.rest_server import JOB_ID, OK, peer
 
 from keygroups.cli import main
 from keygroups.errors import JobError

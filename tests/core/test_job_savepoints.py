@@ -14,9 +14,9 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pytest
-from golden import read
-from real_savepoints import POINTS
-from rest_server import JOB_ID, job_of, peer
+from support.bytes.real_savepoints import POINTS
+from support.golden import read
+from support.rest_server import JOB_ID, job_of, peer
 
 from keygroups.cli import main
 from keygroups.errors import JobError

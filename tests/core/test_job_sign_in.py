@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rest_server import JOB_ID, OK, TLS, Talk, job_of, peer, says, server_context
+from support.rest_server import JOB_ID, OK, TLS, Talk, job_of, peer, says, server_context
 
 from keygroups.cli import main
 from keygroups.errors import InvalidTypeError, InvalidValueError, JobError, KeyGroupsError

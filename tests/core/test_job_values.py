@@ -17,10 +17,10 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
-import java_bytes as java
 import pytest
-import savepoint_bytes as sb
-from serializer_cases import cases
+from support.bytes import java_bytes as java
+from support.bytes import savepoint_bytes as sb
+from support.bytes.serializer_cases import cases
 
 from keygroups._checks import MAX_DEPTH
 from keygroups._serializers.jvm.avro import AvroSerializer

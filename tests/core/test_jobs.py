@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from column_entries import entry, operator_of
-from real_savepoints import point
+from support.bytes import savepoint_bytes as sb
+from support.bytes.column_entries import entry, operator_of
+from support.bytes.real_savepoints import point
 
 from keygroups.errors import InvalidValueError
 from keygroups.savepoint import StateEntry

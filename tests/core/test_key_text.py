@@ -12,10 +12,10 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from golden import read
 from hypothesis import given
 from hypothesis import strategies as st
-from key_encoding import decode_key
+from support.golden import read
+from support.keys.key_encoding import decode_key
 
 from keygroups import (
     AmbiguousKeyTypeError,

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from expected_savepoints import LONGS, STRINGS
+from support.bytes import savepoint_bytes as sb
+from support.bytes.expected_savepoints import LONGS, STRINGS
 
 from keygroups.errors import InvalidValueError, SavepointError, UnsupportedKeyTypeError
 from keygroups.savepoint import (

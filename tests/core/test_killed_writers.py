@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from killed_writers import (
+from support.killed_writers import (
     COMMAND,
     EDITOR,
     KEYS,

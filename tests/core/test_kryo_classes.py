@@ -15,9 +15,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-import savepoint_bytes as sb
-from kryo_values import COLOR, DESCRIBED, OF_THE_JOB, PLAIN, by_name, in_python, kryo
-from serializer_cases import cases
+from support.bytes import savepoint_bytes as sb
+from support.bytes.kryo_values import COLOR, DESCRIBED, OF_THE_JOB, PLAIN, by_name, in_python, kryo
+from support.bytes.serializer_cases import cases
 
 from keygroups import assign_to_key_group, types
 from keygroups._serializers.base import Serializer

@@ -12,9 +12,9 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from html_tables import Tables
 from hypothesis import given
 from hypothesis import strategies as st
+from support.html_tables import Tables
 
 from keygroups import (
     InvalidTypeError,

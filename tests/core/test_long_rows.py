@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from job_points import JOB_POINTS, job_point
-from real_savepoints import point
-from selections import first_by_default
+from support.bytes import savepoint_bytes as sb
+from support.bytes.job_points import JOB_POINTS, job_point
+from support.bytes.real_savepoints import point
+from support.selections import first_by_default
 
 from keygroups import assign_to_key_group
 from keygroups._serializers.jvm.kryo import KryoSerializer

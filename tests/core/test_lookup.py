@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from growth import count_steps
-from job_points import JOB_POINTS
-from real_savepoints import FORMATS, POINTS, Point, point
-from snapshot_bytes import BYTES
-from sst_bytes import VALUE, sst
+from support.bytes import savepoint_bytes as sb
+from support.bytes.job_points import JOB_POINTS
+from support.bytes.real_savepoints import FORMATS, POINTS, Point, point
+from support.bytes.snapshot_bytes import BYTES
+from support.bytes.sst_bytes import VALUE, sst
+from support.growth import count_steps
 
 from keygroups import assign_to_key_group
 from keygroups._serializers.scalars import write_string

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from real_savepoints import corpus
-from sst_bytes import varint
+from support.bytes import savepoint_bytes as sb
+from support.bytes.real_savepoints import corpus
+from support.bytes.sst_bytes import varint
 
 from keygroups.errors import SavepointError
 from keygroups.savepoint import (

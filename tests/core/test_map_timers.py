@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
+from support.bytes import savepoint_bytes as sb
 
 from keygroups import assign_to_key_group
 from keygroups.errors import (

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from matrix_points import (
+from support.bytes.matrix_points import (
     APIS,
     ASKED,
     BACKENDS,
@@ -38,7 +38,7 @@ from matrix_points import (
     taken,
     uuid_of,
 )
-from version_points import KEYS
+from support.bytes.version_points import KEYS
 
 from keygroups import assign_to_key_group
 from keygroups.errors import KeyGroupsError, SavepointError

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from html_tables import shown
 from hypothesis import given
 from hypothesis import strategies as st
-from sample_savepoints import NewPath
+from support.bytes.sample_savepoints import NewPath
+from support.html_tables import shown
 
 from keygroups import (
     InvalidTypeError,

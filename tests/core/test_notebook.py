@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from html_tables import shown
-from real_savepoints import point
-from sample_savepoints import written_folder
+from support.bytes.real_savepoints import point
+from support.bytes.sample_savepoints import written_folder
+from support.html_tables import shown
 
 from keygroups import KeyGroupLoad, KeyGroupsError, RescalePlan, trace_key
 from keygroups.job import Job, SubtaskReads, Vertex

@@ -8,11 +8,17 @@ from itertools import chain, islice
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from changelog_bytes import SET, change, change_set, changelog, in_streams, logged
-from large_savepoints import KEY_GROUPS, canonical_key_group, header, keys, native_key_group
-from real_savepoints import FORMATS, POINTS, Point
-from sst_bytes import VALUE, sst
+from support.bytes import savepoint_bytes as sb
+from support.bytes.changelog_bytes import SET, change, change_set, changelog, in_streams, logged
+from support.bytes.large_savepoints import (
+    KEY_GROUPS,
+    canonical_key_group,
+    header,
+    keys,
+    native_key_group,
+)
+from support.bytes.real_savepoints import FORMATS, POINTS, Point
+from support.bytes.sst_bytes import VALUE, sst
 
 from keygroups.errors import SavepointError
 from keygroups.savepoint import Operator, read_savepoint
@@ -29,7 +35,7 @@ from keygroups.types import STRING
 
 pytest.importorskip("fsspec", reason="the extra savepoint")
 
-from counted_store import LIST, READ, SIZE, CountedStore, counted_store
+from support.bytes.counted_store import LIST, READ, SIZE, CountedStore, counted_store
 
 URL = "counted://folder"
 GROUPS = keys(512)

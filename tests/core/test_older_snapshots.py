@@ -6,8 +6,15 @@
 from __future__ import annotations
 
 import pytest
-import savepoint_bytes as sb
-from older_snapshots import EDGE, OLD_NODE, OLDER_SNAPSHOTS, STRING, OlderSnapshot, composite
+from support.bytes import savepoint_bytes as sb
+from support.bytes.older_snapshots import (
+    EDGE,
+    OLD_NODE,
+    OLDER_SNAPSHOTS,
+    STRING,
+    OlderSnapshot,
+    composite,
+)
 
 from keygroups._serializers.base import REGISTRY, Composite
 from keygroups._values.cep import DeweyNumber, EventId, Lockable, NodeId, SharedBufferEdge

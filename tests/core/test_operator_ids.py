@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import savepoint_bytes as sb
+from support.bytes import savepoint_bytes as sb
 
 from keygroups.cli import main
 from keygroups.errors import InvalidTypeError, InvalidValueError

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from job_points import JOB_POINTS
-from real_savepoints import POINTS, Point, point
+from support.bytes import savepoint_bytes as sb
+from support.bytes.job_points import JOB_POINTS
+from support.bytes.real_savepoints import POINTS, Point, point
 
 from keygroups import InvalidTypeError, InvalidValueError
 from keygroups.errors import KeyGroupsError, SavepointError, UnsupportedKeyTypeError

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from job_points import JOB_POINTS
-from real_savepoints import FORMATS, POINTS, Point, point
+from support.bytes.job_points import JOB_POINTS
+from support.bytes.real_savepoints import FORMATS, POINTS, Point, point
 
 from keygroups import InvalidTypeError, InvalidValueError
 from keygroups.errors import KeyGroupsError, UnsupportedKeyTypeError

@@ -13,9 +13,9 @@ from itertools import chain
 from typing import Any
 
 import pytest
-from golden import lines
 from hypothesis import given
 from hypothesis import strategies as st
+from support.golden import lines
 
 from keygroups import (
     InvalidTypeError,

@@ -26,12 +26,12 @@ from tempfile import TemporaryDirectory
 from typing import Any, get_origin
 
 import pytest
-import savepoint_bytes as sb
-from registry import OF_OTHER_LIBRARIES, VERTEX
-from sample_savepoints import operator_writer, written_file
-from serializer_cases import cases
-from shown_values import shown, shown_here_and_in_a_fork
-from snapshot_bytes import SNAPSHOTS
+from support.bytes import savepoint_bytes as sb
+from support.bytes.sample_savepoints import operator_writer, written_file
+from support.bytes.serializer_cases import cases
+from support.bytes.snapshot_bytes import SNAPSHOTS
+from support.registry import OF_OTHER_LIBRARIES, VERTEX
+from support.shown_values import shown, shown_here_and_in_a_fork
 
 import keygroups
 from keygroups import (

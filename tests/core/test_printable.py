@@ -19,9 +19,9 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
-import java_bytes as java
 import pytest
-import savepoint_bytes as sb
+from support.bytes import java_bytes as java
+from support.bytes import savepoint_bytes as sb
 
 import keygroups
 from keygroups import (

@@ -13,8 +13,8 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 import pytest
-from real_savepoints import point
-from sample_savepoints import NewPath, savepoint_folder, written_folder
+from support.bytes.real_savepoints import point
+from support.bytes.sample_savepoints import NewPath, savepoint_folder, written_folder
 
 from keygroups import assign_to_key_group, keys_for_subtasks
 from keygroups._show.progress import ProgressLine, default_progress

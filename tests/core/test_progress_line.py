@@ -11,7 +11,7 @@ from pathlib import Path
 from unicodedata import combining, east_asian_width
 
 import pytest
-from real_savepoints import point
+from support.bytes.real_savepoints import point
 
 from keygroups._show.progress import ProgressLine
 from keygroups.cli import main

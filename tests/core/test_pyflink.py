@@ -12,8 +12,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from golden import lines
-from pyflink_values import TYPES, decode
+from support.golden import lines
+from support.keys.pyflink_values import TYPES, decode
 
 from keygroups import (
     InvalidTypeError,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import savepoint_bytes as sb
+from support.bytes import savepoint_bytes as sb
 
 ROOT = Path(__file__).parents[2]
 CONTRIBUTING = ROOT / ".github" / "CONTRIBUTING.md"

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from regex_steps import Steps, TooManyStepsError
-from source_trees import tree_of
+from support.regex_steps import Steps, TooManyStepsError
+from support.source_trees import tree_of
 
 import keygroups
 from keygroups import flink_exceptions

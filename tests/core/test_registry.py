@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from public_calls import CALLS, public_callables, valid_arguments
-from registry import REGISTRY
+from support.public_calls import CALLS, public_callables, valid_arguments
+from support.registry import REGISTRY
 
 PLACE = "tests/support/registry.py"
 

@@ -30,14 +30,14 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-import savepoint_bytes as sb
-from changelog_bytes import changelog, inline, logged
-from golden import read
 from hypothesis import find
-from job_points import job_point
-from real_savepoints import point
-from remedies import Remedy, imported, in_another_python, remedies_in_source, untried
-from rest_server import JOB_ID, TLS, job_of, peer, server_context
+from support.bytes import savepoint_bytes as sb
+from support.bytes.changelog_bytes import changelog, inline, logged
+from support.bytes.job_points import job_point
+from support.bytes.real_savepoints import point
+from support.golden import read
+from support.remedies import Remedy, imported, in_another_python, remedies_in_source, untried
+from support.rest_server import JOB_ID, TLS, job_of, peer, server_context
 
 from keygroups import (
     KeyGroupLoad,
@@ -1271,7 +1271,7 @@ def test_extras_that_are_named_bring_what_is_missing() -> None:
 def test_a_new_message_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = '"""Pass it by."""\nraise ValueError(f"key {1} is odd: " "pass key_type=EVEN")\n'
     (tmp_path / "new.py").write_text(source, "utf-8")
-    monkeypatch.setattr("remedies._ROOT", tmp_path)
+    monkeypatch.setattr("support.remedies._ROOT", tmp_path)
     assert list(remedies_in_source(of_spark=False)) == [
         ("new", "key {} is odd: pass key_type=EVEN")
     ]

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from changelog_bytes import ADD, change, changelog, inline, logged
-from sst_bytes import VALUE, sst, varint
+from support.bytes import savepoint_bytes as sb
+from support.bytes.changelog_bytes import ADD, change, changelog, inline, logged
+from support.bytes.sst_bytes import VALUE, sst, varint
 
 from keygroups.cli import main
 from keygroups.errors import KeyGroupsError, SavepointError

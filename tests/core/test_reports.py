@@ -9,7 +9,7 @@ from textwrap import wrap
 from typing import Any
 
 import pytest
-from html_tables import Tables, shown
+from support.html_tables import Tables, shown
 
 from keygroups import (
     InvalidTypeError,

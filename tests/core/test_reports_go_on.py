@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-import savepoint_bytes as sb
-from expected_savepoints import LONGS, STRINGS
+from support.bytes import savepoint_bytes as sb
+from support.bytes.expected_savepoints import LONGS, STRINGS
 
 from keygroups import assign_to_key_group
 from keygroups.cli import main

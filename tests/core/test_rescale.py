@@ -15,10 +15,10 @@ from itertools import islice
 from typing import Any
 
 import pytest
-from golden import lines
-from html_tables import Tables
 from hypothesis import given
 from hypothesis import strategies as st
+from support.golden import lines
+from support.html_tables import Tables
 
 from keygroups import (
     AmbiguousKeyTypeError,

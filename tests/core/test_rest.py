@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from rest_server import JOB_ID, OK, TLS, job_of, peer, says, server_context
+from support.rest_server import JOB_ID, OK, TLS, job_of, peer, says, server_context
 
 from keygroups.errors import JobError
 from keygroups.job import _rest, read_job

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import savepoint_bytes as sb
-from real_savepoints import point
+from support.bytes import savepoint_bytes as sb
+from support.bytes.real_savepoints import point
 
 from keygroups.savepoint import Savepoint, change_max_parallelism, read_savepoint
 from keygroups.savepoint._metadata.handles import StreamHandle

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from growth import count_bytes
-from sst_bytes import VALUE, Crafted, block, internal_key, sst, sst_of_blocks
+from support.bytes import savepoint_bytes as sb
+from support.bytes.sst_bytes import VALUE, Crafted, block, internal_key, sst, sst_of_blocks
+from support.growth import count_bytes
 
 from keygroups._serializers.scalars import write_string
 from keygroups.errors import KeyGroupsError, SavepointError
@@ -22,7 +22,7 @@ from keygroups.savepoint import Operator, read_savepoint
 pytest.importorskip("pyarrow")
 pytest.importorskip("numpy")
 
-from column_entries import by_state, column_entries
+from support.bytes.column_entries import by_state, column_entries
 
 from keygroups.savepoint._state.formats import rocksdb, rocksdb_columns
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-import savepoint_bytes as sb
+from support.bytes import savepoint_bytes as sb
 
 from keygroups.errors import SavepointError
 from keygroups.savepoint import Operator, read_savepoint

@@ -11,8 +11,8 @@ from collections import defaultdict
 from itertools import pairwise
 
 import pytest
-from golden import lines, read
-from key_encoding import decode_key, decode_key_type
+from support.golden import lines, read
+from support.keys.key_encoding import decode_key, decode_key_type
 
 from keygroups import (
     InvalidTypeError,

@@ -12,7 +12,7 @@ pytest.importorskip("moto", reason="the extra stores")
 
 import fsspec
 import s3fs
-from s3_server import BUCKET, OPTIONS, S3Server
+from support.bytes.s3_server import BUCKET, OPTIONS, S3Server
 
 from keygroups import assign_to_key_group
 from keygroups.errors import SavepointError

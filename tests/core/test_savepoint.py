@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from real_savepoints import point, true_entries
+from support.bytes import savepoint_bytes as sb
+from support.bytes.real_savepoints import point, true_entries
 
 import keygroups
 from keygroups import KeyGroupLoad, KeyGroupRange, RescalePlan

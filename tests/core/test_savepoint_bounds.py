@@ -14,13 +14,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import java_bytes as java
 import pytest
-import savepoint_bytes as sb
-from growth import count_bytes, count_steps
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from java_bytes import TypeGraph
+from support.bytes import java_bytes as java
+from support.bytes import savepoint_bytes as sb
+from support.bytes.java_bytes import TypeGraph
+from support.growth import count_bytes, count_steps
 
 from keygroups import KeyGroupRange
 from keygroups._serializers.base import read_versioned_snapshot

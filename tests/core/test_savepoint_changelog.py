@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from changelog_bytes import (
+from support.bytes import savepoint_bytes as sb
+from support.bytes.changelog_bytes import (
     ADD,
     ADD_ELEMENT,
     ADD_OR_UPDATE_ELEMENT,
@@ -33,8 +33,8 @@ from changelog_bytes import (
     logged,
     write_log,
 )
-from growth import MOST, TIMES, count_bytes, count_steps
-from real_savepoints import point
+from support.bytes.real_savepoints import point
+from support.growth import MOST, TIMES, count_bytes, count_steps
 
 from keygroups import assign_to_key_group, types
 from keygroups.errors import (

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from real_savepoints import point, seen_entry, true_entries
+from support.bytes import savepoint_bytes as sb
+from support.bytes.real_savepoints import point, seen_entry, true_entries
 
 from keygroups.cli import main
 from keygroups.errors import SavepointError

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from damaged_files import digests
-from expected_savepoints import LONGS
-from job_points import JOB_POINTS
-from real_savepoints import POINTS, Point, point
+from support.bytes import savepoint_bytes as sb
+from support.bytes.damaged_files import digests
+from support.bytes.expected_savepoints import LONGS
+from support.bytes.job_points import JOB_POINTS
+from support.bytes.real_savepoints import POINTS, Point, point
 
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.savepoint import (

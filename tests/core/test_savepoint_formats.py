@@ -14,9 +14,9 @@ from functools import partial
 from typing import Any
 
 import pytest
-from growth import count_bytes
-from real_savepoints import FORMATS, Point, point, seen_entry, true_entries
-from sst_bytes import VALUE, block, internal_key, sst_of_blocks, varint
+from support.bytes.real_savepoints import FORMATS, Point, point, seen_entry, true_entries
+from support.bytes.sst_bytes import VALUE, block, internal_key, sst_of_blocks, varint
+from support.growth import count_bytes
 
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.compression import decompress_block

@@ -13,8 +13,8 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-import savepoint_bytes as sb
-from real_savepoints import point, seen_entry, true_entries
+from support.bytes import savepoint_bytes as sb
+from support.bytes.real_savepoints import point, seen_entry, true_entries
 
 from keygroups.errors import SavepointError
 from keygroups.savepoint import Savepoint, SavepointWriter, read_savepoint

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from damaged_files import damages
-from trimmed_savepoints import HEADERS, SMALL
+from support.bytes.damaged_files import damages
+from support.bytes.trimmed_savepoints import HEADERS, SMALL
 
 from keygroups.errors import KeyGroupsError
 from keygroups.savepoint import Operator, read_savepoint

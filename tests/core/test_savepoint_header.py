@@ -10,10 +10,10 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-import java_bytes as java
 import pytest
-import savepoint_bytes as sb
-from snapshot_bytes import (
+from support.bytes import java_bytes as java
+from support.bytes import savepoint_bytes as sb
+from support.bytes.snapshot_bytes import (
     BYTES,
     ENUM,
     INT,

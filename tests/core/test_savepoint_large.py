@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-import wide_savepoints
-from growth import count_bytes, count_steps
-from large_savepoints import KEY_GROUPS, wide_metadata, write
-from selections import first_by_default
-from wide_savepoints import Shape
+from support.bytes import savepoint_bytes as sb
+from support.bytes import wide_savepoints
+from support.bytes.large_savepoints import KEY_GROUPS, wide_metadata, write
+from support.bytes.wide_savepoints import Shape
+from support.growth import count_bytes, count_steps
+from support.selections import first_by_default
 
 from keygroups import RescalePlan, assign_to_key_group
 from keygroups._serializers.data_input import Cursor

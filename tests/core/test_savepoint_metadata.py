@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import java_bytes as java
 import pytest
-import savepoint_bytes as sb
-from changelog_bytes import changelog, in_streams, inline
-from job_points import JOB_POINTS
-from real_savepoints import POINTS
+from support.bytes import java_bytes as java
+from support.bytes import savepoint_bytes as sb
+from support.bytes.changelog_bytes import changelog, in_streams, inline
+from support.bytes.job_points import JOB_POINTS
+from support.bytes.real_savepoints import POINTS
 
 from keygroups import KeyGroupRange
 from keygroups.errors import SavepointError

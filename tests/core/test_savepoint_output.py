@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from expected_savepoints import keys_by_group
-from real_savepoints import point
+from support.bytes.expected_savepoints import keys_by_group
+from support.bytes.real_savepoints import point
 
 from keygroups.errors import (
     InvalidTypeError,

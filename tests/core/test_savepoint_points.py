@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from real_savepoints import (
+from support.bytes.real_savepoints import (
     POINTS,
     Point,
     plain,

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from hostile_savepoints import HEADER, PLACES, hostile_paths, watched
+from support.bytes import savepoint_bytes as sb
+from support.bytes.hostile_savepoints import HEADER, PLACES, hostile_paths, watched
 
 from keygroups import assign_to_key_group
 from keygroups.cli import main

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from expected_savepoints import keys_by_group
-from real_savepoints import point
+from support.bytes.expected_savepoints import keys_by_group
+from support.bytes.real_savepoints import point
 
 from keygroups._serializers.base import Simple
 from keygroups._serializers.collections import ListSerializer

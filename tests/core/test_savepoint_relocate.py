@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from damaged_files import digests
-from hostile_savepoints import watched
-from real_savepoints import POINTS, Point, point
+from support.bytes import savepoint_bytes as sb
+from support.bytes.damaged_files import digests
+from support.bytes.hostile_savepoints import watched
+from support.bytes.real_savepoints import POINTS, Point, point
 
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.savepoint import Operator, Savepoint, read_savepoint, relocate

@@ -17,12 +17,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from damaged_files import digests
-from expected_savepoints import BY_STRING, COUNT, STRINGS, expected_files, keys_by_group, longs_by
-from job_points import JOB_POINTS, job_point
-from older_metadata import NO_TIMERS, as_version_2
-from real_savepoints import FORMATS, POINTS, Point, point
+from support.bytes import savepoint_bytes as sb
+from support.bytes.damaged_files import digests
+from support.bytes.expected_savepoints import (
+    BY_STRING,
+    COUNT,
+    STRINGS,
+    expected_files,
+    keys_by_group,
+    longs_by,
+)
+from support.bytes.job_points import JOB_POINTS, job_point
+from support.bytes.older_metadata import NO_TIMERS, as_version_2
+from support.bytes.real_savepoints import FORMATS, POINTS, Point, point
 
 from keygroups import assign_to_key_group, compute_operator_index_for_key_group
 from keygroups.cli import main

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import savepoint_bytes as sb
-from expected_savepoints import LONGS, STRINGS
-from state_types import TYPES
+from support.bytes import savepoint_bytes as sb
+from support.bytes.expected_savepoints import LONGS, STRINGS
+from support.bytes.state_types import TYPES
 
 from keygroups import assign_to_key_group
 from keygroups.errors import SavepointError

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from damaged_files import damages, digests
-from expected_savepoints import LONGS, STRINGS
-from real_savepoints import point
-from state_types import row_of
-from trimmed_savepoints import HEADERS, SMALL
+from support.bytes import savepoint_bytes as sb
+from support.bytes.damaged_files import damages, digests
+from support.bytes.expected_savepoints import LONGS, STRINGS
+from support.bytes.real_savepoints import point
+from support.bytes.state_types import row_of
+from support.bytes.trimmed_savepoints import HEADERS, SMALL
 
 from keygroups import assign_to_key_group
 from keygroups.errors import (

@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from golden import lines
-from sql_values import SCHEMA, UTC, BeyondPythonError, python
+from support.golden import lines
+from support.keys.sql_values import SCHEMA, UTC, BeyondPythonError, python
 
 from keygroups._serializers.sql.rows import RowDataSerializer
 from keygroups._serializers.sql.values import row_reader

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from changelog_bytes import SET, change, change_set, changelog, in_streams, logged
+from support.bytes import savepoint_bytes as sb
+from support.bytes.changelog_bytes import SET, change, change_set, changelog, in_streams, logged
 
 from keygroups.errors import SavepointError
 from keygroups.savepoint import SavepointWriter, read_savepoint

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from growth import MOST, TIMES, count_bytes, count_steps
-from real_savepoints import point
-from sst_bytes import (
+from support.bytes import savepoint_bytes as sb
+from support.bytes.real_savepoints import point
+from support.bytes.sst_bytes import (
     CRC32C,
     MAGIC,
     NO_CHECKSUM,
@@ -30,6 +29,7 @@ from sst_bytes import (
     trailer,
     varint,
 )
+from support.growth import MOST, TIMES, count_bytes, count_steps
 
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.savepoint import read_savepoint

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from sst_bytes import (
+from support.bytes import savepoint_bytes as sb
+from support.bytes.sst_bytes import (
     DELETION,
     MERGE,
     NO_CHECKSUM,

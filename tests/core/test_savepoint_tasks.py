@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-import savepoint_bytes as sb
-from real_savepoints import point
-from sst_bytes import VALUE, sst
+from support.bytes import savepoint_bytes as sb
+from support.bytes.real_savepoints import point
+from support.bytes.sst_bytes import VALUE, sst
 
 from keygroups.savepoint import read_savepoint
 from keygroups.savepoint._files.files import OpenStream

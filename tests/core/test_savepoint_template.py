@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from job_points import job_point
-from real_savepoints import point
+from support.bytes import savepoint_bytes as sb
+from support.bytes.job_points import job_point
+from support.bytes.real_savepoints import point
 
 from keygroups.binary_row import binary_row
 from keygroups.errors import (

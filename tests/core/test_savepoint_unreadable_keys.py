@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from html_tables import Tables
-from real_savepoints import point
+from support.bytes import savepoint_bytes as sb
+from support.bytes.real_savepoints import point
+from support.html_tables import Tables
 
 from keygroups import cli
 from keygroups._serializers.jvm.kryo import KryoSerializer

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from expected_savepoints import (
+from support.bytes.expected_savepoints import (
     BY_STRING,
     COUNT,
     STRINGS,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from expected_savepoints import (
+from support.bytes.expected_savepoints import (
     BY_STRING,
     COUNT,
     DESCRIPTORS,
@@ -29,8 +29,8 @@ from expected_savepoints import (
     longs_by,
     write_all,
 )
-from real_savepoints import POINTS, Point, point
-from state_types import NAN, TYPES
+from support.bytes.real_savepoints import POINTS, Point, point
+from support.bytes.state_types import NAN, TYPES
 
 from keygroups import assign_to_key_group
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError

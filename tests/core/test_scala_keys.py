@@ -15,8 +15,8 @@ from functools import partial
 from typing import Any
 
 import pytest
-from golden import lines
-from key_encoding import decode_key, decode_key_type
+from support.golden import lines
+from support.keys.key_encoding import decode_key, decode_key_type
 
 from keygroups import (
     InvalidTypeError,

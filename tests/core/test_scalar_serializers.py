@@ -13,10 +13,10 @@ from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, localcontext
 from pathlib import Path
 from typing import Any
 
-import java_bytes as java
 import pytest
-import savepoint_bytes as sb
-from serializer_cases import cases
+from support.bytes import java_bytes as java
+from support.bytes import savepoint_bytes as sb
+from support.bytes.serializer_cases import cases
 
 from keygroups import assign_to_key_group, hash_code, types
 from keygroups._serializers import arrays, big_numbers, scalars

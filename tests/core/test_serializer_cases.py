@@ -7,8 +7,8 @@ import re
 from collections import defaultdict
 
 import pytest
-from flink_values import internal_value, local_value_of, same, value_of
-from serializer_cases import Case, Value, cases
+from support.bytes.flink_values import internal_value, local_value_of, same, value_of
+from support.bytes.serializer_cases import Case, Value, cases
 
 from keygroups._serializers.base import UnreadableError
 from keygroups._serializers.scalars import STRING

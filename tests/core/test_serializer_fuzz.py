@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 import pytest
-from serializer_cases import Case, cases
+from support.bytes.serializer_cases import Case, cases
 
 from keygroups._serializers.base import TRUNCATED, UnreadableError
 from keygroups.errors import KeyGroupsError, SavepointError

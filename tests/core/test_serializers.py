@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from snapshot_bytes import ENUM, RUNTIME, SNAPSHOTS, row
+from support.bytes import savepoint_bytes as sb
+from support.bytes.snapshot_bytes import ENUM, RUNTIME, SNAPSHOTS, row
 
 from keygroups._serializers.base import (
     REGISTRY,

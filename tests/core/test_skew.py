@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from html_tables import Tables, shown
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from support.html_tables import Tables, shown
 
 from keygroups import (
     InvalidTypeError,

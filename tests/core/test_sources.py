@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from real_savepoints import point
+from support.bytes import savepoint_bytes as sb
+from support.bytes.real_savepoints import point
 
 from keygroups import InvalidTypeError, InvalidValueError
 from keygroups.errors import KeyGroupsError, SavepointError

@@ -14,7 +14,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from expected_savepoints import (
+from support.bytes.expected_savepoints import (
     BY_STRING,
     KINDS,
     LONGS,
@@ -25,7 +25,7 @@ from expected_savepoints import (
     known_entries,
     known_state,
 )
-from real_savepoints import point
+from support.bytes.real_savepoints import point
 
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.progress import Progress

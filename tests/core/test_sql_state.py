@@ -11,8 +11,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 import pytest
-from job_points import JOB_POINTS, job_point
-from real_savepoints import point
+from support.bytes.job_points import JOB_POINTS, job_point
+from support.bytes.real_savepoints import point
 
 from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.savepoint import Operator, SqlOperatorDescription, describe_sql_state

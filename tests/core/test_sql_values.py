@@ -11,12 +11,12 @@ from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
-import java_bytes as java
 import pytest
-import savepoint_bytes as sb
-from job_points import job_point
-from serializer_cases import cases
-from snapshot_bytes import (
+from support.bytes import java_bytes as java
+from support.bytes import savepoint_bytes as sb
+from support.bytes.job_points import job_point
+from support.bytes.serializer_cases import cases
+from support.bytes.snapshot_bytes import (
     A_SERIALIZER,
     MULTISETS,
     PYTHON,

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from real_savepoints import point
+from support.bytes import savepoint_bytes as sb
+from support.bytes.real_savepoints import point
 
 from keygroups._serializers.scalars import write_string
 from keygroups.cli import _state, main

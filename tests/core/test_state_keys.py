@@ -10,9 +10,9 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from golden import lines
-from java_values import INTEGERS, SCALARS
-from sql_values import python
+from support.golden import lines
+from support.keys.java_values import INTEGERS, SCALARS
+from support.keys.sql_values import python
 
 from keygroups import hash_code, state_keys, types
 from keygroups._serializers.base import Serializer, UnreadableError

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from parallelisms import GRID
+from support.keys.parallelisms import GRID
 
 from keygroups import (
     AmbiguousKeyTypeError,

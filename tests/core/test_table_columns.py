@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from selections import first_by_default
+from support.selections import first_by_default
 
 from keygroups import InvalidValueError, KeyGroupsError, assign_to_key_group
 from keygroups._serializers.collections import is_in_order
@@ -32,7 +32,7 @@ from keygroups.types import BIG_INT, CHAR, INT, LONG, MAP, SQL_ROW, STRING, TUPL
 
 pa: Any = pytest.importorskip("pyarrow")
 
-from written_values import VALUES  # noqa: E402
+from support.bytes.written_values import VALUES  # noqa: E402
 
 from keygroups.savepoint._columns import batch_sorter, table_rows, table_writer  # noqa: E402
 from keygroups.savepoint._columns.arrow_values import arrow_array  # noqa: E402

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from column_entries import entry, operator_of
-from job_points import JOB_POINTS
-from real_savepoints import POINTS, Point, point, seen_entry, true_entries
+from support.bytes import savepoint_bytes as sb
+from support.bytes.column_entries import entry, operator_of
+from support.bytes.job_points import JOB_POINTS
+from support.bytes.real_savepoints import POINTS, Point, point, seen_entry, true_entries
 
 from keygroups._serializers.scalars import write_string
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError

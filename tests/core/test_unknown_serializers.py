@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-import sst_bytes
+from support.bytes import savepoint_bytes as sb
+from support.bytes import sst_bytes
 
 from keygroups import assign_to_key_group, compute_key_group_for_key_hash
 from keygroups._checks import MAX_DEPTH

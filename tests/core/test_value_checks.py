@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hostile_values import HOSTILE, OwnError
+from support.hostile_values import HOSTILE, OwnError
 
 from keygroups import hashing
 from keygroups._serializers import value_checks as _value_checks

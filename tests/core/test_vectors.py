@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 import pytest
-from golden import read
-from key_encoding import decode_key, decode_key_type
+from support.golden import read
+from support.keys.key_encoding import decode_key, decode_key_type
 
 import keygroups
 from keygroups import InvalidValueError, KeyGroupRange, UnsupportedKeyTypeError, types

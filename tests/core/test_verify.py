@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from job_points import JOB_POINTS
-from real_savepoints import FORMATS, POINTS, Point, point, true_lines
-from sample_savepoints import savepoint_folder
+from support.bytes import savepoint_bytes as sb
+from support.bytes.job_points import JOB_POINTS
+from support.bytes.real_savepoints import FORMATS, POINTS, Point, point, true_lines
+from support.bytes.sample_savepoints import savepoint_folder
 
 from keygroups import assign_to_key_group
 from keygroups.cli import main

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from version_points import (
+from support.bytes.version_points import (
     ASYNC,
     KEYS,
     OLD,

@@ -12,8 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
-from unread_values import CLASSES, FORMATS, LONG, PLACES, UNFRAMED, A, kryo, operator_of
+from support.bytes import savepoint_bytes as sb
+from support.bytes.unread_values import (
+    CLASSES,
+    FORMATS,
+    LONG,
+    PLACES,
+    UNFRAMED,
+    A,
+    kryo,
+    operator_of,
+)
 
 from keygroups.errors import SavepointError
 from keygroups.savepoint import (

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from expected_savepoints import keys_by_group
-from growth import count_bytes, count_steps
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from job_points import JOB_POINTS, job_point
-from real_savepoints import POINTS, Point, point
+from support.bytes.expected_savepoints import keys_by_group
+from support.bytes.job_points import JOB_POINTS, job_point
+from support.bytes.real_savepoints import POINTS, Point, point
+from support.growth import count_bytes, count_steps
 
 from keygroups.errors import (
     InvalidTypeError,

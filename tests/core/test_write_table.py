@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from expected_savepoints import DESCRIPTORS
-from real_savepoints import POINTS, point
+from support.bytes.expected_savepoints import DESCRIPTORS
+from support.bytes.real_savepoints import POINTS, point
 
 from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
 from keygroups._serializers.jvm.kryo import KryoSerializer

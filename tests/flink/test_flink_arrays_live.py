@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from arrow_keys import in_arrow
-from flink_arrays import Java, compile_program, random_longs, random_texts
-from flink_oracle import flink_jar
-from flink_sql import FlinkSql, in_sql, jdk_folder
-from random_rows import random_rows
+from support.flink.flink_arrays import Java, compile_program, random_longs, random_texts
+from support.flink.flink_oracle import flink_jar
+from support.flink.flink_sql import FlinkSql, in_sql, jdk_folder
+from support.keys.arrow_keys import in_arrow
+from support.keys.random_rows import random_rows
 
 from keygroups import arrays
 from keygroups.types import DOUBLE, INT, LONG, SQL_ROW, STRING, KeyType

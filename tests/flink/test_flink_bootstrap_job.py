@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flink_oracle import flink_jar
-from flink_sql import OPENED_PACKAGES, jdk_folder
+from support.flink.flink_oracle import flink_jar
+from support.flink.flink_sql import OPENED_PACKAGES, jdk_folder
 
 pytestmark = [
     pytest.mark.flink,

@@ -14,8 +14,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
-from flink_oracle import version_numbers
-from flink_points import (
+from support.bytes.real_savepoints import Point, point
+from support.flink.flink_oracle import version_numbers
+from support.flink.flink_points import (
     Seen,
     content,
     is_event_timer,
@@ -28,10 +29,9 @@ from flink_points import (
     true_rows,
     with_state,
 )
-from flink_restores import BACKENDS, FlinkRestores, State, Task
-from real_savepoints import Point, point
-from restore_table import RestoreTable
-from written_savepoints import DAY
+from support.flink.flink_restores import BACKENDS, FlinkRestores, State, Task
+from support.flink.restore_table import RestoreTable
+from support.flink.written_savepoints import DAY
 
 from keygroups.savepoint import (
     DELETE,

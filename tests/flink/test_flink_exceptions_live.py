@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from flink_oracle import FlinkOracle, flink_jar
+from support.flink.flink_oracle import FlinkOracle, flink_jar
 
 from keygroups.flink_exceptions import explain_exception
 

@@ -16,8 +16,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from flink_oracle import flink_jar, flink_version
-from flink_sql import JAVA_FOLDER, jdk_folder
+from support.flink.flink_oracle import flink_jar, flink_version
+from support.flink.flink_sql import JAVA_FOLDER, jdk_folder
 
 from keygroups._serializers import base
 from keygroups._serializers.base import REGISTRY, Composite

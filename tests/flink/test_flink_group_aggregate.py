@@ -6,8 +6,8 @@ import json
 import random
 
 import pytest
-from flink_sql import FlinkSql
-from group_histories import (
+from support.flink.flink_sql import FlinkSql
+from support.flink.group_histories import (
     SQL,
     Batch,
     flink_lines,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flink_sql import FlinkSql, RestJob
+from support.flink.flink_sql import FlinkSql, RestJob
 
 from keygroups import InvalidValueError, KeyGroupLoad, assign_to_key_group
 from keygroups.errors import JobError

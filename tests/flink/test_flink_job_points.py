@@ -15,10 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flink_points import java_operators, misplaced, operator_state, with_state
-from flink_restores import BACKENDS, FlinkRestores, Row, Task
-from job_points import JOB_POINTS, JobPoint, TrueEntry, differing, place_of, true_entries
-from restore_table import RestoreTable
+from support.bytes.job_points import (
+    JOB_POINTS,
+    JobPoint,
+    TrueEntry,
+    differing,
+    place_of,
+    true_entries,
+)
+from support.flink.flink_points import java_operators, misplaced, operator_state, with_state
+from support.flink.flink_restores import BACKENDS, FlinkRestores, Row, Task
+from support.flink.restore_table import RestoreTable
 
 from keygroups.savepoint import (
     Savepoint,

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from flink_oracle import ASSIGNMENT, FlinkOracle
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.flink.flink_oracle import ASSIGNMENT, FlinkOracle
 
 from keygroups import (
     InvalidValueError,
@@ -171,7 +171,7 @@ def compare(flink: FlinkOracle, cases: st.SearchStrategy[Key], examples: int) ->
 def test_plain_keys_in_bulk(
     spark: SparkSession, flink: FlinkOracle, key_type: KeyType, record_property: Record
 ) -> None:
-    from random_keys import random_keys  # needs pyspark, as the fixtures do
+    from support.spark.random_keys import random_keys  # needs pyspark, as the fixtures do
 
     count = BULK[key_type]
     call = f"reflect('{ASSIGNMENT}', 'assignToKeyGroup', key, {BULK_MAX_PARALLELISM})"
@@ -197,7 +197,7 @@ def test_column_expressions_in_bulk(
     spark: SparkSession, flink: FlinkOracle, path: str, key_type: KeyType, record_property: Record
 ) -> None:
     from pyspark.sql import functions as F
-    from random_keys import random_keys
+    from support.spark.random_keys import random_keys
 
     from keygroups.spark import functions as KF
     from keygroups.spark._columns.backend import SETTING

@@ -10,10 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from flink_oracle import version_numbers
-from flink_points import operator_state
-from flink_restores import BACKENDS, FlinkRestores
-from matrix_points import (
+from support.bytes.matrix_points import (
     IN_FLIGHT,
     MAX_PARALLELISM,
     SERIALIZERS,
@@ -23,7 +20,10 @@ from matrix_points import (
     read,
     taken,
 )
-from matrix_restores import restored
+from support.flink.flink_oracle import version_numbers
+from support.flink.flink_points import operator_state
+from support.flink.flink_restores import BACKENDS, FlinkRestores
+from support.flink.matrix_restores import restored
 
 from keygroups.savepoint import (
     SavepointEditor,

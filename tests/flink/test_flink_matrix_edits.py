@@ -13,10 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flink_oracle import flink_jar, version_numbers
-from flink_restores import BACKENDS, FlinkRestores
-from flink_sql import FlinkSql, jdk_folder
-from matrix_points import (
+from support.bytes.matrix_points import (
     MAX_PARALLELISM,
     SERIALIZERS,
     UIDS,
@@ -27,8 +24,11 @@ from matrix_points import (
     read,
     uuid_of,
 )
-from matrix_restores import restored
-from version_points import KEYS, TIME, Content
+from support.bytes.version_points import KEYS, TIME, Content
+from support.flink.flink_oracle import flink_jar, version_numbers
+from support.flink.flink_restores import BACKENDS, FlinkRestores
+from support.flink.flink_sql import FlinkSql, jdk_folder
+from support.flink.matrix_restores import restored
 
 from keygroups.savepoint import (
     DELETE,

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flink_points import (
+from support.bytes.real_savepoints import POINTS, Point
+from support.flink.flink_points import (
     closed_rows,
     closed_windows,
     content,
@@ -28,10 +29,9 @@ from flink_points import (
     with_state,
     with_windows,
 )
-from flink_restores import BACKENDS, FlinkRestores, Task
-from golden import lines
-from real_savepoints import POINTS, Point
-from restore_table import RestoreTable
+from support.flink.flink_restores import BACKENDS, FlinkRestores, Task
+from support.flink.restore_table import RestoreTable
+from support.golden import lines
 
 from keygroups.errors import SavepointError
 from keygroups.savepoint import (

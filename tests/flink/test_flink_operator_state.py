@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flink_points import java_operators, newest_point
-from flink_restores import BACKENDS, FlinkRestores, Row, State, Task
-from real_savepoints import Point, seen_value, true_value
-from written_savepoints import (
+from support.bytes.real_savepoints import Point, seen_value, true_value
+from support.flink.flink_points import java_operators, newest_point
+from support.flink.flink_restores import BACKENDS, FlinkRestores, Row, State, Task
+from support.flink.written_savepoints import (
     Entry,
     KeyedOperator,
     distinct_values,

@@ -15,8 +15,8 @@ from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import pytest
-from flink_sql import FlinkSql, in_java, in_sql
-from random_rows import random_rows
+from support.flink.flink_sql import FlinkSql, in_java, in_sql
+from support.keys.random_rows import random_rows
 
 from keygroups import RescalePlan, assign_to_key_group
 from keygroups.errors import ParallelismError, RestoreWarning

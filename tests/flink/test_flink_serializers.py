@@ -12,13 +12,13 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from flink_arrays import compile_program
-from flink_oracle import flink_jar, flink_version
-from flink_sql import OPENED_PACKAGES, jdk_folder
-from java_classes import implementations
-from older_snapshots import OLDER_SNAPSHOTS
-from serializer_cases import Case, cases
-from varied_values import varied
+from support.bytes.older_snapshots import OLDER_SNAPSHOTS
+from support.bytes.serializer_cases import Case, cases
+from support.bytes.varied_values import varied
+from support.flink.flink_arrays import compile_program
+from support.flink.flink_oracle import flink_jar, flink_version
+from support.flink.flink_sql import OPENED_PACKAGES, jdk_folder
+from support.flink.java_classes import implementations
 
 from keygroups._serializers.base import REGISTRY
 from keygroups.errors import KeyGroupsError

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
-from flink_sql import FlinkSql
+from support.flink.flink_sql import FlinkSql
 
 from keygroups import assign_key_to_parallel_operator, assign_to_key_group
 from keygroups.flink_exceptions import explain_exception

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flink_restores import BACKENDS, FlinkRestores, State, Task
 from pyspark.sql import SparkSession
-from restore_table import RestoreTable
-from written_savepoints import (
+from support.flink.flink_restores import BACKENDS, FlinkRestores, State, Task
+from support.flink.restore_table import RestoreTable
+from support.flink.written_savepoints import (
     DAY,
     NAMES,
     Case,

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flink_restores import BACKENDS
-from flink_sql import FlinkSql
+from support.flink.flink_restores import BACKENDS
+from support.flink.flink_sql import FlinkSql
 
 from keygroups.savepoint import (
     ListStateDescriptor,

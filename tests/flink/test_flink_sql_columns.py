@@ -9,11 +9,11 @@ import datetime as dt
 from collections.abc import Callable
 
 import pytest
-from flink_sql import FlinkSql
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
-from random_rows import BULK, random_rows
-from spark_values import sql_type
+from support.flink.flink_sql import FlinkSql
+from support.keys.random_rows import BULK, random_rows
+from support.spark.spark_values import sql_type
 
 from keygroups.spark import functions as KF
 from keygroups.spark._columns.backend import SETTING

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from explain_jobs import explain_task, hashing_exchanges
-from flink_oracle import flink_jar
-from flink_sql import FlinkSql, in_java, in_sql
-from golden import FOLDER
-from random_rows import BULK, random_rows
+from support.flink.explain_jobs import explain_task, hashing_exchanges
+from support.flink.flink_oracle import flink_jar
+from support.flink.flink_sql import FlinkSql, in_java, in_sql
+from support.golden import FOLDER
+from support.keys.random_rows import BULK, random_rows
 
 from keygroups import InvalidValueError, assign_key_to_parallel_operator, explain, hash_code
 from keygroups.explain import hash_exchanges

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from flink_oracle import ASSIGNMENT, FlinkOracle
-from parallelisms import GRID
+from support.flink.flink_oracle import ASSIGNMENT, FlinkOracle
+from support.keys.parallelisms import GRID
 
 from keygroups import SubtaskKeySelector, keys_for_subtasks
 from keygroups.subtask_keys import salted_key

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flink_sql import FlinkSql
+from support.flink.flink_sql import FlinkSql
 
 from keygroups import InvalidValueError, assign_key_to_parallel_operator
 from keygroups.types import SQL_ROW

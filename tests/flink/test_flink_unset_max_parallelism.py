@@ -10,8 +10,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from flink_restores import FlinkRestores, Restored, State, Task
-from written_savepoints import Case, Entry, KeyedOperator
+from support.flink.flink_restores import FlinkRestores, Restored, State, Task
+from support.flink.written_savepoints import Case, Entry, KeyedOperator
 
 from keygroups.types import LONG, STRING
 

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from flink_oracle import FlinkOracle
-from golden import FOLDER
+from support.flink.flink_oracle import FlinkOracle
+from support.golden import FOLDER
 
 pytestmark = pytest.mark.flink
 

@@ -10,9 +10,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from flink_points import java_operators, misplaced, operator_state, with_state
-from flink_restores import BACKENDS, FlinkRestores, Task
-from version_points import ASYNC, OLD, content, expected, path_of
+from support.bytes.version_points import ASYNC, OLD, content, expected, path_of
+from support.flink.flink_points import java_operators, misplaced, operator_state, with_state
+from support.flink.flink_restores import BACKENDS, FlinkRestores, Task
 
 from keygroups.savepoint import (
     SavepointEditor,

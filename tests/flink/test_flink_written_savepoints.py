@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flink_restores import BACKENDS, FlinkRestores, State, Task
-from older_metadata import as_version_2
-from restore_table import RestoreTable
-from written_savepoints import (
+from support.bytes.older_metadata import as_version_2
+from support.flink.flink_restores import BACKENDS, FlinkRestores, State, Task
+from support.flink.restore_table import RestoreTable
+from support.flink.written_savepoints import (
     DAY,
     NAMES,
     Case,

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flink_restores import FlinkRestores, Task
-from written_windows import (
+from support.flink.flink_restores import FlinkRestores, Task
+from support.flink.written_windows import (
     CONTENTS,
     FUTURE,
     MARKS,

@@ -18,7 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from flink_sql import JAVA_FOLDER, jdk_folder
+from support.flink.flink_sql import JAVA_FOLDER, jdk_folder
 
 from keygroups import InvalidValueError
 from keygroups._values.java_time import hash_sql_date, hash_sql_time, hash_sql_timestamp

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from killed_jobs import MAX_PARALLELISM, PARALLELISM, PLACED_WRITER, ROWS, Job, random_points
+from support.spark.killed_jobs import (
+    MAX_PARALLELISM,
+    PARALLELISM,
+    PLACED_WRITER,
+    ROWS,
+    Job,
+    random_points,
+)
 
 from keygroups import assign_key_to_parallel_operator
 

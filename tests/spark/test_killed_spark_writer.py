@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
-from killed_writers import (
+from support.killed_writers import (
     KEYS,
     SPARK_ATTEMPTS,
     SPARK_EDITOR,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from real_savepoints import point
-from sample_savepoints import savepoint_folder
+from support.bytes.real_savepoints import point
+from support.bytes.sample_savepoints import savepoint_folder
 
 from keygroups import InvalidTypeError, InvalidValueError
 from keygroups.savepoint import (

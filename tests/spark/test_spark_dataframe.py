@@ -9,11 +9,11 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hostile_values import in_itself
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
-from selections import first_by_default
+from support.hostile_values import in_itself
+from support.selections import first_by_default
 
 import keygroups
 from keygroups import (

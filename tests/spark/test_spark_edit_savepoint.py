@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from real_savepoints import point
-from selections import first_by_default
+from support.bytes.real_savepoints import point
+from support.selections import first_by_default
 
 from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.savepoint import (

@@ -12,16 +12,16 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hostile_values import in_itself
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
-from selections import first_by_default
-from spark_backends import ONE_BACKEND, skip_without
-from spark_columns import COLUMNS, DOUBLES, FLOATS, MOMENTS, RANDOM, decimals
+from support.hostile_values import in_itself
+from support.selections import first_by_default
+from support.spark.spark_backends import ONE_BACKEND, skip_without
+from support.spark.spark_columns import COLUMNS, DOUBLES, FLOATS, MOMENTS, RANDOM, decimals
 
 import keygroups
 from keygroups import (

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from hostile_values import HOSTILE, OwnError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from public_calls import bounded_steps
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from real_savepoints import point
+from support.bytes.real_savepoints import point
+from support.hostile_values import HOSTILE, OwnError
+from support.public_calls import bounded_steps
 
 import keygroups.spark
 from keygroups import KeyGroupLoad, KeyGroupsError, RescalePlan

@@ -18,7 +18,7 @@ from pyspark import __version__
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
-from selections import first_by_default
+from support.selections import first_by_default
 
 import keygroups
 from keygroups import (

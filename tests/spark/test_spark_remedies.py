@@ -11,14 +11,14 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-import savepoint_bytes as sb
-from golden import read
 from py4j.protocol import Py4JJavaError
 from pyspark import __version__
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from remedies import Remedy, imported, in_another_python, untried
+from support.bytes import savepoint_bytes as sb
+from support.golden import read
+from support.remedies import Remedy, imported, in_another_python, untried
 
 import keygroups
 from keygroups.spark import functions as KF

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from selections import first_by_default
+from support.selections import first_by_default
 
 from keygroups import (
     InvalidTypeError,

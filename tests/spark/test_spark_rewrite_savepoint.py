@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from real_savepoints import point
-from selections import first_by_default
+from support.bytes.real_savepoints import point
+from support.selections import first_by_default
 
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import savepoint_bytes as sb
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from real_savepoints import Point, point
-from selections import first_by_default
+from support.bytes import savepoint_bytes as sb
+from support.bytes.real_savepoints import Point, point
+from support.selections import first_by_default
 
 from keygroups import assign_to_key_group
 from keygroups.errors import (

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-import savepoint_bytes as sb
-from column_values import VALUES
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
-from real_savepoints import POINTS, Point, point
-from selections import first_by_default
-from serializer_cases import cases
+from support.bytes import savepoint_bytes as sb
+from support.bytes.column_values import VALUES
+from support.bytes.real_savepoints import POINTS, Point, point
+from support.bytes.serializer_cases import cases
+from support.selections import first_by_default
 
 from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError, assign_to_key_group
 from keygroups._serializers.base import Serializer

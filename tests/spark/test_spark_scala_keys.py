@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from spark_backends import BACKENDS, skip_without
+from support.spark.spark_backends import BACKENDS, skip_without
 
 from keygroups import InvalidTypeError, UnsupportedKeyTypeError, assign_to_key_group, hash_code
 from keygroups.savepoint.values import Left, Right

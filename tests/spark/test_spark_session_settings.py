@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from selections import first_by_default
-from session_settings import changed, names_of, other_values
-from settings_keys import (
+from support.selections import first_by_default
+from support.spark.session_settings import changed, names_of, other_values
+from support.spark.settings_keys import (
     SQL_KEY_TYPES,
     expected_entries,
     key_columns,
@@ -20,7 +20,7 @@ from settings_keys import (
     wrong_key_groups,
     wrong_sql,
 )
-from spark_backends import skip_without
+from support.spark.spark_backends import skip_without
 
 from keygroups.savepoint import read_savepoint
 from keygroups.spark import KeyedState, register, write_savepoint

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from selections import first_by_default
-from session_settings import changed
+from support.selections import first_by_default
+from support.spark.session_settings import changed
 
 from keygroups import (
     InvalidTypeError,

@@ -14,9 +14,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from selections import first_by_default
-from session_settings import changed
-from spark_columns import COLUMNS
+from support.selections import first_by_default
+from support.spark.session_settings import changed
+from support.spark.spark_columns import COLUMNS
 
 import keygroups
 from keygroups import (

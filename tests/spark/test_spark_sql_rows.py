@@ -14,8 +14,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
-from selections import first_by_default
-from spark_backends import ONE_BACKEND, skip_without
+from support.selections import first_by_default
+from support.spark.spark_backends import ONE_BACKEND, skip_without
 
 from keygroups import (
     InvalidTypeError,

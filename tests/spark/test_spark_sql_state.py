@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from job_points import job_point
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from real_savepoints import point
+from support.bytes.job_points import job_point
+from support.bytes.real_savepoints import point
 
 from keygroups.errors import InvalidTypeError, InvalidValueError, ParallelismTypeError
 from keygroups.savepoint import Operator, Row, Savepoint, SavepointWriter, read_savepoint

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from group_histories import (
+from support.flink.group_histories import (
     ROUTING,
     InMemoryHandle,
     pack_of,

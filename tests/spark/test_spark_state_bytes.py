@@ -13,7 +13,7 @@ from typing import Any
 
 import mmh3
 import pytest
-from group_histories import (
+from support.flink.group_histories import (
     ROUTING,
     InMemoryHandle,
     pack_of,

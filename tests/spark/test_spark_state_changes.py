@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from group_histories import InMemoryHandle, values
+from support.flink.group_histories import InMemoryHandle, values
 
 import keygroups
 from keygroups import KeyGroupsError

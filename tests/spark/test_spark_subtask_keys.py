@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
-from selections import first_by_default
+from support.selections import first_by_default
 
 import keygroups
 from keygroups import (

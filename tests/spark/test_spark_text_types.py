@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
-from spark_backends import ONE_BACKEND, skip_without
+from support.spark.spark_backends import ONE_BACKEND, skip_without
 
 import keygroups
 from keygroups import InvalidTypeError, KeyGroupsError, UnsupportedKeyTypeError

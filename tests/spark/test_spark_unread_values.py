@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from unread_values import CLASSES, PLACES, operator_of
+from support.bytes.unread_values import CLASSES, PLACES, operator_of
 
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")

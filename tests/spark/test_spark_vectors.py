@@ -8,18 +8,17 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-import java_values
 import pytest
-import sql_values
-from golden import lines, read
-from key_encoding import decode_key, decode_key_type
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
-from selections import first_by_default
-from spark_backends import BACKENDS, skip_without
-from spark_values import NoSparkTypeError, in_spark, sql_type, sql_value
+from support.golden import lines, read
+from support.keys import java_values, sql_values
+from support.keys.key_encoding import decode_key, decode_key_type
+from support.selections import first_by_default
+from support.spark.spark_backends import BACKENDS, skip_without
+from support.spark.spark_values import NoSparkTypeError, in_spark, sql_type, sql_value
 
 from keygroups.spark._columns.backend import PORTABLE, SETTING, build, current_backend
 from keygroups.spark._columns.key_columns import KeyColumn, KeyTree

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from column_values import VALUES
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from selections import first_by_default
-from serializer_cases import cases
+from support.bytes.column_values import VALUES
+from support.bytes.serializer_cases import cases
+from support.selections import first_by_default
 
 from keygroups import (
     KeyGroupsError,
@@ -648,7 +648,7 @@ def test_a_task_that_is_tried_twice_leaves_one_file(tmp_path: Path) -> None:
 FAILING = """
 import os, signal, sys
 from pathlib import Path
-from flink_oracle import local_session
+from support.flink.flink_oracle import local_session
 from keygroups.spark import KeyedState, ValueState, write_savepoint
 from keygroups.spark._savepoint import entry_files
 from keygroups.types import LONG, STRING

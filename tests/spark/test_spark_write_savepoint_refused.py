@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from selections import first_by_default
+from support.selections import first_by_default
 
 from keygroups import (
     InvalidTypeError,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from killed_jobs import Job, random_points
+from support.spark.killed_jobs import Job, random_points
 
 import keygroups
 

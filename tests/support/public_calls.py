@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from registry import ARGUMENTS, OBJECTS, OF_OTHER_LIBRARIES, RECORDS, REGISTRY
-
 import keygroups
 from keygroups.state_keys import serializer_of
 from keygroups.types import LIST, STRING
+from support.registry import ARGUMENTS, OBJECTS, OF_OTHER_LIBRARIES, RECORDS, REGISTRY
 
 MOST_STEPS = 6_000_000  # calls; the most that any of these needs is a tenth of it
 METHODS = ("__and__", "__contains__", "__eq__", "__getitem__", "__hash__", "__iter__", "__str__")

@@ -14,18 +14,7 @@ from decimal import Decimal
 from functools import lru_cache, partial
 from typing import Any
 
-import growing_savepoints as gs
 import pytest
-from real_savepoints import point
-from sample_savepoints import (
-    NEW_STATES,
-    NewPath,
-    operator_writer,
-    savepoint_folder,
-    window_writer,
-    written_file,
-    written_folder,
-)
 
 import keygroups
 from keygroups import (
@@ -103,6 +92,17 @@ from keygroups.types import (
     SQL_ROW,
     STRING,
     TUPLE,
+)
+from support.bytes import growing_savepoints as gs
+from support.bytes.real_savepoints import point
+from support.bytes.sample_savepoints import (
+    NEW_STATES,
+    NewPath,
+    operator_writer,
+    savepoint_folder,
+    window_writer,
+    written_file,
+    written_folder,
 )
 
 

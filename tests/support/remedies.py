@@ -12,10 +12,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from source_trees import tree_of
 
 import keygroups
 from keygroups import KeyGroupsError
+from support.source_trees import tree_of
 
 _ROOT = Path(keygroups.__file__).parent
 _VERBS = (

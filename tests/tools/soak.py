@@ -30,12 +30,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
+sys.path.append(str(Path(__file__).parents[1]))
 
-from flink_oracle import ASSIGNMENT, local_session
-from flink_sql import JAVA_FOLDER
-from java_udf import add_java_class
 from soak_kinds import COMPOUNDS, SCALARS, Kind
+from support.flink.flink_oracle import ASSIGNMENT, local_session
+from support.flink.flink_sql import JAVA_FOLDER
+from support.spark.java_udf import add_java_class
 
 import keygroups
 from keygroups import arrays

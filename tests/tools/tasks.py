@@ -33,10 +33,10 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
-sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
+sys.path.append(str(Path(__file__).parents[1]))
 
-from golden import read
-from real_savepoints import Point, point
+from support.bytes.real_savepoints import Point, point
+from support.golden import read
 
 CHECKOUT = Path(__file__).parents[2]
 SAVEPOINT = point("2.3.0-heaptimers-canonical")  # that of examples/data

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
+sys.path.append(str(Path(__file__).parents[1]))
 
-from explain_jobs import explain_task, hashing_exchanges
-from flink_oracle import flink_jar, flink_version
-from flink_sql import FlinkSql, jdk_folder
+from support.flink.explain_jobs import explain_task, hashing_exchanges
+from support.flink.flink_oracle import flink_jar, flink_version
+from support.flink.flink_sql import FlinkSql, jdk_folder
 
 # A few of the jobs that the live tests explain; all of them would be megabytes.
 PLAIN = [

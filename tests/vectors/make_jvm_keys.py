@@ -24,11 +24,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
+sys.path.append(str(Path(__file__).parents[1]))
 
-from flink_oracle import flink_class_path, flink_jar, flink_version
-from key_encoding import encode_key
 from make_vectors import EDGES, MAX_PARALLELISMS, RANDOM, Key
+from support.flink.flink_oracle import flink_class_path, flink_jar, flink_version
+from support.keys.key_encoding import encode_key
 
 from keygroups.savepoint.values import Left, Right
 from keygroups.types import (

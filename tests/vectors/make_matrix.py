@@ -16,12 +16,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
+sys.path.append(str(Path(__file__).parents[1]))
 
-from flink_sql import FlinkSql, jdk_folder
 from make_versions import FOLDER, nobody
-from matrix_points import ASKED, FLOOD, IN_FLIGHT, MAX_PARALLELISM, NUMBERS, PARALLELISM, Cell
-from version_points import KEYS
+from support.bytes.matrix_points import (
+    ASKED,
+    FLOOD,
+    IN_FLIGHT,
+    MAX_PARALLELISM,
+    NUMBERS,
+    PARALLELISM,
+    Cell,
+)
+from support.bytes.version_points import KEYS
+from support.flink.flink_sql import FlinkSql, jdk_folder
 
 INCREMENTAL, UNALIGNED, MERGING = (
     f"execution.checkpointing.{name}"

@@ -18,10 +18,10 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
-sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
+sys.path.append(str(Path(__file__).parents[1]))
 
-from flink_oracle import flink_jar
-from flink_sql import FlinkSql, RestJob, jdk_folder
+from support.flink.flink_oracle import flink_jar
+from support.flink.flink_sql import FlinkSql, RestJob, jdk_folder
 
 TASK: dict[str, Any] = {
     "parallelism": 4,

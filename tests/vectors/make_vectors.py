@@ -18,11 +18,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
+sys.path.append(str(Path(__file__).parents[1]))
 
-from flink_oracle import FlinkOracle, local_session
-from key_encoding import encode_key
 from sql_vectors import LOGICAL_TYPES, PYFLINK_EDGES, random_pyflink_type, sql_keys
+from support.flink.flink_oracle import FlinkOracle, local_session
+from support.keys.key_encoding import encode_key
 
 from keygroups.types import (
     BIG_DEC,

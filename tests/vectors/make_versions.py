@@ -17,9 +17,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
+sys.path.append(str(Path(__file__).parents[1]))
 
-from flink_sql import FlinkSql, jdk_folder
+from support.flink.flink_sql import FlinkSql, jdk_folder
 
 FOLDER = Path(__file__).parent
 KEYS = ["k0", "k1", "k2", "ключ"]

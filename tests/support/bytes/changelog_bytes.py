@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 
-import savepoint_bytes as sb
+from support.bytes import savepoint_bytes as sb
 
 CLEAR, SET, SET_INTERNAL, ADD, MERGE_NAMESPACES = range(5)
 ADD_ELEMENT, ADD_OR_UPDATE_ELEMENT, REMOVE_ELEMENT, METADATA = range(5, 9)

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import savepoint_bytes as sb
-
 from keygroups._serializers.scalars import write_string
 from keygroups.savepoint import Operator, StateEntry, TimeWindow, read_savepoint
+from support.bytes import savepoint_bytes as sb
 
 
 def _values(column: Any) -> list[Any]:

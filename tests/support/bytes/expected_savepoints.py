@@ -11,9 +11,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import savepoint_bytes as sb
-from state_types import TYPES, TypeBytes
-
 from keygroups import assign_to_key_group, compute_operator_index_for_key_group
 from keygroups.savepoint import (
     ListStateDescriptor,
@@ -25,6 +22,8 @@ from keygroups.savepoint import (
 )
 from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.types import LONG, STRING
+from support.bytes import savepoint_bytes as sb
+from support.bytes.state_types import TYPES, TypeBytes
 
 DESCRIPTORS: dict[str, Callable[..., NewState]] = {
     "VALUE": ValueStateDescriptor,

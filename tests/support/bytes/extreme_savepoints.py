@@ -9,10 +9,9 @@ from collections.abc import Callable
 from functools import partial
 from itertools import product
 
-import savepoint_bytes as sb
-
 from keygroups._serializers.big_numbers import write_big_int
 from keygroups._serializers.scalars import write_string
+from support.bytes import savepoint_bytes as sb
 
 NAMES = {
     "half of a pair": "a\ud800b",

@@ -8,12 +8,11 @@ from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import savepoint_bytes as sb
-from java_bytes import TypeGraph
-
 from keygroups.binary_row import binary_row
 from keygroups.savepoint import Operator, read_savepoint
 from keygroups.types import SQL_ROW
+from support.bytes import savepoint_bytes as sb
+from support.bytes.java_bytes import TypeGraph
 
 INT = sb.simple("Int")
 ROW_DATA = f"{sb.TABLE}RowDataSerializer$RowDataSerializerSnapshot"

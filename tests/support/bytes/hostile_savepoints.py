@@ -10,7 +10,7 @@ from hashlib import md5
 from pathlib import Path
 from typing import Any
 
-import savepoint_bytes as sb
+from support.bytes import savepoint_bytes as sb
 
 HEADER = sb.keyed_header(sb.simple("Int"), [sb.state("s", "VALUE", sb.simple("Int"))])
 """Of keyed state: keys and values that are ints."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from savepoint_bytes import i64, utf
+from support.bytes.savepoint_bytes import i64, utf
 
 NULL = b"\x70"
 END = b"\x78"

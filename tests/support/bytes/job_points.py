@@ -17,13 +17,12 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-import flink_values as fv
-from golden import lines
-from real_savepoints import Point
-
 from keygroups._values import cep, java_values, streaming
 from keygroups._values.rows import ROW_KINDS, Row, TtlValue
 from keygroups.savepoint import Operator, StateEntry
+from support.bytes import flink_values as fv
+from support.bytes.real_savepoints import Point
+from support.golden import lines
 
 
 @dataclass(frozen=True)

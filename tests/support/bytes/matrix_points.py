@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from golden import lines
-from real_savepoints import corpus
-from version_points import KEYS, Content, content, row, timers
-
 from keygroups.savepoint import KryoFields, Operator, Pojo, Savepoint, read_savepoint
+from support.bytes.real_savepoints import corpus
+from support.bytes.version_points import KEYS, Content, content, row, timers
+from support.golden import lines
 
 NUMBERS = range(1, 4)
 PARALLELISM, MAX_PARALLELISM, FLOOD = 2, 128, 300

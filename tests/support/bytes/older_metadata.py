@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import savepoint_bytes as sb
-
 from keygroups.savepoint._metadata.handles import Metadata, SubtaskState
+from support.bytes import savepoint_bytes as sb
 
 _FIELDS = {
     "managed_operator": sb.i32(0),

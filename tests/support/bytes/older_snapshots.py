@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import savepoint_bytes as sb
-
 from keygroups._values.cep import ComputationState, DeweyNumber, EventId, NFAState, NodeId
 from keygroups._values.java_values import Some
 from keygroups._values.rows import Row
 from keygroups._values.streaming import TransactionHolder, TwoPhaseCommitState
+from support.bytes import savepoint_bytes as sb
 
 _CEP = "org.apache.flink.cep.nfa."
 _BUFFER = f"{_CEP}sharedbuffer."

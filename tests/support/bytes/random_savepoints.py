@@ -12,11 +12,10 @@ import struct
 from collections.abc import Callable, Sequence
 from random import Random
 
-import java_bytes as jb
-import savepoint_bytes as sb
-import sst_bytes as sst
-
 from keygroups.savepoint import KryoEnum, KryoFields
+from support.bytes import java_bytes as jb
+from support.bytes import savepoint_bytes as sb
+from support.bytes import sst_bytes as sst
 
 Files = dict[str, bytes]
 Value = Callable[[], bytes]

@@ -20,12 +20,11 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from golden import FOLDER, lines
-
 from keygroups.logical_types import LogicalType
 from keygroups.savepoint import Operator, Savepoint, StateDescriptor, StateEntry, read_savepoint
 from keygroups.savepoint._files.files import Files
 from keygroups.state_keys import Serializer
+from support.golden import FOLDER, lines
 
 
 @lru_cache

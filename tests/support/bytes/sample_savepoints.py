@@ -8,8 +8,6 @@ from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import savepoint_bytes as sb
-
 from keygroups.savepoint import (
     EventTimeSessionWindows,
     ListStateDescriptor,
@@ -24,6 +22,7 @@ from keygroups.savepoint import (
 from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.savepoint._tasks.write import WrittenFile
 from keygroups.types import INT, LONG, STRING
+from support.bytes import savepoint_bytes as sb
 
 
 @lru_cache

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from golden import FOLDER
+from support.golden import FOLDER
 
 
 @dataclass(frozen=True)

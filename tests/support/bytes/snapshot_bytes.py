@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import java_bytes as java
-import savepoint_bytes as sb
+from support.bytes import java_bytes as java
+from support.bytes import savepoint_bytes as sb
 
 INT, LONG, STRING = sb.simple("Int"), sb.simple("Long"), sb.simple("String")
 

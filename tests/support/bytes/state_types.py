@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import savepoint_bytes as sb
-
 from keygroups.savepoint import Row
 from keygroups.types import (
     BOOLEAN,
@@ -26,6 +24,7 @@ from keygroups.types import (
     TUPLE,
     KeyType,
 )
+from support.bytes import savepoint_bytes as sb
 
 NAN = float("nan")
 

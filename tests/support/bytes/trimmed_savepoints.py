@@ -8,11 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-import savepoint_bytes as sb
-from changelog_bytes import change_set, changes_of, in_streams, write_log
-from changelog_bytes import changelog as changelog_handle
-from real_savepoints import Point, point
-
 from keygroups._serializers.base import read_serializer
 from keygroups._serializers.data_input import Cursor
 from keygroups.savepoint._files.sst import SstFile
@@ -28,6 +23,10 @@ from keygroups.savepoint._metadata.handles import (
 from keygroups.savepoint._metadata.reader import read_metadata
 from keygroups.savepoint._state.formats.key_group_streams import header_size, key_group_spans
 from keygroups.savepoint._state.state_infos import KEYED, read_state_infos
+from support.bytes import savepoint_bytes as sb
+from support.bytes.changelog_bytes import change_set, changes_of, in_streams, write_log
+from support.bytes.changelog_bytes import changelog as changelog_handle
+from support.bytes.real_savepoints import Point, point
 
 
 def content(one: Point, stream: StreamHandle) -> bytes:

@@ -10,9 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import savepoint_bytes as sb
-import sst_bytes
-from changelog_bytes import (
+from keygroups import assign_to_key_group
+from keygroups.savepoint import Operator, read_savepoint
+from keygroups.types import STRING
+from support.bytes import savepoint_bytes as sb
+from support.bytes import sst_bytes
+from support.bytes.changelog_bytes import (
     ADD,
     ADD_ELEMENT,
     ADD_OR_UPDATE_ELEMENT,
@@ -23,11 +26,7 @@ from changelog_bytes import (
     inline,
     logged,
 )
-from expected_savepoints import LONGS, STRINGS
-
-from keygroups import assign_to_key_group
-from keygroups.savepoint import Operator, read_savepoint
-from keygroups.types import STRING
+from support.bytes.expected_savepoints import LONGS, STRINGS
 
 A = assign_to_key_group("a", 128, STRING)
 

@@ -10,9 +10,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from real_savepoints import corpus
-
 from keygroups.savepoint import Operator, Savepoint
+from support.bytes.real_savepoints import corpus
 
 KEYS = ("k0", "k1", "k2", "ключ")
 OLD_ROCKSDB = {

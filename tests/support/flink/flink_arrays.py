@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from flink_oracle import flink_class_path
-from flink_sql import JAVA_FOLDER
+
+from support.flink.flink_oracle import flink_class_path
+from support.flink.flink_sql import JAVA_FOLDER
 
 PROGRAM = "KeyGroupsOfArrays"
 

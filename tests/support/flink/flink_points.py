@@ -6,13 +6,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from flink_oracle import version_numbers
-from flink_restores import Row
 from mmh3 import hash_bytes
-from real_savepoints import Point, point, seen_entry, true_entries, true_lines, true_value
 
 from keygroups import compute_operator_index_for_key_group
 from keygroups.savepoint import Operator, Savepoint
+from support.bytes.real_savepoints import (
+    Point,
+    point,
+    seen_entry,
+    true_entries,
+    true_lines,
+    true_value,
+)
+from support.flink.flink_oracle import version_numbers
+from support.flink.flink_restores import Row
 
 WINDOWS: dict[str, dict[str, Any]] = {
     "tumbling": {"kind": "tumbling", "size": 60_000},

@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from flink_oracle import flink_version
-from flink_sql import JAVA_FOLDER, OPENED_PACKAGES, java_sources
-
 from keygroups import types
 from keygroups.savepoint import Savepoint, read_savepoint
+from support.flink.flink_oracle import flink_version
+from support.flink.flink_sql import JAVA_FOLDER, OPENED_PACKAGES, java_sources
 
 BACKENDS = {
     "hashmap": {"state.backend.type": "hashmap"},

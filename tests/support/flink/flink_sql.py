@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from flink_oracle import flink_version, version_numbers
+from support.flink.flink_oracle import flink_version, version_numbers
 
 JAVA_FOLDER = Path(__file__).with_name("java")
 # As in the configuration that Flink comes with: Kryo wants it, and old versions more of it.

@@ -8,13 +8,12 @@ from datetime import date
 from typing import Any
 from uuid import UUID
 
-from flink_points import Seen, is_event_timer, java_operators, misplaced, row_of
-from flink_restores import FlinkRestores, Task
-from matrix_points import LINE, SERIALIZERS
-from version_points import Content, content
-
 from keygroups.savepoint import Pojo, Savepoint, read_savepoint
 from keygroups.savepoint._metadata.handles import operator_id_of
+from support.bytes.matrix_points import LINE, SERIALIZERS
+from support.bytes.version_points import Content, content
+from support.flink.flink_points import Seen, is_event_timer, java_operators, misplaced, row_of
+from support.flink.flink_restores import FlinkRestores, Task
 
 
 def java(value: Any) -> Any:

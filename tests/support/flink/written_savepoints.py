@@ -12,9 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from flink_restores import Row, State, java_type
-from real_savepoints import seen_entry, seen_value, true_value
-
 from keygroups import assign_to_key_group, compute_operator_index_for_key_group, types
 from keygroups.savepoint import (
     ListStateDescriptor,
@@ -29,6 +26,8 @@ from keygroups.savepoint import Row as FlinkRow
 from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.state_keys import serializer_of
 from keygroups.types import BOOLEAN, BYTE, CHAR, DOUBLE, FLOAT, INT, LONG, SHORT, STRING
+from support.bytes.real_savepoints import seen_entry, seen_value, true_value
+from support.flink.flink_restores import Row, State, java_type
 
 DAY = 24 * 3600 * 1000
 EXPIRED = "expired"  # the name of state whose time to live is over; that of all other is not

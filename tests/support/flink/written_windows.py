@@ -9,9 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from flink_restores import Row
-from real_savepoints import seen_value, true_value
-
 from keygroups._serializers.compounds import TupleSerializer
 from keygroups._serializers.scalars import BYTES
 from keygroups._serializers.scalars import INT as INT_SERIALIZER
@@ -35,6 +32,8 @@ from keygroups.savepoint import (
 from keygroups.savepoint.values import StreamRecord
 from keygroups.state_keys import GLOBAL_WINDOW, TIME_WINDOW, Serializer, serializer_of
 from keygroups.types import INT, LONG, STRING, TUPLE
+from support.bytes.real_savepoints import seen_value, true_value
+from support.flink.flink_restores import Row
 
 CONTENTS = "window-contents"
 MARKS = [-200_000, -1, 0, 123_456, 300_000]  # the watermarks of a job, one after the other

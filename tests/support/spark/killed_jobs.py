@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from flink_oracle import QUICK_JVM
+from support.flink.flink_oracle import QUICK_JVM
 
 DEADLINE = 1200  # seconds for what takes ten or twenty on an idle machine
 STARTING, RUNNING = "starting", "running"

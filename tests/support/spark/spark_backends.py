@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
-from selections import first_by_default
+
+from support.selections import first_by_default
 
 IN_A_SESSION: list[Any] = ["fast", "portable", "arrow"]
 if "KEYGROUPS_TEST_REMOTE" in os.environ:  # where there is no fast backend
