@@ -152,7 +152,7 @@ def _fold(rows: int, columns: list[Words], sums: Codes, powers: Codes) -> Codes:
 
 
 def _columns(data: Array, offsets: Array) -> _Columns:
-    """Shift each row's bytes into words that end with the row, `low` and `high` being aligned.
+    """Return rows as words that end where the row ends, each made of two aligned words.
 
     The last word of a row that ends at byte 13 is bytes 5 to 12: 3 bytes of the aligned word
     0..7 and 5 of 8..15, so high << 24 | low >> 40.

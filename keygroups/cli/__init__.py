@@ -1,7 +1,7 @@
 r"""The command `keygroups`, also `python -m keygroups`: key groups from a shell.
 
     keygroups trace KEY -m 128 -p 24 [--type LONG]   every step from a key to its subtask
-    keygroups plan 128 24 36 [--load FILE]           the key groups that a rescale moves, and load
+    keygroups plan 128 24 36 [--load FILE]           the key groups and load that a rescale moves
     keygroups range 128 24 17                        the key groups of subtask 17 of 24
     keygroups range 720 --key-groups 144 179         the subtasks that have exactly these
     keygroups where 193 720 20                       the subtask that has key group 193 of 720

@@ -1,8 +1,8 @@
 """A reader of Kryo's values without the job's classes: numbers, texts, classes, references.
 
 A value is a class and an object: 02 D8 04 is class 0 (plus 2), an Integer, and 300 in zigzag. An
-object of most classes has a mark before its body: 00 is null, 01 a new object, and n + 2 a
-reference to the n-th one of the value.
+object of most classes has a mark before its body: 00 is null, 01 a new object, and 02 + n a
+reference to object n of the value, counted from 0.
 
 All work is bounded by the bytes of a value. A reference counts as all bytes of its object each
 time, and a null without bytes as one; together they may be a fixed multiple of the bytes read.

@@ -28,7 +28,7 @@ from keygroups.errors import InvalidValueError
 from keygroups.types import SCALA_TUPLE, KeyType
 
 _SCALA = "org.apache.flink.api.scala.typeutils."
-_SCALA_OF_2 = "org.apache.flink.table.api.typeutils."  # the planner's package in Flink 2
+_SCALA_OF_2 = "org.apache.flink.table.api.typeutils."  # Flink 2 has them in the planner's jar.
 
 
 class CaseClassSerializer(TupleSerializer):
