@@ -31,8 +31,8 @@ from keygroups.savepoint import (
 from keygroups.savepoint._metadata.handles import RocksDBHandle
 from keygroups.savepoint._operator import missing_timers
 from keygroups.savepoint._state.writing import spill
-from keygroups.savepoint._tasks.verify import VerifyTask
 from keygroups.savepoint._verification.faults import EXAMPLES, Tally
+from keygroups.savepoint._verification.task import VerifyTask
 from keygroups.types import LONG, STRING
 
 WINDOW = sb.snapshot(f"{sb.WINDOWS}TimeWindow$Serializer$TimeWindowSerializerSnapshot", 3)
