@@ -32,7 +32,6 @@ from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.progress import ProgressCallback
 from keygroups.rescale import check_restore, restore_advice
 from keygroups.savepoint._comparison.compare import OperatorPair
-from keygroups.savepoint._comparison.report import EntryDifference, SavepointComparison
 from keygroups.savepoint._files.files import Files, check_moved, check_path, check_place
 from keygroups.savepoint._files.found_files import find_files
 from keygroups.savepoint._files.same_bytes import check_apart
@@ -53,12 +52,13 @@ from keygroups.savepoint._operator import (
 from keygroups.savepoint._state.key_hashes import has_hash
 from keygroups.savepoint._state.writing.new_states import key_to_write
 from keygroups.savepoint._tasks.read import ReadTask
-from keygroups.savepoint._verification.report import SavepointVerification
 from keygroups.savepoint._verification.verify import (
     RunTasks,
     verify_files,
     verify_operator,
 )
+from keygroups.savepoint.comparing import EntryDifference, SavepointComparison
+from keygroups.savepoint.verifying import SavepointVerification
 from keygroups.skew import HOT
 from keygroups.types import KeyType
 

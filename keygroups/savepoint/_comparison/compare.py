@@ -19,12 +19,6 @@ from keygroups._checks import show
 from keygroups._serializers.data_input import ReadingContext
 from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.progress import Meter, ProgressCallback, measured
-from keygroups.savepoint._comparison.report import (
-    Change,
-    EntryDifference,
-    OperatorComparison,
-    SplitDifference,
-)
 from keygroups.savepoint._comparison.states import (
     EQUAL,
     ONLY,
@@ -49,6 +43,12 @@ from keygroups.savepoint._state.operator_state import (
 from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
 from keygroups.savepoint._state.writing.spill import Place, sorted_entries
 from keygroups.savepoint._tasks.read import ReadTask, ahead
+from keygroups.savepoint.comparing import (
+    Change,
+    EntryDifference,
+    OperatorComparison,
+    SplitDifference,
+)
 
 _EXAMPLES = 5  # entries of a state in a report
 

@@ -22,10 +22,10 @@ from keygroups.savepoint._columns.batches import (
     typed_array,
     typed_columns,
 )
-from keygroups.savepoint._comparison.report import EntryDifference
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.entry_columns import EntryColumns
 from keygroups.savepoint._state.header import StateDescriptor
+from keygroups.savepoint.comparing import EntryDifference
 
 _ROWS, _BYTES = 1 << 12, 1 << 22  # entries, and bytes of them, that are held of a state
 *_KEYS, _VALUE = TYPED

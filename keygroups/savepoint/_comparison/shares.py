@@ -9,12 +9,12 @@ from math import gcd
 
 from keygroups._serializers.data_input import ReadingContext
 from keygroups.savepoint._comparison.compare import OperatorPair
-from keygroups.savepoint._comparison.report import EntryDifference
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import OperatorStateHandle
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._tasks.read import ReadTask
+from keygroups.savepoint.comparing import EntryDifference
 
 
 @dataclass(frozen=True)

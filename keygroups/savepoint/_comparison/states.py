@@ -12,11 +12,6 @@ from keygroups._serializers.data_input import Cursor
 from keygroups.errors import SavepointError
 from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.savepoint._comparison.contents import ContentsOf, contents_readers, no_entry
-from keygroups.savepoint._comparison.report import (
-    Change,
-    EntryDifference,
-    StateComparison,
-)
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.layouts import LAYOUTS, layout_of
@@ -26,6 +21,11 @@ from keygroups.savepoint._state.operator_state import (
 )
 from keygroups.savepoint._state.state_infos import KEY, VALUE, StateInfo
 from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
+from keygroups.savepoint.comparing import (
+    Change,
+    EntryDifference,
+    StateComparison,
+)
 
 _SIDES = ("this savepoint", "the other savepoint")
 ONLY = ("only_here", "only_there")

@@ -23,7 +23,6 @@ from keygroups.savepoint._edits.mended_operator_state import (
 )
 from keygroups.savepoint._edits.merged_header import refused
 from keygroups.savepoint._edits.operator_state import EditedOperatorState
-from keygroups.savepoint._edits.report import DeletedKeys, EditedOperator
 from keygroups.savepoint._edits.traces import UnsearchedPlace
 from keygroups.savepoint._files.copied_files import CopiedFiles
 from keygroups.savepoint._files.files import Files
@@ -44,6 +43,7 @@ from keygroups.savepoint._metadata.writer import (
 from keygroups.savepoint._operator import Operator, find_operator
 from keygroups.savepoint._savepoint import FLINK_2, Savepoint
 from keygroups.savepoint._tasks.read import ReadTask, ahead
+from keygroups.savepoint.reports import DeletedKeys, EditedOperator
 
 _Parallelisms = tuple[int, int]
 """A max parallelism and a parallelism."""

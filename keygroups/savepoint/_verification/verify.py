@@ -13,8 +13,8 @@ from keygroups.savepoint._metadata.handles import Metadata, OperatorStateHandle,
 from keygroups.savepoint._state.operator_state import read_encoded_operator_state
 from keygroups.savepoint._tasks.read import TASK_BYTES, ReadTask
 from keygroups.savepoint._verification.faults import FILE, UNREADABLE, StateFault, Tally
-from keygroups.savepoint._verification.report import OperatorVerification
 from keygroups.savepoint._verification.task import VerifyTask
+from keygroups.savepoint.verifying import OperatorVerification
 
 RunTasks = Callable[[list[Callable[[], Tally]]], Iterable[Tally]]
 """Calls functions elsewhere, each of which may be pickled, and returns what they return."""

@@ -28,7 +28,7 @@ from keygroups.savepoint._state.writing.new_states import (
     TimerServiceDescriptor,
     timer_state_name,
 )
-from keygroups.savepoint._windows.assigners import (
+from keygroups.savepoint.windows import (
     CountWindows,
     TimeWindowAssigner,
     WindowAssigner,

@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterable
 
 from keygroups.progress import ProgressCallback
-from keygroups.savepoint._edits.report import EditReport
 from keygroups.savepoint._savepoint import Savepoint, savepoint_of
 from keygroups.savepoint._writing.writer import SavepointEditor
+from keygroups.savepoint.reports import EditReport
 
 
 def change_max_parallelism(

@@ -24,7 +24,6 @@ from keygroups.progress import ProgressCallback, measured
 from keygroups.savepoint._edits.editor import OperatorEditor
 from keygroups.savepoint._edits.keyed_state import EditedKeyedState
 from keygroups.savepoint._edits.operators import CopiedOperators, check_outside
-from keygroups.savepoint._edits.report import EditedOperator, EditReport
 from keygroups.savepoint._files.output_folder import FolderWriter
 from keygroups.savepoint._metadata.handles import (
     Metadata,
@@ -54,7 +53,6 @@ from keygroups.savepoint._state.writing.new_states import (
 from keygroups.savepoint._state.writing.operator_state_writer import (
     new_operator_states,
 )
-from keygroups.savepoint._windows.assigners import WindowAssigner
 from keygroups.savepoint._windows.window_writer import (
     SESSIONS,
     WindowContents,
@@ -64,6 +62,8 @@ from keygroups.savepoint._windows.window_writer import (
 )
 from keygroups.savepoint._writing.operator_writer import OperatorWriter
 from keygroups.savepoint._writing.template import Template
+from keygroups.savepoint.reports import EditedOperator, EditReport
+from keygroups.savepoint.windows import WindowAssigner
 from keygroups.types import KeyType
 
 _CANONICAL = "canonical savepoint"  # the kind of one
