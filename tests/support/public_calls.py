@@ -40,7 +40,8 @@ def public_callables() -> dict[str, Callable[..., Any]]:
             if not callable_ or inspect.isabstract(value) or name in RECORDS:
                 continue
             home = sys.modules[value.__module__]
-            if home is module or "._" in home.__name__ or name not in getattr(home, "__all__", ()):
+            is_walked = home.__name__.count(".") == 1 and "._" not in home.__name__
+            if home is module or not is_walked or name not in getattr(home, "__all__", ()):
                 found[f"{info.name}.{name}"] = value  # under the name of where it is at home
     return found
 

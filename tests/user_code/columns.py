@@ -112,6 +112,7 @@ def by_module(spark: SparkSession, events: DataFrame) -> None:
         events, ["user", "item"], types.TUPLE(types.STRING, types.INT), both
     )
     savepoint.write_savepoint(None, Path("new"), {"by-user": keyed}, 128, 24, flink="1.20")
+    savepoint.write_keyed_state(events, Path("new"), Path("old"), "by-user")
     savepoint.edit_savepoint(spark, Path("old"), Path("new"), {"/old": "/new"})
     savepoint.kafka_offsets(events)
     savepoint.change_max_parallelism(spark, Path("old"), 64, Path("new"), 8, operators=["users"])
