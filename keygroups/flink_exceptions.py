@@ -311,23 +311,15 @@ def _lower(match: re.Match[str], job: _Job) -> _Texts:
         f"the state of {task} has {old} key groups, and {parallelism} subtasks would share them: "
         "one key group is the least that a subtask can have",
     )
-    even = _even_below(old, parallelism)
     return (
         says,
         ("the job was scaled beyond the max parallelism of its state",),
         (
-            f"a parallelism of at most {old} restores; at {even} every subtask has as many key "
-            "groups",
+            f"a parallelism of at most {old} restores; at {old} every subtask has one key group",
             "keygroups savepoint PATH --set-max-parallelism N --output NEW gives the state more "
             f"key groups, for a parallelism of {parallelism} at least {parallelism}",
         ),
     )
-
-
-def _even_below(max_parallelism: int, parallelism: int) -> int:
-    """Return the largest parallelism below that divides the max parallelism."""
-    most = min(max_parallelism, parallelism)
-    return next(count for count in range(most, 0, -1) if max_parallelism % count == 0)
 
 
 # --- serializers and bounds -----------------------------------------------------------------
@@ -362,8 +354,7 @@ def _vertex_too_wide(match: re.Match[str], job: _Job) -> _Texts:
     parallelism, most = map(int, match.groups())
     says = f"the vertex has a parallelism of {parallelism} and a max parallelism of {most}"
     checks = (
-        f"lower the parallelism: at {_even_below(most, parallelism)} every subtask has as many "
-        "key groups",
+        f"lower the parallelism: at {most} every subtask has one key group",
         f"or set a max parallelism of at least {parallelism}; state that was written at {most} "
         "has to be written anew for it: keygroups savepoint PATH --set-max-parallelism N",
     )

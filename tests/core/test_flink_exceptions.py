@@ -188,7 +188,7 @@ def test_a_timer_of_a_key_group_elsewhere() -> None:
 def test_a_rescale_above_the_max_parallelism_names_the_ways_out() -> None:
     [text] = [text for text in CASES if "(96)" in text]
     first, second = explain_exception(text).next_checks
-    assert first.startswith("a parallelism of at most 96 restores; at 96 every subtask has as")
+    assert first.startswith("a parallelism of at most 96 restores; at 96 every subtask has one")
     assert "--set-max-parallelism" in second
     [text] = [text for text in CASES if "(5) is higher" in text]
     assert "at 4 every" in explain_exception(text).next_checks[0]

@@ -119,6 +119,7 @@ def test_text_and_table() -> None:
     assert "for 2, 3, 4, 5, 6, 7, 8, 9 and 2 more subtasks, with room for 220" in many
     assert "Flink's default is 128: 1.05 at 9, without that room" in many
     assert "Flink's default is 128: even at all" in str(suggest_max_parallelism([4, 8]))
+    assert Suggestions().lowest == 1
     just_enough = str(suggest_max_parallelism([8], 16))
     assert "with room for 128" in just_enough
     assert "without that room" not in just_enough

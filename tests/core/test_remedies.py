@@ -51,6 +51,7 @@ from keygroups import (
 )
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.jvm.avro import AvroSerializer
+from keygroups._serializers.jvm.kryo import KryoSerializer
 from keygroups._serializers.scalars import write_string
 from keygroups._serializers.streaming import TtlSerializer
 from keygroups.cli import main
@@ -59,7 +60,9 @@ from keygroups.explain import hash_exchanges
 from keygroups.job import read_job
 from keygroups.routing_inference import RoutingCandidate
 from keygroups.savepoint import (
+    KryoFields,
     Operator,
+    Pojo,
     Savepoint,
     SavepointWriter,
     Serializer,
@@ -154,6 +157,13 @@ def lacking(*modules: str) -> Callable[[Callable[[], object]], Callable[[], obje
         return run
 
     return decorate
+
+
+def list_by_kryo(declared: str) -> Any:
+    """Write an object with a list in its field, and return it as it is read."""
+    described = [("a.B", KryoFields(f=declared))]
+    serializer = KryoSerializer("a.B", 5, ((), (), ()), described)
+    return serializer.decode(serializer.encode(Pojo("a.B", {"f": ["x"]})))
 
 
 def command(*arguments: str) -> Any:
@@ -949,7 +959,14 @@ OF_STATE = [
         [1_700_000_000, 1_700_000_000_000],
     ),
     Remedy(
-        "savepoint/_state/formats/key_group_streams",
+        "_serializers/jvm/kryo_fields",
+        "declare that class in KryoFields, such as java.util.ArrayList",
+        lambda: list_by_kryo("java.lang.Object"),
+        lambda: list_by_kryo("java.util.ArrayList"),
+        Pojo("a.B", {"f": ["x"]}),
+    ),
+    Remedy(
+        "savepoint/_state/formats/format",
         "take a savepoint in canonical format",
         lambda: kryo_values(canonical=False),
         lambda: kryo_values(canonical=True),

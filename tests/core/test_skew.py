@@ -6,6 +6,7 @@ Expected ranges are those of Flink's KeyGroupRangeAssignment, added up key group
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -35,7 +36,7 @@ from keygroups.job import Job, SubtaskReads, Vertex, VertexSkew
 from keygroups.load import evenness
 from keygroups.reports import RescaleReport, SkewReport
 from keygroups.reports._skew import CountedKey, SkewCounts, skew_report_of
-from keygroups.skew import Cause
+from keygroups.skew import ALIKE, Cause, excess_shares
 from keygroups.testing import assert_spread
 from keygroups.types import LONG
 
@@ -216,6 +217,20 @@ def test_the_shares_of_two_causes(max_parallelism: int, parallelism: int) -> Non
     alone = counted(one_hot_key(max_parallelism, parallelism), max_parallelism, parallelism)
     assert [cause.share for cause in alone.causes] == [alone.imbalance - 1, 0.0]
     assert [cause.name for cause in alone.hot_subtasks[0].causes] == [HOT_KEY]
+
+
+def test_ordinary_keys_are_a_little_uneven() -> None:
+    """Up to 1.05 times what its key groups give a subtask, nothing is its keys' share."""
+    expected = 2 * 100 / 128
+    ordinary = ALIKE * expected
+    assert excess_shares(128, 100, 2, ordinary) == (ordinary - 1, 0.0)
+    more = math.nextafter(ordinary, 2)
+    of_ranges, of_keys = excess_shares(128, 100, 2, more)
+    assert (of_ranges, of_keys) == (more - 1 - of_keys, more - expected)
+
+
+def test_the_hottest_subtask_comes_first() -> None:
+    assert SubtaskCounts(128, [0, 7, 0, 0, 9, 0, 7, 0]).hot_subtasks == (4, 1, 6)
 
 
 def test_a_key_that_is_hot_by_itself_is_named_where_the_ranges_would_explain_as_much() -> None:

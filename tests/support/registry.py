@@ -244,6 +244,16 @@ def edited_of(verb: str, arguments: Sequence[Any], operators: int) -> SavepointE
     return edited(savepoint_folder(1, operators), verb, *arguments)
 
 
+def keyed_anew(verb: str, arguments: Sequence[Any], operators: int) -> SavepointEditor:
+    """Edit so many operators, each with a key in its key group."""
+    old = os.fspath(NewPath())
+    with SavepointWriter(old) as writer:
+        for number in range(operators):
+            states = [ValueStateDescriptor("count", LONG)]
+            writer.add_operator(f"{number}", INT, states, 128, parallelism=1).write("count", 5, 7)
+    return edited(old, verb, *arguments)
+
+
 def edited_keyed_state(verb: str, n: int) -> SavepointEditor:
     """Edit the keyed state of so many entries."""
     arguments: dict[str, list[Any]] = {
@@ -798,12 +808,12 @@ REGISTRY: dict[str, Registered] = {
     ),
     "SavepointEditor.set_max_parallelism": Registered(
         lambda n: edited(os.fspath(written_folder(n)), "set_max_parallelism", 256),
-        more={"of operators": partial(edited_of, "set_max_parallelism", [256])},
+        more={"of operators": partial(keyed_anew, "set_max_parallelism", [256])},
         arguments={"new_max_parallelism": [256]},
     ),
     "SavepointEditor.convert_to_canonical": Registered(
         lambda n: edited(os.fspath(written_folder(n)), "convert_to_canonical"),
-        more={"of operators": partial(edited_of, "convert_to_canonical", [])},
+        more={"of operators": partial(keyed_anew, "convert_to_canonical", [])},
     ),
     "SavepointEditor.report": Registered(
         lambda n: str(edited(savepoint_folder(1, n), "remove_operator", "by-int").report())
