@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from support.growth import count_bytes, count_steps
 
-from keygroups._values.bitmaps import Bitmap
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
+from keygroups.savepoint.values import Bitmap
 
 SPAN = 1 << 16
 Container = tuple[int, str, Any]  # the high bits, the encoding, numbers or pairs of runs

@@ -17,7 +17,9 @@ from keygroups._serializers.cep import (
     SharedBufferNodeSerializer,
 )
 from keygroups._serializers.scalars import LONG
-from keygroups._values.cep import (
+from keygroups.errors import InvalidTypeError, InvalidValueError
+from keygroups.savepoint import Serializer
+from keygroups.savepoint.values import (
     ComputationState,
     DeweyNumber,
     EventId,
@@ -27,8 +29,6 @@ from keygroups._values.cep import (
     SharedBufferEdge,
     SharedBufferNode,
 )
-from keygroups.errors import InvalidTypeError, InvalidValueError
-from keygroups.savepoint import Serializer
 
 EVENT_ID = EventIdSerializer()
 DEWEY_NUMBER = DeweyNumberSerializer()

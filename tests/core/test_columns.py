@@ -33,11 +33,17 @@ from keygroups._serializers.scalars import CHAR, DOUBLE, GLOBAL_WINDOW, INT, STR
 from keygroups._serializers.sql.python_scalars import PythonTimeSerializer
 from keygroups._serializers.sql.rows import RawValueDataSerializer, RowDataSerializer
 from keygroups._serializers.streaming import TimerSerializer, UnionSerializer
-from keygroups._values.java_values import Instant, LocalDate, LocalDateTime, Pojo, Some
-from keygroups._values.rows import Row
-from keygroups._values.sql import TimestampData
 from keygroups.errors import InvalidValueError, KeyGroupsError
 from keygroups.logical_types import parse_logical_type
+from keygroups.savepoint.values import (
+    Instant,
+    LocalDate,
+    LocalDateTime,
+    Pojo,
+    Row,
+    Some,
+    TimestampData,
+)
 from keygroups.state_keys import serializer_of
 
 pa: Any = pytest.importorskip("pyarrow")

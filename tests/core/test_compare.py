@@ -24,8 +24,6 @@ from support.html_tables import shown
 
 from keygroups import assign_to_key_group
 from keygroups._serializers.jvm.pojos import PojoSerializer
-from keygroups._values.bitmaps import Bitmap
-from keygroups._values.java_values import Left, Right
 from keygroups.cli import main
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError, SavepointError
 from keygroups.savepoint import (
@@ -51,6 +49,7 @@ from keygroups.savepoint import (
 )
 from keygroups.savepoint._comparison.contents import exact
 from keygroups.savepoint._state.writing import spill
+from keygroups.savepoint.values import Bitmap, Left, Right
 from keygroups.state_keys import BYTES
 from keygroups.types import LONG, STRING
 

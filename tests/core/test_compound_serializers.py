@@ -39,19 +39,6 @@ from keygroups._serializers.streaming import (
     TwoPhaseCommitSerializer,
     UnionSerializer,
 )
-from keygroups._values.java_values import Failure, Left, Right, Some, Success
-from keygroups._values.sql import MetaSqnInfo, RowSqnInfo
-from keygroups._values.streaming import (
-    BufferEntry,
-    LatencyMarker,
-    RecordAttributes,
-    StreamRecord,
-    TaggedUnion,
-    TransactionHolder,
-    TwoPhaseCommitState,
-    Watermark,
-    WatermarkStatus,
-)
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -70,6 +57,24 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.savepoint._state.writing.new_states import NewState
+from keygroups.savepoint.values import (
+    BufferEntry,
+    Failure,
+    LatencyMarker,
+    Left,
+    MetaSqnInfo,
+    RecordAttributes,
+    Right,
+    RowSqnInfo,
+    Some,
+    StreamRecord,
+    Success,
+    TaggedUnion,
+    TransactionHolder,
+    TwoPhaseCommitState,
+    Watermark,
+    WatermarkStatus,
+)
 from keygroups.state_keys import CompositeKeySerializer, serializer_of
 from keygroups.types import BIG_DEC, INSTANT, LIST, LONG, MAP, SET, TUPLE
 from keygroups.types import BYTE as BYTE_KEY

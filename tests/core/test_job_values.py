@@ -28,8 +28,6 @@ from keygroups._serializers.jvm.kryo import KryoSerializer
 from keygroups._serializers.jvm.optional_maps import OptionalItem
 from keygroups._serializers.jvm.pojos import Member, PojoSerializer
 from keygroups._serializers.scalars import INT, LONG
-from keygroups._values.java_values import Left, LocalDate, LocalDateTime, LocalTime, Pojo
-from keygroups._values.kryo import Duration, Period, ZonedDateTime
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -38,6 +36,16 @@ from keygroups.errors import (
     UnsupportedKeyTypeError,
 )
 from keygroups.savepoint import Serializer
+from keygroups.savepoint.values import (
+    Duration,
+    Left,
+    LocalDate,
+    LocalDateTime,
+    LocalTime,
+    Period,
+    Pojo,
+    ZonedDateTime,
+)
 
 ORDER = Pojo("x.Order", {"id": 5, "total": None})
 

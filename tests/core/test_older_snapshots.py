@@ -17,10 +17,10 @@ from support.bytes.older_snapshots import (
 )
 
 from keygroups._serializers.base import REGISTRY, Composite
-from keygroups._values.cep import DeweyNumber, EventId, Lockable, NodeId, SharedBufferEdge
-from keygroups._values.cep import SharedBufferNode as Node
 from keygroups.errors import SavepointError, UnsupportedKeyTypeError
 from keygroups.savepoint import Serializer
+from keygroups.savepoint.values import DeweyNumber, EventId, Lockable, NodeId, SharedBufferEdge
+from keygroups.savepoint.values import SharedBufferNode as Node
 
 
 @pytest.mark.parametrize("older", OLDER_SNAPSHOTS, ids=lambda one: f"{one[0][-40:]}-{one[1]}")

@@ -28,11 +28,11 @@ from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.jvm.objects import JavaEnum, JavaObject
 from keygroups._serializers.sql.java_types import _TypeReader, read_logical_type
 from keygroups._serializers.sql.values import array_reader, row_reader
-from keygroups._values.java_values import Variant
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.logical_types import LogicalType, parse_logical_type
 from keygroups.savepoint import Operator, read_savepoint
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
+from keygroups.savepoint.values import Variant
 
 INT, STRING = sb.simple("Int"), sb.simple("String")
 STEPS, BYTES = 60, 1000

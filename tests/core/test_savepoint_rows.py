@@ -14,12 +14,11 @@ from support.keys.sql_values import SCHEMA, UTC, BeyondPythonError, python
 
 from keygroups._serializers.sql.rows import RowDataSerializer
 from keygroups._serializers.sql.values import row_reader
-from keygroups._values.rows import Row
-from keygroups._values.sql import TimestampData
 from keygroups.binary_row import binary_row
 from keygroups.errors import InvalidValueError
 from keygroups.hashing import hash_code
 from keygroups.logical_types import LogicalType, parse_logical_type
+from keygroups.savepoint.values import Row, TimestampData
 from keygroups.types import SQL_ROW
 
 

@@ -26,7 +26,6 @@ from support.bytes.sst_bytes import (
     varint,
 )
 
-from keygroups._values.java_values import Pojo
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.savepoint import (
     KeySize,
@@ -38,6 +37,7 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.savepoint._files import files as files_module
+from keygroups.savepoint.values import Pojo
 
 INT, LONG, STRING = sb.simple("Int"), sb.simple("Long"), sb.simple("String")
 KRYO = sb.kryo_of("a.B")

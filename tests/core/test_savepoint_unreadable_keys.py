@@ -17,7 +17,6 @@ from keygroups import cli
 from keygroups._serializers.jvm.kryo import KryoSerializer
 from keygroups._serializers.jvm.pojos import PojoSerializer
 from keygroups._serializers.scalars import INT, LONG, STRING, read_long
-from keygroups._values.java_values import Pojo
 from keygroups.errors import SavepointError
 from keygroups.savepoint import (
     Operator,
@@ -27,6 +26,7 @@ from keygroups.savepoint import (
     operator_reports,
     read_savepoint,
 )
+from keygroups.savepoint.values import Pojo
 from keygroups.state_keys import (
     TIME_WINDOW,
     VOID_NAMESPACE,

@@ -30,8 +30,6 @@ from keygroups._serializers.value_types import (
     StringValueSerializer,
     ValueSerializer,
 )
-from keygroups._values.java_values import Instant, LocalDate, LocalDateTime, LocalTime, Variant
-from keygroups._values.sql import CountWindow
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -46,6 +44,14 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     change_max_parallelism,
     read_savepoint,
+)
+from keygroups.savepoint.values import (
+    CountWindow,
+    Instant,
+    LocalDate,
+    LocalDateTime,
+    LocalTime,
+    Variant,
 )
 
 EXACT = Context(MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX)

@@ -30,7 +30,6 @@ from keygroups._serializers.jvm.pojos import PojoSerializer
 from keygroups._serializers.jvm.scala import ScalaEnumSerializer, TraversableSerializer
 from keygroups._serializers.scalars import INT, NULL, VOID_NAMESPACE
 from keygroups._serializers.value_types import ValueSerializer
-from keygroups._values.java_values import Pojo
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -39,6 +38,7 @@ from keygroups.errors import (
     UnsupportedKeyTypeError,
 )
 from keygroups.savepoint import Operator, read_savepoint
+from keygroups.savepoint.values import Pojo
 from keygroups.state_keys import BYTES, GLOBAL_WINDOW, TIME_WINDOW, Row, serializer_of
 from keygroups.types import BYTE, LIST, LONG, PYFLINK, SQL_ROW, STRING, TUPLE
 

@@ -51,9 +51,6 @@ from keygroups._serializers.sql.table_runtime import (
     WindowKeySerializer,
 )
 from keygroups._serializers.streaming import TimerSerializer
-from keygroups._values.bitmaps import Bitmap
-from keygroups._values.java_values import Variant
-from keygroups._values.sql import Node, WindowKey
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -63,6 +60,7 @@ from keygroups.errors import (
 )
 from keygroups.logical_types import LogicalType, parse_logical_type
 from keygroups.savepoint import Row, Serializer, TimestampData
+from keygroups.savepoint.values import Bitmap, Node, Variant, WindowKey
 from keygroups.state_keys import CompositeKeySerializer, serializer_of
 from keygroups.types import SQL_ROW
 

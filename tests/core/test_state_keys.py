@@ -25,7 +25,6 @@ from keygroups._serializers.compounds import (
 from keygroups._serializers.jvm.kryo import KryoSerializer
 from keygroups._serializers.jvm.pojos import PojoSerializer
 from keygroups._serializers.sql.rows import RowDataSerializer
-from keygroups._values.java_values import Pojo
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -34,6 +33,7 @@ from keygroups.errors import (
     UnsupportedKeyTypeError,
 )
 from keygroups.logical_types import LogicalType, parse_logical_type
+from keygroups.savepoint.values import Pojo
 from keygroups.state_keys import (
     BYTES,
     GLOBAL_WINDOW,

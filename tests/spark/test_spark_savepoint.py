@@ -49,9 +49,6 @@ from keygroups._serializers.sql.rows import (
 from keygroups._serializers.streaming import (
     TimerSerializer,
 )
-from keygroups._values.java_values import (
-    Pojo,
-)
 from keygroups.errors import SavepointError, UnsupportedKeyTypeError
 from keygroups.logical_types import parse_logical_type
 from keygroups.savepoint import (
@@ -68,6 +65,7 @@ from keygroups.savepoint._columns.batches import layout_of
 from keygroups.savepoint._columns.column_types import column_of
 from keygroups.savepoint._jobs import StateReader, parse_key_groups, read_tasks
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle
+from keygroups.savepoint.values import Pojo
 from keygroups.spark import change_max_parallelism, read_keyed_state, register_data_source
 from keygroups.spark import savepoint as spark_savepoint
 from keygroups.spark._columns.arguments import is_connect

@@ -30,7 +30,6 @@ from keygroups import (
     UnsupportedKeyTypeError,
     assign_key_to_parallel_operator,
 )
-from keygroups._values.bitmaps import Bitmap
 from keygroups.savepoint import (
     ListStateDescriptor,
     MapStateDescriptor,
@@ -49,6 +48,7 @@ from keygroups.savepoint._columns.columns import ArrowColumn
 from keygroups.savepoint._columns.entry_frames import FileWriter
 from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
 from keygroups.savepoint._state.writing.new_states import NewState
+from keygroups.savepoint.values import Bitmap
 from keygroups.spark import (
     KeyedState,
     ListState,

@@ -120,35 +120,6 @@ from keygroups._serializers.value_types import (
     IntValueSerializer,
     ValueSerializer,
 )
-from keygroups._values.bitmaps import Bitmap
-from keygroups._values.cep import (
-    ComputationState,
-    DeweyNumber,
-    EventId,
-    Lockable,
-    NFAState,
-    NodeId,
-    SharedBufferEdge,
-    SharedBufferNode,
-)
-from keygroups._values.java_values import (
-    Failure,
-    Left,
-    LocalTime,
-    Pojo,
-    Right,
-    Some,
-    Success,
-    Variant,
-)
-from keygroups._values.sql import CountWindow, MetaSqnInfo, Node, RowSqnInfo, WindowKey
-from keygroups._values.streaming import (
-    BufferEntry,
-    StreamRecord,
-    TaggedUnion,
-    TransactionHolder,
-    TwoPhaseCommitState,
-)
 from keygroups.logical_types import LogicalType, parse_logical_type
 from keygroups.savepoint import (
     GlobalWindow,
@@ -156,6 +127,35 @@ from keygroups.savepoint import (
     TimestampData,
     TimeWindow,
     TtlValue,
+)
+from keygroups.savepoint.values import (
+    Bitmap,
+    BufferEntry,
+    ComputationState,
+    CountWindow,
+    DeweyNumber,
+    EventId,
+    Failure,
+    Left,
+    LocalTime,
+    Lockable,
+    MetaSqnInfo,
+    NFAState,
+    Node,
+    NodeId,
+    Pojo,
+    Right,
+    RowSqnInfo,
+    SharedBufferEdge,
+    SharedBufferNode,
+    Some,
+    StreamRecord,
+    Success,
+    TaggedUnion,
+    TransactionHolder,
+    TwoPhaseCommitState,
+    Variant,
+    WindowKey,
 )
 
 UTC = dt.timezone.utc

@@ -15,10 +15,9 @@ from decimal import Decimal
 from typing import Any
 
 from keygroups._values import cep, java_values, kryo, sql, streaming
-from keygroups._values.bitmaps import Bitmap
-from keygroups._values.java_values import Pojo
-from keygroups._values.rows import ROW_KINDS, GlobalWindow, Row, TimeWindow, TtlValue
+from keygroups._values.rows import ROW_KINDS
 from keygroups.savepoint import TimestampData
+from keygroups.savepoint.values import Bitmap, GlobalWindow, Pojo, Row, TimeWindow, TtlValue
 
 EPOCH = dt.datetime(1970, 1, 1)
 UTC = dt.timezone.utc

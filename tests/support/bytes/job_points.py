@@ -18,8 +18,9 @@ from functools import lru_cache
 from typing import Any
 
 from keygroups._values import cep, java_values, streaming
-from keygroups._values.rows import ROW_KINDS, Row, TtlValue
+from keygroups._values.rows import ROW_KINDS
 from keygroups.savepoint import Operator, StateEntry
+from keygroups.savepoint.values import Row, TtlValue
 from support.bytes import flink_values as fv
 from support.bytes.real_savepoints import Point
 from support.golden import lines

@@ -8,10 +8,17 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from keygroups._values.cep import ComputationState, DeweyNumber, EventId, NFAState, NodeId
-from keygroups._values.java_values import Some
-from keygroups._values.rows import Row
-from keygroups._values.streaming import TransactionHolder, TwoPhaseCommitState
+from keygroups.savepoint.values import (
+    ComputationState,
+    DeweyNumber,
+    EventId,
+    NFAState,
+    NodeId,
+    Row,
+    Some,
+    TransactionHolder,
+    TwoPhaseCommitState,
+)
 from support.bytes import savepoint_bytes as sb
 
 _CEP = "org.apache.flink.cep.nfa."

@@ -12,7 +12,7 @@ from typing import Any
 import keygroups
 from keygroups import types
 from keygroups._values.java_time import instant_code
-from keygroups._values.java_values import Instant, LocalDate, LocalDateTime, LocalTime
+from keygroups.savepoint.values import Instant, LocalDate, LocalDateTime, LocalTime
 
 Typed = tuple[types.KeyType, Any]
 
