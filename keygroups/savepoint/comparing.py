@@ -1,11 +1,11 @@
-"""What two savepoints have in common, and what not.
+"""The differences of two savepoints: of operators, states, entries and splits.
 
 `Savepoint.compare` with another returns a `SavepointComparison`, with an `OperatorComparison` for
-each operator; in it is a `StateComparison` for each state, which says how many entries are equal,
-changed, only here and only there, and has a few of them, each an `EntryDifference`. Splits of a
-source are each a `SplitDifference`, and what else is not the same, such as a parallelism, is a
-`Change`. `Savepoint.differences` yields each entry that is not equal, of any number. Formats and
-parallelisms may be any. `keygroups.spark.compare_savepoints` compares on executors, and
+each operator; in it is a `StateComparison` for each state, which counts the entries that are
+equal, changed, only here and only there, and has a few of them, each an `EntryDifference`. A split
+of a source that differs is a `SplitDifference`, and any other property, such as a parallelism, a
+`Change`. `Savepoint.differences` yields all entries that differ. The savepoints may have different
+formats and parallelisms. `keygroups.spark.compare_savepoints` compares on executors, and
 `keygroups diff OLD NEW` in a shell.
 """
 
@@ -42,7 +42,7 @@ _COUNTS = ("equal", "changed", "touched", "only_here", "only_there")
 
 
 class Change(NamedTuple):
-    """A property of an operator or a state that is another in the other savepoint."""
+    """A property of an operator or a state whose value differs in the other savepoint."""
 
     name: str
     here: Any
