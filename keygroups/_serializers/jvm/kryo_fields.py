@@ -53,9 +53,11 @@ class KryoOutput:
         self._numbers = {name: number for number, name in registrations.classes.items()}
         self._data: list[bytes] = []
         self._names: dict[str, int] = {}
-        self._shared: dict[int, Any] = {}  # by their ids the objects that can change
+        # Mutable objects by Python's id: one that occurs twice is refused, as Kryo refers to one
+        # object of Java by its number, and copies of it are two.
+        self._shared: dict[int, Any] = {}
         self._constants: dict[tuple[str, str], int] = {}
-        self._count = 0  # objects that may be referred to
+        self._count = 0  # objects written so far that Kryo numbers
         self._depth = 0
 
     def written(self, java_class: str, value: Any) -> bytes:

@@ -114,8 +114,8 @@ class RowsEditor(SavepointEditor):
                 self._check_whole()
 
     def _check_whole(self) -> None:
-        there = {number for file in self._files.written.values() for number in file.entries}
-        missing = {name for name, number in self._numbers.items() if number not in there}
+        written = {number for file in self._files.written.values() for number in file.entries}
+        missing = {name for name, number in self._numbers.items() if number not in written}
         if missing:
             for row in self._old_entries(missing).limit(1).collect():
                 [name] = (name for name in missing if self._numbers[name] == row["state"])
