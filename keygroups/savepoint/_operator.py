@@ -512,8 +512,11 @@ class Operator:
 
 
 def check_states(states: Iterable[str], described: Iterable[str], whose: str) -> frozenset[str]:
-    """Return names of states, all of which an operator, or one of those compared, has."""
-    known = dict.fromkeys(described)  # in their order
+    """Return the names as a set; InvalidValueError for one that is not among `described`.
+
+    `whose` is the operator in the error.
+    """
+    known = dict.fromkeys(described)  # a set in the order of the states
     names = set()
     for count, name in enumerate(iterate("states", "names", states)):
         names.add(check_str("state", name))
@@ -576,7 +579,7 @@ def find_operator(operators: Collection[Operator], name: str) -> Operator:
 
 
 def known_uids(operators: Iterable[Operator]) -> list[str]:
-    """Return the uids of which the ids of operators are the hashes, as `read_savepoint` takes."""
+    """Return the uids whose hashes are the operators' ids, as `read_savepoint` takes them."""
     return [
         operator.uid
         for operator in operators

@@ -1,4 +1,4 @@
-"""A savepoint or checkpoint as a whole, and what its operators are."""
+"""A savepoint or checkpoint as a whole: its operators, comparison, verification and summary."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ class Savepoint:
         operators: Iterable[str] | None = None,
         states: Iterable[str] | None = None,
     ) -> Iterator[EntryDifference]:
-        """Return an iterator over the entries that are not the same in another savepoint.
+        """Return an iterator over an EntryDifference for each entry that differs from another's.
 
         The arguments, what is raised and what is held are those of `compare`, whose report has a
         few of them; `keygroups.spark.compare_savepoints` returns them as a DataFrame.
@@ -300,13 +300,13 @@ def advices_of(savepoint: Savepoint) -> list[str]:
 
 
 def heaviest(operators: Sequence[Operator], most: int) -> list[Operator]:
-    """Return the operators with the most bytes, at most so many, in their order."""
-    of_bytes = nlargest(most, range(len(operators)), key=lambda i: bytes_of(operators[i]))
-    return [operators[index] for index in sorted(of_bytes)]
+    """Return the `most` operators with the most bytes, in the order of the savepoint."""
+    indices = nlargest(most, range(len(operators)), key=lambda i: bytes_of(operators[i]))
+    return [operators[index] for index in sorted(indices)]
 
 
 def operators_section(savepoint: Savepoint, most: int) -> Section:
-    """Return the table of the operators, at most so many, the heaviest."""
+    """Return the table of the `most` heaviest operators."""
     shown = heaviest(savepoint.operators, most)
     rows = [_row(operator) for operator in shown]
     caption = f"Operators; hot: the heaviest subtask has {HOT} times the mean and more"
@@ -318,7 +318,7 @@ def operators_section(savepoint: Savepoint, most: int) -> Section:
 
 
 def in_flight_sections(savepoint: Savepoint, most: int) -> list[Section]:
-    """Return the table of in-flight data, at most so many channels, the heaviest; or none."""
+    """Return the table of the `most` heaviest channels of in-flight data, or no table."""
     channels = [
         (operator, channel)
         for operator in savepoint.operators

@@ -64,7 +64,7 @@ def _property_text(value: Any) -> str:
 
 
 class EntryDifference(NamedTuple):
-    """An entry that is not the same in two savepoints.
+    """An entry that differs between two savepoints, or that only one of them has.
 
     `kind` is "only_here", "only_there", "changed" where the value is another, or "touched" where
     it is the same and the time of its last access another. `here` and `there` are the entry in
@@ -114,7 +114,7 @@ class EntryDifference(NamedTuple):
 
 
 class SplitDifference(NamedTuple):
-    """A split of a source that does not go on in the same place in two savepoints.
+    """A split of a source that differs between two savepoints, or that only one of them has.
 
     `kind` is "only_here", "only_there" or "changed", `here` and `there` are the split in either
     savepoint. Who has it is no difference.
@@ -319,7 +319,7 @@ class SavepointComparison:
         return html_sections(self._sections())
 
     def _sections(self) -> Iterator[Section]:
-        """Yield the tables of what `str()` says: properties, counts of entries, examples."""
+        """Yield the tables of a notebook: properties, counts of entries, examples, as `str()`."""
         yield Section(self._head())
         properties = [row for operator in self._differing() for row in operator._properties()]
         if properties:

@@ -1,4 +1,4 @@
-"""A savepoint made from another: what is not changed is copied byte for byte, in any format.
+"""A savepoint made from another: unchanged operators are copied byte for byte, in any format.
 
 `SavepointWriter.from_existing_savepoint` returns a `SavepointEditor`, a SavepointWriter whose
 `add_operator` is as in a new savepoint:

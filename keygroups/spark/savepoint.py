@@ -189,7 +189,7 @@ def read_keyed_state(
 
 
 def register_data_source(spark: SparkSession) -> str:
-    """Make keyed state a format of the session's `spark.read`, and return its name, flink-state.
+    """Register keyed state as a format of `spark.read`, and return its name, flink-state.
 
     >>> format = register_data_source(spark)  # doctest: +SKIP
     >>> spark.read.format(format).option("operator", "by-user").load(path)  # doctest: +SKIP
@@ -598,7 +598,7 @@ def verify_savepoint(
     savepoint: Savepoint | str | os.PathLike[str],
     operators: Iterable[str] | None = None,
 ) -> SavepointVerification:
-    """Read all of a savepoint, and return what is damaged, or not where Flink looks for it.
+    """Read all of a savepoint; return a SavepointVerification: damage, and misplaced state.
 
     `savepoint` is what `read_savepoint` returns, or its path; the others, and what is verified and
     raised, are those of `keygroups.savepoint.Savepoint.verify`. Keyed state is read by the
@@ -620,7 +620,7 @@ def verify_savepoint(
 
 
 class _Plan(NamedTuple):
-    """The entries of an operator, and what writes them."""
+    """The entries of an operator, and the OperatorWriter of its files."""
 
     uid: str
     operator: OperatorWriter
@@ -637,7 +637,7 @@ def _plan(
     parallelism: int | None,
     nulls: str,
 ) -> _Plan:
-    """Add an operator, after all checks that no job is needed for."""
+    """Add an operator, and return its _Plan, after all checks that need no job of Spark."""
     check_class("operators", keyed, KeyedState, "KeyedStates by uid")
     has_ttl = keyed.ttl is not None
     states = [state.described(name, has_ttl) for name, state in keyed.states.items()]

@@ -39,7 +39,7 @@ _SAME = {
 }
 TYPED = ("key", "namespace", "user_key", "value")
 TIMES = ("last_access", "timestamp")
-BYTES_OF = {role: f"{role}_bytes" for role in TYPED}  # the columns of what only the job reads
+BYTES_OF = {role: f"{role}_bytes" for role in TYPED}  # columns of values that only the job reads
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ def column_of(serializer: Serializer) -> ArrowColumn | None:
 
 
 def key_column_of(serializer: Serializer) -> ArrowColumn | None:
-    """Return the column for keys; it leaves out the kind of Flink SQL's, which is always "+I"."""
+    """Return the column for keys; that of Flink SQL's rows has no row kind, always +I in keys."""
     if isinstance(serializer, sql_rows.RowDataSerializer):
         return _sql_row_of(serializer.fields, is_key=True)
     return column_of(serializer)

@@ -85,12 +85,12 @@ class EditedFile(NamedTuple):
 
 @dataclass(frozen=True)
 class EditTask:
-    """Edits what one subtask wrote; it may be pickled, if the functions may, and tried again.
+    """Edits the keyed state of one subtask; picklable if the functions are, and repeatable.
 
-    `read` reads it, and `write` writes the file of the same subtask. `plans` are by the names that
-    the states have in the old savepoint. With `is_anew` all entries get a new place: the max
-    parallelism of `write` may be another than that of `read`, and any `write` of the operator will
-    do. Where the key group of a key cannot be computed, the new one is a divisor of the old.
+    `read` reads the old entries, and `write` writes the file of the same subtask. `plans` are by
+    the names of the states in the old savepoint. With `is_anew` every entry moves: `write` may be
+    any WriteTask of the operator, with another max parallelism than `read`. That has to be a
+    divisor of the old one where the hash of the keys is not known.
     """
 
     read: ReadTask

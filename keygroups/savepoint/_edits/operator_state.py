@@ -95,7 +95,7 @@ class OperatorStateEditor:
         self._is_closed = False
 
     def close(self) -> None:
-        """Take no more edits: the savepoint is written, or the operator removed."""
+        """Refuse further edits: the savepoint is written, or the operator removed."""
         self._is_closed = True
 
     def _check_open(self) -> None:
@@ -351,7 +351,7 @@ class _Mapping:
         return [value for at, old in elements for _, value in self._mapped(at, b"", old)]
 
     def mapped_broadcast(self, elements: Iterable[tuple[int, bytes]]) -> list[bytes]:
-        """Return the bytes of a broadcast state that is there then."""
+        """Return a broadcast state's new bytes, all of its entries in one element."""
         return [broadcast_bytes(self._entries(at, data)) for at, data in elements]
 
     def _entries(self, offset: int, data: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -296,7 +296,7 @@ class CopiedOperators:
         )
 
     def close(self) -> None:
-        """Take no more edits of keyed state."""
+        """Refuse further edits of all operators."""
         for copied in self.kept:
             if copied.editor is not None:
                 copied.editor.close()

@@ -1,4 +1,4 @@
-"""Tells a checkpoint that was copied elsewhere where its files are."""
+"""Relocation of a copied checkpoint: new paths of its files in its `_metadata`."""
 
 from __future__ import annotations
 

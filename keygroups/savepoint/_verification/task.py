@@ -309,7 +309,7 @@ class _Placer:
 
 
 def _is_hidden(error: SavepointError) -> bool:
-    """Tell whether nothing is damaged, and only the job knows where a value ends."""
+    """Tell whether the error is about a value whose end only the job knows, and not damage."""
     return isinstance(error, NotFramedError) or isinstance(error.__context__, UnreadableError)
 
 

@@ -186,13 +186,13 @@ class SavepointWriter(FolderWriter):
         allow_any_last_access: bool = False,
         sort: bool = False,
     ) -> OperatorWriter:
-        """Add an operator with keyed state, operator state or both; return what writes them.
+        """Add an operator with keyed state, operator state or both; return its OperatorWriter.
 
         `uid` is the one set in the job, or an OperatorId, as of an operator of Flink SQL, which
         has none. `key_type` is that of its keyed stream, or its Serializer if it has a key type,
         `states` the descriptors of its states, and a TimerServiceDescriptor if it has timers.
-        `max_parallelism`, 1..32768, has to be the job's; `parallelism`, 1..max_parallelism, is how
-        many files are written: the job may run with any other. `key_type` is None, and `states`
+        `max_parallelism`, 1..32768, has to be the job's; `parallelism`, 1..max_parallelism, is the
+        number of files written: the job may run with any other. `key_type` is None, and `states`
         empty, for an operator without keyed state.
 
         Operator state is that of `list_states` and `union_list_states`, each a
@@ -272,7 +272,7 @@ class SavepointWriter(FolderWriter):
     def add_source(
         self, uid: str, source: KafkaOffsets, max_parallelism: int, parallelism: int
     ) -> None:
-        """Add a source, which goes on where `source` says: its readers and its coordinator.
+        """Add a source that continues at the offsets of `source`: its readers and coordinator.
 
         The arguments are those of `add_operator`; the splits are dealt out to `parallelism`
         subtasks, and the job may run with any other. Raises what that raises.
@@ -315,7 +315,7 @@ class SavepointWriter(FolderWriter):
         *,
         has_evictor: bool = False,
     ) -> WindowOperatorWriter:
-        """Add the operator of a WindowedStream, and return what writes its windows.
+        """Add the operator of a WindowedStream, and return its WindowOperatorWriter.
 
         `assigner` is that of the job, such as TumblingEventTimeWindows, with the trigger that it
         has by itself. `contents` is named "window-contents": a ListStateDescriptor of the
