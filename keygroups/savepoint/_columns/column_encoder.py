@@ -253,6 +253,5 @@ def _writer_as(
     """Return the writer of a column of a type, None if the savepoint has another serializer."""
     if column_type is None or serializer is None:
         return None
-    is_serializer = isinstance(column_type, Serializer)
-    own = column_type if is_serializer else serializer_of(column_type)
+    own = column_type if isinstance(column_type, Serializer) else serializer_of(column_type)
     return column_writer(column_type) if serializer == own else None
