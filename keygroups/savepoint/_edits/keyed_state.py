@@ -242,7 +242,7 @@ class EditedKeyedState(OperatorFiles):
 def with_keyed_state(
     operator: OperatorMetadata, written: Mapping[int, WrittenFile]
 ) -> OperatorMetadata:
-    """Return an operator whose only keyed state are the written files, by subtask."""
+    """Return an operator whose keyed state is that of the written files, by subtask, alone."""
     old = {subtask.index: subtask for subtask in operator.subtasks}
     subtasks = []
     for index in sorted({*old, *written}):

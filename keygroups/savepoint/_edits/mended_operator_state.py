@@ -42,9 +42,9 @@ def check_operator_state(operator: Operator) -> None:
 def mended_operator_state(
     operator: Operator, metadata: OperatorMetadata, folder: OutputFolder
 ) -> MendedOperatorState:
-    """Write the streams anew whose element offsets `metadata` has wrong; they are compressed.
+    """Write the streams anew whose element offsets in `metadata` are wrong (FLINK-33863).
 
-    `operator` reads the state. The new streams are not compressed.
+    `operator` reads the old streams, which are compressed; the new ones are not.
     """
     subtasks, names = [], []
     read = [subtask.managed_operator for subtask in operator._subtasks]

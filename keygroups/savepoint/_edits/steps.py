@@ -548,7 +548,7 @@ class _Mapping(Calls):
 def entries_of(result: Any) -> Iterator[Any] | None:
     """Return an iterator over a function's result if it is entries, None if it is a value.
 
-    Entries are a StateEntry, a list with one among it, or an iterator.
+    Entries are a StateEntry, a list with one in it, or an iterator.
     """
     if isinstance(result, StateEntry):
         return iter((result,))
