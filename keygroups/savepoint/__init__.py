@@ -29,41 +29,41 @@ key 'ann': 7 -> 8
 Below are these two classes, and functions of whole savepoints. The rest is by subject, such as
 `help("keygroups.savepoint.writing")`; it can be imported from here too, many of the values aside:
 
-    entries      what an operator has: entries, operator state, subtasks
-    sources      where a source goes on: splits and offsets
-    values       which classes keys and values are
-    sql          what the states of Flink SQL hold
-    verifying    whether all of a savepoint is there, undamaged, where Flink looks for it
-    comparing    what two savepoints have in common, and what not
+    entries      the state of an operator: entries, operator state, subtasks
+    sources      the splits and offsets of a source
+    values       the classes of keys and values
+    sql          the columns in the states of Flink SQL
+    verifying    checks that a savepoint is complete, undamaged, and as Flink looks it up
+    comparing    the differences of two savepoints
     writing      SavepointWriter: a new savepoint
     descriptors  the states of an operator, read or to be written
     windows      the windows of an operator to be written
     editing      SavepointEditor: a savepoint made from another
-    reports      what was done to a savepoint, and how much of each state was written
+    reports      the edits of a savepoint, and the numbers of entries written
 
 Reading: `Operator.entries` yields the keys and values of keyed state, each a `StateEntry`; `get`
-what there is of one key. `to_arrow`, `to_arrow_batch_reader`, `to_pandas` and `to_polars` give a
-state as a table. `key_sizes` says which keys are heavy, `operator_state` yields operator state,
-and `source_splits` says where a source goes on. `operator_reports` says what to look at before a
-rescale, `html_report` puts it on a page for a browser, and `describe_sql_state` says what the
-states of Flink SQL hold.
+returns the state of one key. `to_arrow`, `to_arrow_batch_reader`, `to_pandas` and `to_polars` give
+a state as a table. `key_sizes` returns the heaviest keys, `operator_state` yields operator state,
+and `source_splits` returns the offsets at which a source continues. `operator_reports` lists what
+to look at before a rescale, `html_report` puts it on a page for a browser, and
+`describe_sql_state` names the columns in the states of Flink SQL.
 
-Verifying: `Savepoint.verify` reads all of it, and reports what is damaged, keys in key groups that
-are not theirs, windows that no timer clears. Neither `entries` nor `get` looks for these.
+Verifying: `Savepoint.verify` reads all of it, and reports damage, keys in key groups that are not
+theirs, and windows that no timer clears. Neither `entries` nor `get` looks for these.
 
 Comparing: `Savepoint.compare` and `Savepoint.differences`, whatever the formats and parallelisms.
 
-Writing: `SavepointWriter` writes a savepoint that a job starts from, `add_operator` of it an
-operator.
+Writing: `SavepointWriter` writes a savepoint that a job starts from; its `add_operator` returns
+the writer of one operator.
 
-Changing: `SavepointWriter.from_existing_savepoint` writes a savepoint from another; what is not
-changed is copied byte for byte. Operators are removed, renamed and added, states too, keys
-deleted, entries mapped, and in the same pass the max parallelism and the format become others.
-`change_max_parallelism` and `convert_to_canonical` do these two alone, to a whole savepoint.
-`relocate` tells a checkpoint that was copied to another disk or bucket where its files are.
+Changing: `SavepointWriter.from_existing_savepoint` writes a savepoint from another; whatever is
+not changed is copied byte for byte. One pass can remove, rename and add operators, remove and
+rename states, delete keys, map entries, and change the max parallelism and the format.
+`change_max_parallelism` and `convert_to_canonical` do only the last two, to a whole savepoint.
+`relocate` puts the new paths of its files into a checkpoint that was copied elsewhere.
 
-What takes a while tells of its progress: `progress` of `read_savepoint` and of writers, which is a
-function as `keygroups.progress` has it, or True for a bar.
+Long work reports its progress: `progress` of `read_savepoint` and of writers is a function as
+`keygroups.progress` describes it, or True for a bar.
 
 Trust: a savepoint may be anybody's. The paths that its `_metadata` names are opened, read or
 copied, only in its own folder; for a checkpoint `chk-N` also in `shared`, `taskowned` and the

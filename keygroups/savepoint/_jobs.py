@@ -1,4 +1,4 @@
-"""Work on keyed state in parts, as batches of Arrow: on Spark's executors, or whoever else's."""
+"""Work on keyed state in parts that yield batches of Arrow, on Spark's executors or any others."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SAME_IN_SPARK = (STRING, BYTE, SHORT, INT, LONG)  # keys that are equal where S
 
 @dataclass(frozen=True)
 class Job:
-    """Parts of some work, each of which `run` makes batches of a schema of; it may be pickled."""
+    """The parts of some work; `run` yields batches of `schema` for one part. It may be pickled."""
 
     parts: tuple[Any, ...]
     run: Callable[[Any], Iterator[pa.RecordBatch]]
@@ -55,7 +55,7 @@ class StateReader:
             described for described in operator.states if state is None or described.name == state
         ]
         if not states and state is not None:
-            operator.tasks([state])  # says which there are
+            operator.tasks([state])  # raises the error that names the operator's states
         return cls(layout_of(states))
 
     def read(self, tasks: Iterable[ReadTask]) -> Iterator[pa.RecordBatch]:
@@ -72,43 +72,45 @@ def read_tasks(
 ) -> list[tuple[ReadTask, ...]]:
     """Return the tasks that read some states, all if None, in some key groups, of some keys.
 
-    Those of a tuple are for one part of the work: what many subtasks wrote, up to about
-    TASK_BYTES, or some key groups of one that wrote more.
+    The tasks of a tuple are one part of the work: subtasks up to about TASK_BYTES in all, or some
+    key groups of one larger subtask. Under a limit of 8 the sizes 3, 4, 9, 2 become (3, 4), parts
+    of the 9, and (2,).
     """
     names = None if states is None else frozenset(states)
     if names is not None and not names:
         return []
     groups: list[tuple[ReadTask, ...]] = []
-    left = 0
+    room = 0  # bytes
     for task in operator.tasks(None, key_groups):
         task = replace(task, states=names, keys=keys)
-        size = task.bytes or TASK_BYTES  # as changes alone do not say how many they are
+        size = task.bytes or TASK_BYTES  # 0 for a changelog, whose size is not known
         if size > TASK_BYTES:
             groups += [(split,) for split in task.split(TASK_BYTES)]
-            left = 0
-        elif size > left:
+            room = 0
+        elif size > room:
             groups.append((task,))
-            left = TASK_BYTES - size
+            room = TASK_BYTES - size
         else:
             groups[-1] += (task,)
-            left -= size
+            room -= size
     return groups
 
 
 def encoded_keys(operator: Operator, values: Iterable[Iterable[Any]]) -> frozenset[bytes] | None:
-    """Return the keys, with their key groups, that are in all of some lists of Spark's values.
+    """Return the keys that every filter lists, each as the bytes of its key group and its own.
 
-    None where that is not known: there is no list, or a value of another type than the keys have.
+    `values` has a list of Spark's values for each filter. None is for all keys: there is no
+    filter, or one has a value that is not of the keys' type.
     """
     keys: frozenset[bytes] | None = None
-    for of_filter in values:
+    for listed in values:
         key_type = operator.states[0].key_type
         if key_type not in _SAME_IN_SPARK:
             return None
         serializer = CompositeKeySerializer(operator.max_parallelism, key_type)
         try:
-            # Without the byte of the VoidNamespace, as each namespace is wanted.
-            encoded = frozenset(serializer.serialize(value)[:-1] for value in of_filter)
+            # The last byte, the VoidNamespace's, is cut off: entries of all namespaces match.
+            encoded = frozenset(serializer.serialize(value)[:-1] for value in listed)
         except KeyGroupsError:
             return None
         keys = encoded if keys is None else keys & encoded
@@ -116,7 +118,7 @@ def encoded_keys(operator: Operator, values: Iterable[Iterable[Any]]) -> frozens
 
 
 def parse_key_groups(text: str) -> list[int]:
-    """Return the key groups that text such as "0-63,70" says; all of them are checked later."""
+    """Return the key groups of a text such as "0-63,70"; their bounds are checked later."""
     key_groups: list[int] = []
     for span in text.split(",") if text else ():
         first, dash, last = span.partition("-")
@@ -133,19 +135,20 @@ def parse_key_groups(text: str) -> list[int]:
 def difference_job(
     old: Savepoint, new: Savepoint, operator: str, states: Iterable[str] | None
 ) -> Job:
-    """Return what yields the entries of an operator that are not the same in two savepoints."""
+    """Return the Job whose batches are an operator's entries that differ in two savepoints."""
     operator_id = id_in_either((old, new), check_str("operator", operator))
-    here, there = (
-        next((one for one in side.operators if one.operator_id == operator_id), None)
+    sides = [
+        next((known for known in side.operators if known.operator_id == operator_id), None)
         for side in (old, new)
-    )
-    of_sides = [[] if side is None else [*side.states] for side in (here, there)]
+    ]
+    described = [[] if side is None else [*side.states] for side in sides]
     names = None
     if states is not None:
-        names = check_states(states, [state.name for side in of_sides for state in side], operator)
-        of_sides = [[state for state in side if state.name in names] for side in of_sides]
-    layout = difference_layout(*of_sides)
-    tasks = comparison_tasks(here, there, names, TASK_BYTES)
+        known = [state.name for side in described for state in side]
+        names = check_states(states, known, operator)
+        described = [[state for state in side if state.name in names] for side in described]
+    layout = difference_layout(*described)
+    tasks = comparison_tasks(sides[0], sides[1], names, TASK_BYTES)
     return Job(tuple(tasks), _Comparer(layout).run, layout.schema)
 
 
@@ -159,7 +162,7 @@ class _Comparer:
 
 
 def key_size_job(operator: Operator) -> Job:
-    """Return what yields how much state each key of an operator has."""
+    """Return the Job whose batches have the KeySize of each key of an operator."""
     states = operator.states
     key_column = typed_columns(states[0])[0] if states else None
     key_type = layout_of(states).schema.field("key").type
@@ -177,7 +180,7 @@ def key_size_job(operator: Operator) -> Job:
 
 @dataclass(frozen=True)
 class _KeyWeigher:
-    """Weighs keys: a key group is in one part, so that a key is too."""
+    """Weighs keys. All entries of a key group, and so of a key, are in one part of the Job."""
 
     label: str
     key_column: ArrowColumn | None

@@ -43,7 +43,7 @@ class Lookup:
             )
         self._key = key
         self._has_one_form = has_one_form(serializer)
-        self.key_groups: list[int] | None = None  # the key's, None where its hash is not known
+        self.key_groups: list[int] | None = None  # key's only one; None: its hash is not known
         self._prefix = b""
         hasher = key_hasher(serializer)
         if hasher is not None:
@@ -63,11 +63,11 @@ class Lookup:
             self._sought = SoughtKeys(set(), {sought: b""})
         else:
             self._sought = SoughtKeys({sought}, {})
-        self._key_bytes: bytes | None = None  # the first that were read as the key
+        self._key_bytes: bytes | None = None  # bytes of the first entry that was read as the key
 
     def look_up(self, tasks: Sequence[ReadTask], meter: Meter | None) -> dict[str, Any]:
-        """Return the key's values by the names of their states, of those that have one."""
-        # RocksDB seeks bytes: where a key has several forms, it would miss the other ones.
+        """Return the key's values by state name, without the states that have none."""
+        # RocksDB seeks one form of the bytes: where a key has several, all entries are read.
         keys = frozenset([self._prefix + self._encoded]) if self._has_one_form else None
         entries: dict[str, list[StateEntry]] = {}
         states: dict[str, StateDescriptor] = {}
@@ -81,7 +81,7 @@ class Lookup:
     def _entries(
         self, task: ReadTask, states: Mapping[str, StateDescriptor]
     ) -> Iterator[StateEntry]:
-        """Yield the entries of the key; those of other keys are not decoded."""
+        """Yield the entries of the key without decoding those of other keys."""
         base = task.files.base
         is_sought = {name: self._test(state) for name, state in states.items()}
         reads = {
@@ -104,7 +104,7 @@ class Lookup:
                     f"{base}: of {states[name]} the bytes do not say what is of key "
                     f"{show(self._key)} and what is behind it"
                 )
-            yield entry._replace(key=None)  # A large key would be held with each user key.
+            yield entry._replace(key=None)  # a large key would be held once for each user key
 
     def _check_same(self, entry: StateEntry) -> None:
         """Refuse a second key that is read as this one, such as the same list of another class."""

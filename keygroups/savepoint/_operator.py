@@ -56,7 +56,7 @@ _SUBTASK_HEADINGS = ("subtask", "key groups", "bytes", "x mean", "finished")
 
 
 class Subtask(NamedTuple):
-    """What one subtask wrote: its key groups, None without keyed state, and how many bytes.
+    """The state that one subtask wrote: its key groups, None without keyed state, and its bytes.
 
     The bytes are those of keyed and operator state, of RocksDB only the SST files;
     `Operator.in_flight_data` has those of an unaligned checkpoint besides.
@@ -69,7 +69,7 @@ class Subtask(NamedTuple):
 
 
 class KeySize(NamedTuple):
-    """How many bytes of state, in how many entries, a key has."""
+    """The numbers of bytes and of entries of keyed state that a key has in one subtask."""
 
     key: Any
     key_group: int
@@ -82,16 +82,16 @@ class KeySize(NamedTuple):
 
 
 class UnknownKeysError(SavepointError):
-    """Only the job can tell the keys of entries from what is behind them."""
+    """Only the job can tell where the keys of entries end."""
 
 
 class Operator:
-    """One operator of a savepoint; all of its state is read when it is asked for.
+    """One operator of a savepoint; its state is read when a method asks for it.
 
     `operator_id` is hex as in Flink's web UI; `uid` is the one set in the job, None where neither
-    the savepoint (Flink before 2.0) nor the caller told it; `name` likewise. `parallelism` and
-    `max_parallelism` are those the savepoint was written under, `subtasks` who wrote state, by
-    index. It is equal to the same operator of the same savepoint, read once more.
+    the savepoint (Flink before 2.0) nor the caller names it; `name` likewise. `parallelism` and
+    `max_parallelism` are those the savepoint was written under, `subtasks` the Subtasks that wrote
+    state, by index. It is equal to the same operator of the same savepoint, read once more.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Operator:
         self._files = files
         self._context = context
         self._progress = progress
-        self._states: tuple[StateDescriptor, ...] | None = None  # until they are asked for
+        self._states: tuple[StateDescriptor, ...] | None = None  # None before the first read
         self.subtasks = tuple(_subtask(subtask, files, context) for subtask in self._subtasks)
         self.operator_id = metadata.operator_id
         self.uid = uid or metadata.uid or None
@@ -117,7 +117,7 @@ class Operator:
         self.is_fully_finished = metadata.is_fully_finished
 
     def __getstate__(self) -> dict[str, Any]:
-        # Another process has nobody to tell.
+        # The callback stays in its process: it may hold what cannot be pickled.
         return vars(self) | {"_progress": None}
 
     def __repr__(self) -> str:
@@ -126,7 +126,7 @@ class Operator:
     def _repr_html_(self) -> str:
         try:
             states = states_section(self.states)
-        except SavepointError as error:  # which what `_metadata` says goes without
+        except SavepointError as error:  # the summary from `_metadata` is still shown
             states = Section([f"its keyed states cannot be read: {error}"])
         return html_sections([*_about(self), states])
 
@@ -156,16 +156,16 @@ class Operator:
             for task in ahead(self.tasks(), ReadTask.header_plan):
                 for state in task.descriptors():
                     states.setdefault(state.name, state)
-            # Another thread may do the same at once, and finds the same.
+            # Without a lock: another thread that reads at the same time gets an equal tuple.
             self._states = tuple(states.values())
         return self._states
 
     def key_group_bytes(self) -> KeyGroupLoad:
-        """Return how many bytes of keyed state each key group has, as they are in the files.
+        """Return the KeyGroupLoad of keyed state: the bytes of each key group in the files.
 
-        Canonical savepoints, the hashmap backend's and raw timers tell that in `_metadata`
-        (compressed if they are); of RocksDB's files the entries are read and their sizes added.
-        Raises SavepointError.
+        For canonical savepoints, the hashmap backend's and raw timers these come from the offsets
+        in `_metadata`, compressed sizes if the state is compressed; for RocksDB's files the
+        entries are read and their sizes added. Raises SavepointError.
         """
         weights = [0] * self.max_parallelism
         tasks = self.tasks()
@@ -202,7 +202,7 @@ class Operator:
     def _measured(
         self, work: str, tasks: Sequence[ReadTask]
     ) -> AbstractContextManager[Meter | None]:
-        """Return what counts the bytes of tasks that are read."""
+        """Return a context that reports the bytes that `tasks` read to the callback."""
         return measured(
             self._progress,
             f"{work} {self.label}",
@@ -289,7 +289,7 @@ class Operator:
         return polars_frame(table)
 
     def get(self, key: Any, state: str | StateDescriptor | None = None) -> Any:
-        """Return what keyed state has for a key; None where it has nothing.
+        """Return the state of a key: its value in one state, or a dict by state; None without any.
 
         `key` is of the operator's key type, as `StateEntry` has it: an int is a Long where keys
         are of LONG. `state` is one of `states`, or its name. Of VALUE, REDUCING and AGGREGATING
@@ -424,10 +424,10 @@ class Operator:
 
     @property
     def in_flight_data(self) -> tuple[ChannelState, ...]:
-        """How much in-flight data of an unaligned checkpoint there is, channel by channel.
+        """The ChannelStates of an unaligned checkpoint: the sizes of its in-flight data.
 
-        Savepoints and aligned checkpoints have none. What it is, is not read; Flink takes it in
-        first when it restores the checkpoint.
+        Savepoints and aligned checkpoints have none. The data itself is not read; Flink processes
+        it first when it restores the checkpoint.
         """
         return tuple(channel for subtask in self._subtasks for channel in subtask.channels)
 
@@ -479,7 +479,7 @@ class Operator:
         """Return a state of the operator, by itself or by its name, or its only one."""
         states = self.states
         if state is None:
-            states = tuple(of for of in states if of.kind != "PRIORITY_QUEUE")
+            states = tuple(state for state in states if state.kind != "PRIORITY_QUEUE")
             if len(states) == 1:
                 (described,) = states
                 return described
@@ -512,8 +512,11 @@ class Operator:
 
 
 def check_states(states: Iterable[str], described: Iterable[str], whose: str) -> frozenset[str]:
-    """Return names of states, all of which an operator, or one of those compared, has."""
-    known = dict.fromkeys(described)  # in their order
+    """Return the names as a set; InvalidValueError for one that is not among `described`.
+
+    `whose` is the operator in the error.
+    """
+    known = dict.fromkeys(described)  # a set in the order of the states
     names = set()
     for count, name in enumerate(iterate("states", "names", states)):
         names.add(check_str("state", name))
@@ -530,9 +533,9 @@ def check_states(states: Iterable[str], described: Iterable[str], whose: str) ->
 
 
 def key_sizes_of(task: ReadTask, label: str) -> Iterator[KeySize]:
-    """Yield how much state each key has that a task reads, of an operator with that label.
+    """Yield the KeySize of each key that a task reads; `label` is the operator's, for errors.
 
-    Raises UnknownKeysError where the bytes do not say what is of the key.
+    Raises UnknownKeysError where the bytes do not say where a key ends.
     """
     for key_group, entries in groupby(task.entries(), lambda entry: entry.key_group):
         sizes: dict[str, list[Any]] = {}
@@ -576,7 +579,7 @@ def find_operator(operators: Collection[Operator], name: str) -> Operator:
 
 
 def known_uids(operators: Iterable[Operator]) -> list[str]:
-    """Return the uids of which the ids of operators are the hashes, as `read_savepoint` takes."""
+    """Return the uids whose hashes are the operators' ids, as `read_savepoint` takes them."""
     return [
         operator.uid
         for operator in operators
@@ -590,9 +593,10 @@ def has_keyed_state(operator: Operator) -> bool:
 
 
 def missing_timers(operator: Operator) -> str | None:
-    """Say which states of an operator have no timers, as headers tell it, None if none is so.
+    """Return a warning that names states without the timers they need, None if there are none.
 
-    Native savepoints of RocksDB lack all timers that are on the heap. SavepointError as `states`.
+    Native savepoints of RocksDB lack all timers that are on the heap. Only headers are read.
+    Raises SavepointError as `states`.
 
     Flink: RocksIncrementalSnapshotStrategy, which writes no heap timers in a native savepoint.
     """
@@ -607,12 +611,12 @@ def missing_timers(operator: Operator) -> str | None:
 
 
 def bytes_of(operator: Operator) -> int:
-    """Return how many bytes the subtasks of an operator wrote."""
+    """Return the size in bytes of the keyed and operator state that all subtasks wrote."""
     return sum(subtask.bytes for subtask in operator.subtasks)
 
 
 def operator_lines(operator: Operator) -> list[str]:
-    """Return what an operator is called, and what it was written under."""
+    """Return two lines: the names of an operator; its parallelisms and size."""
     names = (("uid", operator.uid), ("name", operator.name), ("id", operator.operator_id))
     return [
         ", ".join(f"{title} {short(name, LABEL)}" for title, name in names if name),
@@ -622,7 +626,7 @@ def operator_lines(operator: Operator) -> list[str]:
 
 
 def _about(operator: Operator) -> Iterator[Section]:
-    """Say what `_metadata` does of an operator and its subtasks."""
+    """Yield the Sections of an operator and its subtasks that `_metadata` suffices for."""
     yield Section(operator_lines(operator))
     mean = bytes_of(operator) / operator.parallelism
     written = nlargest(MOST_SHOWN, operator.subtasks, key=lambda subtask: subtask.bytes)
@@ -666,8 +670,8 @@ def states_section(states: Sequence[StateDescriptor]) -> Section:
         )
         for state in states
     ]
-    left = range(len(_STATE_HEADINGS))
-    return Section([], _STATE_HEADINGS, rows, left, "Keyed states")
+    left_columns = range(len(_STATE_HEADINGS))
+    return Section([], _STATE_HEADINGS, rows, left_columns, "Keyed states")
 
 
 def _subtask(state: SubtaskState, files: Files, context: ReadingContext) -> Subtask:

@@ -1,4 +1,4 @@
-"""A savepoint or checkpoint as a whole, and what its operators are."""
+"""A savepoint or checkpoint as a whole: its operators, comparison, verification and summary."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Savepoint:
         self._progress = progress
 
     def __getstate__(self) -> dict[str, Any]:
-        # Another process has nobody to tell.
+        # The callback stays in its process: it may hold what cannot be pickled.
         return vars(self) | {"_progress": None}
 
     def operator(self, name: str) -> Operator:
@@ -129,7 +129,7 @@ class Savepoint:
         """
         restored = operator if isinstance(operator, Operator) else self.operator(operator)
         if self.kind == NATIVE:
-            with suppress(SavepointError):  # of a header that a restore reads, and this need not
+            with suppress(SavepointError):  # a damaged header is for the restore to report
                 if missing := missing_timers(restored):
                     warnings.warn(missing, RestoreWarning, stacklevel=2)
         return check_restore(restored.max_parallelism, parallelism, max_parallelism)
@@ -140,7 +140,7 @@ class Savepoint:
         operators: Iterable[str] | None = None,
         states: Iterable[str] | None = None,
     ) -> SavepointComparison:
-        """Return what this savepoint and another have in common, and what not.
+        """Return the SavepointComparison of this savepoint with another.
 
         `operators` are uids, names or ids of operators in either, `states` names of their states,
         of keyed and operator state; None is all. Operators are found by their ids, entries by the
@@ -188,7 +188,7 @@ class Savepoint:
         operators: Iterable[str] | None = None,
         states: Iterable[str] | None = None,
     ) -> Iterator[EntryDifference]:
-        """Return an iterator over the entries that are not the same in another savepoint.
+        """Return an iterator over an EntryDifference for each entry that differs from another's.
 
         The arguments, what is raised and what is held are those of `compare`, whose report has a
         few of them; `keygroups.spark.compare_savepoints` returns them as a DataFrame.
@@ -197,7 +197,7 @@ class Savepoint:
         return (difference for pair in pairs for difference in pair.differences())
 
     def verify(self, operators: Iterable[str] | None = None) -> SavepointVerification:
-        """Read all of it, and return what is damaged, or not where Flink looks for it.
+        """Read all of it; return a SavepointVerification: damage, and state that Flink would miss.
 
         `operators` are uids, names or ids, None all. Verified are: that each file is there and of
         its size; the checksums and the order of RocksDB's files, Snappy's checksums, and that
@@ -234,14 +234,14 @@ class Savepoint:
         operators: Iterable[str] | None,
         states: Iterable[str] | None,
     ) -> list[OperatorPair]:
-        """Return the operators to compare with those of another savepoint."""
+        """Return an OperatorPair for each operator to compare with another savepoint."""
         sides = (self, check_class("other", other, Savepoint, "a Savepoint"))
-        here, there = ({by.operator_id: by for by in side.operators} for side in sides)
-        ids: Collection[str] = {**here, **there}
+        own, others = ({by.operator_id: by for by in side.operators} for side in sides)
+        ids: Collection[str] = {**own, **others}
         if operators is not None:
             named = iterate("operators", "names", operators)
             ids = dict.fromkeys(id_in_either(sides, check_str("operator", name)) for name in named)
-        pairs = [OperatorPair(here.get(by_id), there.get(by_id)) for by_id in ids]
+        pairs = [OperatorPair(own.get(by_id), others.get(by_id)) for by_id in ids]
         if states is not None:
             known = sorted({name for pair in pairs for name in pair.state_names})
             chosen = check_states(states, known, "either side")
@@ -268,29 +268,29 @@ class Savepoint:
 def verified(
     savepoint: Savepoint, operators: Iterable[str] | None, run: RunTasks | None = None
 ) -> SavepointVerification:
-    """Return what `Savepoint.verify` does; `run` runs the tasks that read keyed state."""
+    """Return the SavepointVerification; `run` runs its tasks elsewhere, None runs them here."""
     chosen = savepoint.operators
     if operators is not None:
         names = iterate("operators", "names", operators)
         chosen = tuple(savepoint.operator(check_str("operator", name)) for name in names)
     files, size, tally = verify_files(savepoint.files, savepoint.metadata)
-    of_operators = tuple(verify_operator(operator, run) for operator in chosen)
-    return SavepointVerification(savepoint.path, files, size, tally.counts, of_operators)
+    verified_operators = tuple(verify_operator(operator, run) for operator in chosen)
+    return SavepointVerification(savepoint.path, files, size, tally.counts, verified_operators)
 
 
 def headline(savepoint: Savepoint) -> str:
-    """Return what a savepoint is, in a line."""
+    """Return the kind, id, number of operators and path of a savepoint as one line."""
     kind, operators = savepoint.kind or "savepoint or checkpoint", len(savepoint.operators)
     return printable(f"{kind} {savepoint.checkpoint_id}, {operators} operators: {savepoint.path}")
 
 
 def advices_of(savepoint: Savepoint) -> list[str]:
-    """Return lines on what a reader may tell and what a restored job has to set, if anything.
+    """Return lines of advice: to pass `uids`, and the max parallelism that a job has to set.
 
     Flink before 2.0 wrote neither uid nor name of an operator.
     """
-    told = any(operator.uid or operator.name for operator in savepoint.operators)
-    advices = [] if told or not savepoint.operators else [_UIDS]
+    has_names = any(operator.uid or operator.name for operator in savepoint.operators)
+    advices = [] if has_names or not savepoint.operators else [_UIDS]
     keyed = {
         operator.label: operator.max_parallelism
         for operator in savepoint.operators
@@ -300,13 +300,13 @@ def advices_of(savepoint: Savepoint) -> list[str]:
 
 
 def heaviest(operators: Sequence[Operator], most: int) -> list[Operator]:
-    """Return the operators with the most bytes, at most so many, in their order."""
-    of_bytes = nlargest(most, range(len(operators)), key=lambda i: bytes_of(operators[i]))
-    return [operators[index] for index in sorted(of_bytes)]
+    """Return the `most` operators with the most bytes, in the order of the savepoint."""
+    indices = nlargest(most, range(len(operators)), key=lambda i: bytes_of(operators[i]))
+    return [operators[index] for index in sorted(indices)]
 
 
 def operators_section(savepoint: Savepoint, most: int) -> Section:
-    """Return the table of the operators, at most so many, the heaviest."""
+    """Return the table of the `most` heaviest operators."""
     shown = heaviest(savepoint.operators, most)
     rows = [_row(operator) for operator in shown]
     caption = f"Operators; hot: the heaviest subtask has {HOT} times the mean and more"
@@ -318,7 +318,7 @@ def operators_section(savepoint: Savepoint, most: int) -> Section:
 
 
 def in_flight_sections(savepoint: Savepoint, most: int) -> list[Section]:
-    """Return the table of in-flight data, at most so many channels, the heaviest; or none."""
+    """Return the table of the `most` heaviest channels of in-flight data, or no table."""
     channels = [
         (operator, channel)
         for operator in savepoint.operators
@@ -423,23 +423,23 @@ def savepoint_of(
         return read_savepoint(
             savepoint, moved, uids=uids, allow=allow, serializers=serializers, progress=progress
         )
-    given = {
+    passed = {
         "moved": moved is not None,
         "uids": uids is not None,
         "allow": allow is not _NONE,
         "serializers": serializers is not None,
         "progress": progress is not None,
     }
-    if any(given.values()):
+    if any(passed.values()):
         raise InvalidValueError(
-            f"{' and '.join(compress(given, given.values()))} must be left out for a Savepoint, "
+            f"{' and '.join(compress(passed, passed.values()))} must be left out for a Savepoint, "
             "which read_savepoint has read with its own"
         )
     return savepoint
 
 
 def id_in_either(savepoints: Iterable[Savepoint], name: str) -> str:
-    """Return the id of an operator of one savepoint or another, which then has the uid in both."""
+    """Return the id of an operator that one or both savepoints have, and set its uid in both."""
     errors: list[InvalidValueError] = []
     ids = set()
     for savepoint in savepoints:
@@ -458,15 +458,15 @@ def id_in_either(savepoints: Iterable[Savepoint], name: str) -> str:
 
 
 def _label(savepoint: Savepoint, uids: Iterable[str]) -> None:
-    """Tell operators the uids whose hashes their ids are."""
+    """Set the uid of each operator whose id is the hash of one; refuse a uid of no operator."""
     by_id = {operator.operator_id: operator for operator in savepoint.operators}
-    told: set[str] = set()
+    seen: set[str] = set()
     unknown: list[str] = []
     for uid in uids:
         operator = by_id.get(operator_id_of(check_str("uid in uids", uid)))
-        if uid in told:
+        if uid in seen:
             raise InvalidValueError(f"uids must differ, got {show(uid)} twice")
-        told.add(uid)
+        seen.add(uid)
         if operator is not None:
             operator.uid = uid
         elif len(unknown) < _NAMED:
@@ -482,7 +482,7 @@ def _label(savepoint: Savepoint, uids: Iterable[str]) -> None:
 
 
 def _tell_keys(savepoint: Savepoint, key_types: Mapping[str, KeyType | Serializer]) -> None:
-    """Tell operators what their keys are, where their state does not."""
+    """Set the serializer of keys of operators whose state does not have it, by name."""
     if not isinstance(key_types, Mapping):
         raise InvalidTypeError(f"key_types must be a mapping by operator, got {show(key_types)}")
     for name, key_type in key_types.items():
@@ -500,15 +500,17 @@ def _tell_keys(savepoint: Savepoint, key_types: Mapping[str, KeyType | Serialize
 
 
 def _key_groups_in_use(operator: Operator, tasks: Iterable[ReadTask]) -> tuple[int, float]:
-    """Return how many key groups are in use, and the imbalance.
+    """Return the number of key groups in use, and the imbalance: heaviest subtask over the mean.
 
-    A KeyGroupLoad would say the same, with a weight for each key group that there can be.
+    A KeyGroupLoad has the same, but holds a weight for each of up to 32,768 key groups. Here only
+    the sums of subtasks are held: with 128 key groups and parallelism 3, subtask 1 starts at key
+    group 43 and subtask 2 at 86.
     """
     groups, parallelism = operator.max_parallelism, operator.parallelism
     in_use = 0
     per_subtask: Counter[int] = Counter()
     for task in tasks:
-        used: set[int] = set()  # some may have timers too
+        used: set[int] = set()  # key groups of a task with several files, such as raw timers
         runs = [*task.key_group_sizes()]
         for start, sizes in runs:
             end = start + len(sizes)
@@ -520,7 +522,7 @@ def _key_groups_in_use(operator: Operator, tasks: Iterable[ReadTask]) -> tuple[i
                 compute_operator_index_for_key_group(groups, parallelism, key_group)
                 for key_group in (start, end - 1)
             )
-            # The first key group of each subtask behind the first one.
+            # Each bound is the first key group of a further subtask.
             bounds = [
                 -(-subtask * groups // parallelism) for subtask in range(first + 1, last + 1)
             ]
@@ -532,7 +534,7 @@ def _key_groups_in_use(operator: Operator, tasks: Iterable[ReadTask]) -> tuple[i
 
 
 class _Row(NamedTuple):
-    """The cells of an operator's line, "-" for what `_metadata` does not tell."""
+    """The cells of an operator's line, "-" where `_metadata` lacks the number."""
 
     cells: tuple[str, ...]
     is_hot: bool
@@ -542,7 +544,7 @@ def _row(operator: Operator) -> _Row:
     shown, is_hot = ("-", "-"), False
     tasks = operator.tasks()
     if tasks and all(task.has_offsets for task in tasks):
-        with suppress(SavepointError):  # of a file that is gone, which the rest does without
+        with suppress(SavepointError):  # a missing file costs two cells of the line, not the table
             in_use, imbalance = _key_groups_in_use(operator, tasks)
             shown, is_hot = (f"{in_use}", f"{imbalance:.2f}"), imbalance >= HOT
     numbers = (operator.parallelism, operator.max_parallelism)

@@ -1,11 +1,11 @@
-"""What two savepoints have in common, and what not.
+"""The differences of two savepoints: of operators, states, entries and splits.
 
 `Savepoint.compare` with another returns a `SavepointComparison`, with an `OperatorComparison` for
-each operator; in it is a `StateComparison` for each state, which says how many entries are equal,
-changed, only here and only there, and has a few of them, each an `EntryDifference`. Splits of a
-source are each a `SplitDifference`, and what else is not the same, such as a parallelism, is a
-`Change`. `Savepoint.differences` yields each entry that is not equal, of any number. Formats and
-parallelisms may be any. `keygroups.spark.compare_savepoints` compares on executors, and
+each operator; in it is a `StateComparison` for each state, which counts the entries that are
+equal, changed, only here and only there, and has a few of them, each an `EntryDifference`. A split
+of a source that differs is a `SplitDifference`, and any other property, such as a parallelism, a
+`Change`. `Savepoint.differences` yields all entries that differ. The savepoints may have different
+formats and parallelisms. `keygroups.spark.compare_savepoints` compares on executors, and
 `keygroups diff OLD NEW` in a shell.
 """
 
@@ -42,7 +42,7 @@ _COUNTS = ("equal", "changed", "touched", "only_here", "only_there")
 
 
 class Change(NamedTuple):
-    """A property of an operator or a state that is another in the other savepoint."""
+    """A property of an operator or a state whose value differs in the other savepoint."""
 
     name: str
     here: Any
@@ -64,7 +64,7 @@ def _property_text(value: Any) -> str:
 
 
 class EntryDifference(NamedTuple):
-    """An entry that is not the same in two savepoints.
+    """An entry that differs between two savepoints, or that only one of them has.
 
     `kind` is "only_here", "only_there", "changed" where the value is another, or "touched" where
     it is the same and the time of its last access another. `here` and `there` are the entry in
@@ -114,7 +114,7 @@ class EntryDifference(NamedTuple):
 
 
 class SplitDifference(NamedTuple):
-    """A split of a source that does not go on in the same place in two savepoints.
+    """A split of a source that differs between two savepoints, or that only one of them has.
 
     `kind` is "only_here", "only_there" or "changed", `here` and `there` are the split in either
     savepoint. Who has it is no difference.
@@ -319,7 +319,7 @@ class SavepointComparison:
         return html_sections(self._sections())
 
     def _sections(self) -> Iterator[Section]:
-        """Yield the tables of what `str()` says: properties, counts of entries, examples."""
+        """Yield the tables of a notebook: properties, counts of entries, examples, as `str()`."""
         yield Section(self._head())
         properties = [row for operator in self._differing() for row in operator._properties()]
         if properties:

@@ -1,4 +1,4 @@
-"""A savepoint made from another: what is not changed is copied byte for byte, in any format.
+"""A savepoint made from another: unchanged operators are copied byte for byte, in any format.
 
 `SavepointWriter.from_existing_savepoint` returns a `SavepointEditor`, a SavepointWriter whose
 `add_operator` is as in a new savepoint:
@@ -9,12 +9,12 @@
 - `operator` returns the `OperatorEditor` of one: `remove_state`, `rename_state`, `set_ttl`,
   `delete_keys`, `map_entries`, `map_timers`, `map_keys`, and of operator state
   `remove_operator_state`, `rename_operator_state`, `map_operator_state`;
-- `report` says in a `keygroups.savepoint.reports.EditReport` what was done, and where else deleted
-  keys may be.
+- `report` returns a `keygroups.savepoint.reports.EditReport`: the edits of each operator, and the
+  places that may still hold deleted keys.
 
 A function of `map_entries` returns the new value, one of `map_timers` the new timestamp, or
-`DELETE`. All that is told is done in one pass over the state. `keygroups.spark.edit_savepoint`
-does it on executors.
+`DELETE`. All verbs are done in one pass over the state. `keygroups.spark.edit_savepoint` has
+executors do it.
 """
 
 from keygroups.savepoint._edits.editor import OperatorEditor

@@ -1,9 +1,10 @@
-"""What was done to a savepoint, whole or in parts.
+"""The reports of edits: operators, their states, and the numbers of entries changed and written.
 
 `SavepointEditor.report`, `change_max_parallelism` and `convert_to_canonical` return an
-`EditReport`. It has its operators, and these their states: how many entries were changed, and
-where all got a new place, how many each subtask has.
-`DeletedKeys` says how much was deleted, and each `UnsearchedPlace` where such keys may be too.
+`EditReport`. It has an `EditedOperator` for each operator, and that an `EditedState` for each
+state with the numbers of its entries. Where all entries were written to another max parallelism,
+parallelism or format, it also has a `WrittenState` for each state and subtask. `DeletedKeys`
+counts the deleted keys, and has an `UnsearchedPlace` for each place that may still hold them.
 """
 
 from __future__ import annotations
@@ -34,10 +35,11 @@ __dir__ = __all__.copy
 
 @dataclass(frozen=True)
 class DeletedKeys:
-    """What became of keys that were to be deleted from the keyed state of an operator.
+    """The keys that `delete_keys` deleted from the keyed state of an operator.
 
-    `with_entries` is how many had any, `without_entries` are those that had none. `may_be_in` says
-    where else they may be, as far as the types of the savepoint tell: nobody has searched there.
+    `with_entries` is the number of them that had entries, `without_entries` are those that had
+    none. `may_be_in` are the places that may still hold them by their types, and that nobody has
+    searched.
     """
 
     with_entries: int
@@ -50,16 +52,16 @@ class DeletedKeys:
 
 @dataclass(frozen=True)
 class EditedOperator:
-    """What became of an operator.
+    """The edits of one operator, or that it was copied, added, renamed or removed.
 
     `operator` is its uid, name or id in the new savepoint, None if it was removed, and
     `old_operator` that in the savepoint whose path is `path`; both are None for one that is new.
     `is_added` says whether that is another savepoint than the edited one. `states` are those of
     an operator whose keyed state was written anew: of all others it was copied as it is.
-    `deleted_keys` is None where no keys were to be deleted. The two max parallelisms are that in
-    the old savepoint, None of a new operator, and that in the new one; it and `parallelism` are
-    None where it was removed. `written` says what each subtask has of each state, where all
-    entries got a new place: for another max parallelism, parallelism or format.
+    `deleted_keys` is None without `delete_keys`. `old_max_parallelism` is None for a new operator;
+    `new_max_parallelism` and `parallelism`, those in the new savepoint, are None for a removed
+    one. `written` has the numbers of each state and subtask if all entries were written to another
+    max parallelism, parallelism or format.
     """
 
     operator: str | None
@@ -90,7 +92,7 @@ class EditedOperator:
                 yield f"    {printable(operator)}: {printable(place)}"
 
     def _sections(self) -> Iterator[Section]:
-        """Say the states that were written anew, and the keys that were deleted."""
+        """Yield the tables of the states that were written anew, and of the deleted keys."""
         if states := self._edited():
             rows = [
                 (
@@ -116,13 +118,13 @@ class EditedOperator:
             yield Section(texts, names, places, (1,), "Where keys may also be")
 
     def _edited(self) -> list[EditedState]:
-        """Return the states to tell of: of those that `written` is of too, what was changed."""
+        """Return the states to list: without those that `written` lists and no verb changed."""
         return [state for state in self.states if not self.written or _is_changed(state)]
 
     def _sizes(self) -> Iterator[tuple[str, int, int, int]]:
-        """Yield the states that were written, with their entries, bytes and subtasks in all."""
-        for name, of_state in groupby(self.written, lambda state: state.state):
-            states = [*of_state]
+        """Yield each written state's name, and its numbers of entries, bytes and subtasks."""
+        for name, group in groupby(self.written, lambda state: state.state):
+            states = [*group]
             entries, size = (sum(counts) for counts in zip(*(state[2:] for state in states)))
             yield name, entries, size, len(states)
 
@@ -130,7 +132,7 @@ class EditedOperator:
         return printable(str(self.old_operator if self.operator is None else self.operator))
 
     def _change(self) -> str:
-        """Say what became of it."""
+        """Return the change in words, such as "written anew, max parallelism 128 -> 4096"."""
         if self.operator is None:
             return "removed"
         change = "copied as it is"
@@ -162,7 +164,7 @@ class EditedOperator:
 
 
 def _is_changed(state: EditedState) -> bool:
-    """Tell whether something was done to a state, or to an entry of it."""
+    """Tell whether a verb renamed or removed a state, or changed an entry of it."""
     return state.new_name != state.state or any((state.changed, state.deleted, state.added))
 
 
@@ -186,11 +188,11 @@ def _state_line(state: EditedState) -> str:
 
 @dataclass(frozen=True)
 class EditReport:
-    """What was done to each operator; `str()` has a line for each, and one for each state.
+    """The edits of all operators; `str()` has a line for each operator, and one for each state.
 
-    `left` are operators without state that have kept another max parallelism than those that got
-    a new one: where a job chains one to these, Flink refuses the restore. `str()` says what the
-    job has to set where entries got new places.
+    `left` are the operators without state whose max parallelism stayed while others got a new one:
+    if the job chains such an operator to one of these, Flink refuses the restore. `str()` ends
+    with the max parallelism that the job has to set, where entries were written anew.
 
     Flink: Checkpoints.loadAndValidateCheckpoint.
     """

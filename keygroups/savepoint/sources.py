@@ -1,4 +1,4 @@
-"""Where a source goes on: its splits, read and written.
+"""The splits of a source and the offset at which each continues, read and written.
 
 `Operator.source_splits` returns `SourceSplits`, with a `KafkaSplit` for each partition, a
 `FileSplit` for each file, a `KinesisSplit` for each shard of FlinkKinesisConsumer, and for other

@@ -1,9 +1,9 @@
-"""What the state of Flink SQL holds, which nothing in a savepoint says.
+"""Descriptions of the state of Flink SQL: its operators, and the columns in their states.
 
-`describe_sql_state` tells the operators of SQL apart by their states, and returns the
-`SqlOperatorDescription` of one, with a `SqlStateDescription` for each state. The names of columns
-come from the text of EXPLAIN. Rows are read, as tuples with a row kind, without any of it:
-`keygroups.savepoint.values.Row`.
+A savepoint names neither. `describe_sql_state` recognises an operator of SQL by its states, and
+returns its `SqlOperatorDescription`, with a `SqlStateDescription` for each state. The names of
+columns come from the text of EXPLAIN. Rows can be read without a description, as tuples with a row
+kind: `keygroups.savepoint.values.Row`.
 """
 
 from keygroups.savepoint._metadata.handles import OperatorId

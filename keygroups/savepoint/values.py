@@ -1,4 +1,4 @@
-"""Values in Flink's state that Python has no class for, and which values there are.
+"""The classes of values in Flink's state: a table of all, and those that Python lacks.
 
 A value is one of Python's own classes where that is exact, and one of this module's or of
 `keygroups.savepoint` where it is not, or where Python has none. `encode` of a serializer, and a

@@ -1,10 +1,10 @@
-"""Whether all of a savepoint is there, undamaged, and where Flink looks for it.
+"""Verification that a savepoint is complete and undamaged, with its state where Flink looks.
 
 `Savepoint.verify` returns a `SavepointVerification`, with an `OperatorVerification` for each
-operator; both have a `FaultCount` for each kind of fault that there is, which says how many, and
-has the first few, each a `StateFault`. `keygroups.spark.verify_savepoint` verifies on executors,
-and `keygroups verify PATH` in a shell. Of an unaligned checkpoint, which keeps what was on its way
-between operators, `Operator.in_flight_data` has a `ChannelState` for each channel.
+operator; both have a `FaultCount` for each kind of fault that occurs: their number, and the first
+few, each a `StateFault`. `keygroups.spark.verify_savepoint` verifies on executors, and
+`keygroups verify PATH` in a shell. For an unaligned checkpoint, which holds the records between
+operators too, `Operator.in_flight_data` has a `ChannelState` for each channel.
 """
 
 from __future__ import annotations

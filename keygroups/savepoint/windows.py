@@ -132,7 +132,7 @@ class _Sliding(TimeWindowAssigner):
 
 
 class SlidingEventTimeWindows(_Sliding):
-    """Windows of event time of one size, of which one starts every `slide`.
+    """Windows of event time of one size; a new one starts every `slide`.
 
     All are milliseconds: `size` and `slide` from 1, and at most 10,000,000 times as large as
     `slide` is `size`; `offset` between -slide and slide. Raises InvalidTypeError or
@@ -146,7 +146,7 @@ class SlidingEventTimeWindows(_Sliding):
 
 
 class SlidingProcessingTimeWindows(_Sliding):
-    """Windows of processing time, of which one starts every `slide`; else like event time.
+    """Windows of processing time of one size; a new one starts every `slide`.
 
     >>> SlidingProcessingTimeWindows(60_000, 30_000).assign_windows(45_000)
     [TimeWindow(start=30000, end=90000), TimeWindow(start=0, end=60000)]
@@ -184,7 +184,7 @@ class _Session(TimeWindowAssigner):
 
 
 class EventTimeSessionWindows(_Session):
-    """Sessions of event time, which end when no event came for `gap` milliseconds, from 1.
+    """Sessions of event time; one ends after `gap` milliseconds, at least 1, without an event.
 
     Raises InvalidTypeError or InvalidValueError for another gap.
 
@@ -229,7 +229,7 @@ class CountWindows(WindowAssigner):
 
 
 def check_time_window(name: str, window: object) -> TimeWindow:
-    """Return a window after checking its times, which are plain ints then."""
+    """Return the window with its times checked, and as plain ints."""
     start, end = check_class(name, window, TimeWindow, "a TimeWindow")
     return TimeWindow(
         check_int(f"start of {name}", start, LONG_MIN, LONG_MAX),

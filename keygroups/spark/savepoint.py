@@ -158,7 +158,7 @@ def read_keyed_state(
             f"serializers must be None over Spark Connect, which sends no classes, got "
             f"{show(serializers)}"
         )
-    from keygroups.savepoint._jobs import StateReader, read_tasks  # which needs PyArrow
+    from keygroups.savepoint._jobs import StateReader, read_tasks  # needs PyArrow
 
     keyed = savepoint.operator(operator)
     states = None if state is None else [check_str("state", state)]
@@ -189,7 +189,7 @@ def read_keyed_state(
 
 
 def register_data_source(spark: SparkSession) -> str:
-    """Make keyed state a format of the session's `spark.read`, and return its name, flink-state.
+    """Register keyed state as a format of `spark.read`, and return its name, flink-state.
 
     >>> format = register_data_source(spark)  # doctest: +SKIP
     >>> spark.read.format(format).option("operator", "by-user").load(path)  # doctest: +SKIP
@@ -227,10 +227,10 @@ def register_data_source(spark: SparkSession) -> str:
 def _read_classic(
     spark: SparkSession, groups: Sequence[tuple[Any, ...]], reader: StateReader
 ) -> DataFrame:
-    """Return what tasks read, those of a tuple in one task of Spark, which gets no others."""
-    from keygroups.spark._savepoint.rows.spark_types import spark_schema  # which needs PyArrow
+    """Return a DataFrame of the entries; the ReadTasks of a tuple run in one task of Spark."""
+    from keygroups.spark._savepoint.rows.spark_types import spark_schema  # needs PyArrow
 
-    # Serializers may be of the user's script.
+    # The user's script may define the serializers: cloudpickle sends their code with them.
     rows = [(cloudpickle.dumps(tasks),) for tasks in groups]  # type: ignore[no-untyped-call]
     pickled = spark.sparkContext.parallelize(rows, max(len(rows), 1))
     schema = T.StructType([T.StructField("tasks", T.BinaryType())])
@@ -244,24 +244,24 @@ _OF_ROWS = ("from_savepoint", "operator", "states", "allow_any_last_access")
 
 
 def _takes_rows(write: _Write) -> _Write:
-    """Make `write_savepoint` take what `write_keyed_state` takes, as before, with a warning."""
+    """Make `write_savepoint` accept the arguments of `write_keyed_state`, with a warning."""
 
     @wraps(write)
     def either(*args: Any, **kwargs: Any) -> Savepoint:
         of_rows = {name: kwargs.pop(name, None) for name in _OF_ROWS}
-        if all(given in (None, False) for given in of_rows.values()):
+        if all(value in (None, False) for value in of_rows.values()):
             return write(*args, **kwargs)
         of_new = signature(write).bind_partial(*args, **kwargs).arguments
         if of_rows["from_savepoint"] is None:
             names: Sequence[str] = _OF_ROWS[1:]
-            when, given = "without", of_rows
+            when, passed = "without", of_rows
         else:
-            names, when, given = _OF_NEW, "with", of_new
+            names, when, passed = _OF_NEW, "with", of_new
         for name in names:
-            if given.get(name) not in (None, False, "raise"):
+            if passed.get(name) not in (None, False, "raise"):
                 raise InvalidValueError(
                     f"{', '.join(names[:-1])} and {names[-1]} must be left out {when} "
-                    f"from_savepoint, got {show(given[name])}"
+                    f"from_savepoint, got {show(passed[name])}"
                 )
         warn(
             "write_savepoint(..., from_savepoint=...) is write_keyed_state now, which takes the "
@@ -348,11 +348,11 @@ def write_savepoint(
     _check_arrow("write_savepoint")
     writer = SavepointWriter(path, template=template)
     plans = []
-    for uid, given in operators.items():
-        if isinstance(given, KafkaOffsets):
-            writer.add_source(uid, given, *check_parallelisms(max_parallelism, parallelism))
+    for uid, state in operators.items():
+        if isinstance(state, KafkaOffsets):
+            writer.add_source(uid, state, *check_parallelisms(max_parallelism, parallelism))
         else:
-            plans.append(_plan(writer, uid, given, df, max_parallelism, parallelism, nulls))
+            plans.append(_plan(writer, uid, state, df, max_parallelism, parallelism, nulls))
     with writer:
         for plan in plans:
             description = f"write_savepoint: {plan.uid}, to {os.fspath(path)}"
@@ -413,12 +413,12 @@ def edit_savepoint(
     allow: Collection[str | os.PathLike[str]] = (),
     serializers: Mapping[str, type[Serializer] | KryoFields | KryoEnum] | None = None,
 ) -> SavepointEditor:
-    """Return what writes a savepoint from another, with changes made on Spark's executors.
+    """Return a SavepointEditor whose changes are made on Spark's executors.
 
     The arguments, the verbs and what is raised are those of
     `keygroups.savepoint.SavepointWriter.from_existing_savepoint`, and PythonWorkerError where
-    Spark's workers run a Python without keygroups. The `with` block says what is to be done; when
-    it ends, the keyed state of each operator that is edited is written anew, a task a file. The
+    Spark's workers run a Python without keygroups. Verbs are called in the `with` block; when it
+    ends, the keyed state of each edited operator is written anew, in one task for each file. The
     executors reach both folders, and need keygroups, its extras `arrays` and `savepoint`, and the
     modules of the serializers. Functions are pickled by Spark, and may be called again for an
     entry when a task is tried again: they must return the same. An error that one raises is
@@ -438,7 +438,7 @@ def edit_savepoint(
 
 
 def kafka_offsets(df: DataFrame) -> KafkaOffsets:
-    """Return where a KafkaSource goes on, from rows of topic, partition and offset.
+    """Return the KafkaOffsets of rows of topic, partition and offset.
 
     `df` has the columns `topic`, a string, `partition` and `offset`, integers, and a row for each
     partition, with the offset of the next record to read: that is `max(offset) + 1` of the
@@ -465,7 +465,7 @@ def kafka_offsets(df: DataFrame) -> KafkaOffsets:
                 + ("" if spark_type is None else cast_advice(spark_type, types[0]))
             )
     topic, partition, offset = (column.column for column in columns)
-    topic = topic.cast("string")  # of a char(n) nothing here tells the collation
+    topic = topic.cast("string")  # a char(n) may have a collation that groups unlike texts
     rows = df.groupBy(topic.alias("t"), partition.alias("p")).agg(
         F.max(offset).alias("o"), F.count("*").alias("n")
     )
@@ -555,7 +555,7 @@ def compare_savepoints(
     """
     check_session(spark)
     _check_arrow("compare_savepoints")
-    from keygroups.savepoint._jobs import difference_job  # which needs PyArrow
+    from keygroups.savepoint._jobs import difference_job  # needs PyArrow
 
     job = difference_job(savepoint_of(old), savepoint_of(new), operator, states)
     return frame_of(spark, job)
@@ -587,7 +587,7 @@ def key_sizes(
     check_session(spark)
     most = check_int("top", top, 1, 2**31 - 1)
     _check_arrow("key_sizes")
-    from keygroups.savepoint._jobs import key_size_job  # which needs PyArrow
+    from keygroups.savepoint._jobs import key_size_job  # needs PyArrow
 
     job = key_size_job(savepoint_of(savepoint).operator(operator))
     return frame_of(spark, job).orderBy(F.desc("bytes"), "key_group").limit(most)
@@ -598,7 +598,7 @@ def verify_savepoint(
     savepoint: Savepoint | str | os.PathLike[str],
     operators: Iterable[str] | None = None,
 ) -> SavepointVerification:
-    """Read all of a savepoint, and return what is damaged, or not where Flink looks for it.
+    """Read all of a savepoint; return a SavepointVerification: damage, and misplaced state.
 
     `savepoint` is what `read_savepoint` returns, or its path; the others, and what is verified and
     raised, are those of `keygroups.savepoint.Savepoint.verify`. Keyed state is read by the
@@ -620,7 +620,7 @@ def verify_savepoint(
 
 
 class _Plan(NamedTuple):
-    """The entries of an operator, and what writes them."""
+    """The entries of an operator, and the OperatorWriter of its files."""
 
     uid: str
     operator: OperatorWriter
@@ -637,7 +637,7 @@ def _plan(
     parallelism: int | None,
     nulls: str,
 ) -> _Plan:
-    """Add an operator, after all checks that no job is needed for."""
+    """Add an operator, and return its _Plan, after all checks that need no job of Spark."""
     check_class("operators", keyed, KeyedState, "KeyedStates by uid")
     has_ttl = keyed.ttl is not None
     states = [state.described(name, has_ttl) for name, state in keyed.states.items()]

@@ -2,7 +2,8 @@
 
 `python tests/tools/words.py [PATH...]` prints each place, and ends with 1 if there is one. A
 comment is a sentence with a subject, or a noun with its unit; a docstring names what is returned
-by its class or its noun; a local is a noun or an adjective.
+by its class or its noun; a local is a noun or an adjective. Annotated fields in the body of a
+class keep their names, as they are those of a record that users read, such as `there`.
 """
 
 from __future__ import annotations
@@ -49,10 +50,21 @@ def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def names(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield line and name of each local and each parameter, but for a pair of left and right."""
+    """Yield line and name of each local and each parameter.
+
+    A pair of left and right is left out, and so are annotated fields in the body of a class.
+    """
+    fields = {
+        id(statement.target)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        for statement in node.body
+        if isinstance(statement, ast.AnnAssign)
+    }
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.lineno, node.id
+            if id(node) not in fields:
+                yield node.lineno, node.id
         elif isinstance(node, ast.arguments):
             listed = [*node.posonlyargs, *node.args, *node.kwonlyargs]
             listed += filter(None, (node.vararg, node.kwarg))

@@ -53,9 +53,11 @@ class KryoOutput:
         self._numbers = {name: number for number, name in registrations.classes.items()}
         self._data: list[bytes] = []
         self._names: dict[str, int] = {}
-        self._shared: dict[int, Any] = {}  # by their ids the objects that can change
+        # Mutable objects by Python's id: one that occurs twice is refused, as Kryo refers to one
+        # object of Java by its number, and copies of it are two.
+        self._shared: dict[int, Any] = {}
         self._constants: dict[tuple[str, str], int] = {}
-        self._count = 0  # objects that may be referred to
+        self._count = 0  # objects written so far that Kryo numbers
         self._depth = 0
 
     def written(self, java_class: str, value: Any) -> bytes:
@@ -125,7 +127,11 @@ class KryoOutput:
         self._depth -= 1
 
     def _is_referred(self, name: str, value: Any) -> bool:
-        """Write the mark of a new object, or refer to a constant, of which there is only one."""
+        """Write the mark of a new object, or the number of an enum constant written before.
+
+        Returns whether it was the latter. Raises UnsupportedKeyTypeError for a mutable object that
+        occurs twice.
+        """
         constant = (name, value) if type(value) is str and name in self._described else None
         if constant in self._constants:
             self._add(write_varint(self._constants[constant] + 2))
@@ -273,7 +279,10 @@ _text = WRITE_BODIES["java.lang.String"]
 
 
 def _flagged(flag: bool, number: int) -> bytes:
-    """Return a number of which the first byte has a flag. Kryo: Output.writeVarIntFlag."""
+    """Return a varint whose first byte has a flag (80), a mark of more bytes (40) and 6 bits.
+
+    True and 100 are e4 01. Kryo: Output.writeVarIntFlag.
+    """
     first = number & 0x3F | 0x80 * flag
     return bytes([first]) if number < 0x40 else bytes([first | 0x40]) + write_varint(number >> 6)
 

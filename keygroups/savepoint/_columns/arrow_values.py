@@ -1,4 +1,4 @@
-"""From arrays of Arrow to the Python values of columns, and back."""
+"""Conversion between arrays of Arrow and the Python values of columns."""
 
 from __future__ import annotations
 
@@ -29,20 +29,24 @@ def values(name: str, array: Any, column: ArrowColumn) -> list[Any]:
 
 
 def arrow_array(values: Sequence[Any], data_type: pa.DataType) -> Any:
-    """Return an array of what a converter made; InvalidValueError for what does not fit."""
+    """Return an array of converted values; InvalidValueError for one that does not fit."""
     paired = _paired(data_type)
-    given = values if paired is None else [*map(paired, values)]
+    if paired is not None:
+        values = [*map(paired, values)]
     try:
-        return pa.array(given, data_type)
+        return pa.array(values, data_type)
     except (pa.ArrowException, OverflowError) as error:
         raise InvalidValueError(f"a value is none of {data_type}: {error}") from None
 
 
 def _paired(data_type: pa.DataType) -> Callable[[Any], Any] | None:
-    """Return what makes pairs of the maps in a value, as Arrow takes them; None without maps."""
+    """Return the function that makes each dict in a value a list of pairs; None without maps.
+
+    `pa.array` takes no dict for a map: {"a": 1} becomes [("a", 1)].
+    """
     if pa.types.is_map(data_type):
         key, item = _paired(data_type.key_type) or _same, _paired(data_type.item_type) or _same
-        return lambda value: value and [(key(of), item(to)) for of, to in value.items()]
+        return lambda value: value and [(key(k), item(v)) for k, v in value.items()]
     if pa.types.is_list(data_type):
         element = _paired(data_type.value_type)
         return element and (lambda value: value and [*map(element, value)])

@@ -1,4 +1,4 @@
-"""Sorts batches of more entries than memory holds, by way of files of Arrow."""
+"""Sorts more batches of entries than memory holds: sorted runs in files of Arrow, then a merge."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
 
-_WRITTEN = 1 << 18  # bytes of a sorted batch, of which one of each file is held
-_ROWS = 1 << 12  # entries that become a batch
+_WRITTEN = 1 << 18  # bytes of a batch in a sorted file; the merge holds one batch of each file
+_ROWS = 1 << 12  # entries of a batch that is made of single entries
 _ORDER = [(name, "ascending") for name in SCHEMA.names[: KEY + 1]]
 
 
@@ -35,13 +35,13 @@ class BatchSorter(spill.Sorter[pa.RecordBatch]):
     """Sorts batches of entries by key group, state and key: all batches are one table."""
 
     def add(self, batch: pa.RecordBatch) -> bool:
-        """Take a batch, and return whether `spill` is to be called before the next."""
+        """Hold a batch; return whether memory is full, so that the caller has to `spill`."""
         self._held.append(batch)
         self._size += batch.nbytes
         return self._size >= spill._HELD
 
     def batches(self, entries: Iterator[EncodedEntry]) -> Generator[pa.RecordBatch, None, None]:
-        """Yield all entries in their order, and sorted ones between them, once."""
+        """Yield all held entries merged with others, which are sorted already; callable once."""
         chunks = iter(lambda: [*islice(entries, _ROWS)], [])
         yield from self._merge([self.entries(), map(entry_batch, chunks)])
 
@@ -61,19 +61,22 @@ class BatchSorter(spill.Sorter[pa.RecordBatch]):
     def _merge(self, runs: Iterable[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
         """Yield the entries of several sorted runs in their order.
 
-        Of each run a batch is there. Up to the smallest of their last entries no run has others,
-        so that all up to there are sorted and go, and a run whose batch is empty has its next.
+        One batch of each run is held, its head. The smallest of the heads' last entries is the
+        bound: every entry up to it is in a head already, so that these are sorted and yielded. An
+        exhausted head gives way to the next batch of its run. An example by key group, of a run
+        [1, 4], [9] and a run [2, 3, 20]: the bound is 4, and [1, 2, 3, 4] are yielded; then it is
+        9, and [9]; the head [20] alone is left, and follows as it is.
         """
         heads = [(head, run) for run in map(iter, runs) for head in islice(run, 1)]
         while len(heads) > 1:
             bound = min(_place(head, len(head) - 1) for head, _ in heads)
-            taken, rest = [], []
+            ready, rest = [], []
             for head, run in heads:
                 count = bisect_right(range(len(head)), bound, key=partial(_place, head))
-                taken.append(head.slice(0, count))
+                ready.append(head.slice(0, count))
                 rest += [(following, run) for following in _first(head.slice(count), run)]
             heads = rest
-            yield in_order(taken)
+            yield in_order(ready)
         for head, run in heads:
             yield from chain([head], run)
 
@@ -86,11 +89,11 @@ def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _first(batch: pa.RecordBatch, run: Iterator[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-    """Return what is left of a batch, the next one of its run if nothing is, none at the end."""
+    """Return the new head of a run: the rest of its batch, or the next batch, or none."""
     return [batch] if len(batch) else islice(run, 1)
 
 
 def _place(batch: pa.RecordBatch, row: int) -> tuple[int, int, bytes]:
-    """Return what an entry of a batch is sorted by."""
+    """Return the sort key of an entry of a batch: key group, state number and key bytes."""
     key_group, state, key = (batch.column(place)[row].as_py() for place in range(KEY + 1))
     return key_group, state, key

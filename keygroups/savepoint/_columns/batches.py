@@ -1,4 +1,4 @@
-"""From the entries that a task reads to batches of Arrow."""
+"""Batches of Arrow made of the entries that a task reads, each with entries of one state."""
 
 from __future__ import annotations
 
@@ -39,14 +39,15 @@ _SAME = {
 }
 TYPED = ("key", "namespace", "user_key", "value")
 TIMES = ("last_access", "timestamp")
-BYTES_OF = {role: f"{role}_bytes" for role in TYPED}  # the columns of what only the job reads
+BYTES_OF = {role: f"{role}_bytes" for role in TYPED}  # columns of values that only the job reads
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which type each of key, namespace, user key and value has, by state.
+    """The Arrow types of key, namespace, user key and value (the roles of TYPED), by state.
 
-    `apart` are those that are text in some state, and may be bytes that only the job reads.
+    `apart` are the roles that are text in some state, and in some entries bytes that only the job
+    reads: such bytes have a column of their own.
     """
 
     types: tuple[Mapping[str, pa.DataType], ...]
@@ -87,7 +88,7 @@ def layout_of(states: Sequence[StateDescriptor]) -> Layout:
 
 
 def times_of(state: StateDescriptor) -> list[str]:
-    """Return the times that each row of a state has; elements of a LIST have theirs in them."""
+    """Return the columns of times that a state has; elements of a LIST hold their own times."""
     has = (state.has_ttl and state.kind != "LIST", state.value_serializer is None)
     return [*compress(TIMES, has)]
 
@@ -95,10 +96,10 @@ def times_of(state: StateDescriptor) -> list[str]:
 def record_batches(
     task: ReadTask, layout: Layout, names: Sequence[str] | None = None
 ) -> Iterator[Any]:
-    """Yield what a task reads, as batches of Arrow that each have entries of one state.
+    """Yield RecordBatches of the entries that a task reads, each with entries of one state.
 
-    `names` are the columns, None for all. What only the job reads of keys, and of what is else
-    text, is null there, and in a column of bytes.
+    `names` are the columns, None for all. A key or a text that only the job can read is null in
+    its column, and has its bytes in the column `key_bytes` or `<role>_bytes`.
     """
     schema = layout.schema if names is None else named_schema(layout, names)
     columns: dict[StateDescriptor, dict[str, ArrowColumn]] = {}
@@ -132,7 +133,7 @@ def named_schema(layout: Layout, names: Sequence[str]) -> Any:
 
 
 def names_of(state: StateDescriptor) -> list[str]:
-    """Return the columns of a state in which not all is null."""
+    """Return the names of the columns that have values in a state, and are not null throughout."""
     typed = [name for name, column in zip(TYPED, typed_columns(state)) if column is not None]
     names = ["key_group", "subtask", *typed, *times_of(state), "bytes"]
     of_key = [serializer for _, serializer in _serializers(state)[:-1]]
@@ -142,7 +143,10 @@ def names_of(state: StateDescriptor) -> list[str]:
 
 
 def roles_apart(state: StateDescriptor) -> list[str]:
-    """Return what is text in a state but where it is bytes that only the job reads."""
+    """Return the roles whose column is text: values of any class, some of which are bytes.
+
+    The bytes, which only the job reads, are in a column `<role>_bytes` apart from the text.
+    """
     return [
         role
         for role, serializer in _serializers(state)
@@ -162,15 +166,15 @@ def _serializers(state: StateDescriptor) -> list[tuple[str, Serializer]]:
 
 
 def bytes_apart(state: StateDescriptor) -> list[str]:
-    """Return the roles whose bytes that only the job reads are in columns of their own."""
+    """Return the roles that have a column `<role>_bytes` for values that only the job reads."""
     of_key = ["key"] if _is_of_the_job(state.key_serializer) else []
     return of_key + [role for role in roles_apart(state) if role != "key"]
 
 
 def _is_of_the_job(serializer: Serializer) -> bool:
-    """Return whether there may be values that take the job's classes to read."""
+    """Return whether values may take the job's classes to read."""
     if serializer.read is None or isinstance(serializer, _OF_THE_JOB):
-        return True  # a POJO may be of a subclass
+        return True  # even a POJO of known fields: a value may be of a subclass
     return any(map(_is_of_the_job, serializer.parts))
 
 
@@ -184,7 +188,11 @@ _OF_THE_JOB = (
 
 
 def apart_of(values: Sequence[Any]) -> tuple[list[Any], list[bytes | None]]:
-    """Return values without the bytes that only the job reads, and these bytes."""
+    r"""Return two columns: the decoded values, and the bytes that only the job reads.
+
+    >>> apart_of(["a", b"\x00", None])
+    (['a', None, None], [None, b'\x00', None])
+    """
     is_own = [type(value) is bytes for value in values]
     others = [None if own else value for value, own in zip(values, is_own)]
     return others, [value if own else None for value, own in zip(values, is_own)]
@@ -193,21 +201,21 @@ def apart_of(values: Sequence[Any]) -> tuple[list[Any], list[bytes | None]]:
 def _apart(
     entries: EntryColumns, columns: Mapping[str, ArrowColumn], roles: Sequence[str]
 ) -> EntryColumns:
-    """Return entries whose bytes that only the job reads are in columns of their own."""
+    """Return entries with the bytes that only the job reads moved to columns of their own."""
     changed: dict[str, Any] = {}
     for role in roles:
         values, apart = entries.columns.get(role), BYTES_OF[role]
         is_binary = role not in columns or columns[role].data_type == pa.binary()
         if is_binary or not isinstance(values, (list, tuple)):
             continue
-        there = entries.columns.get(apart) or [None] * entries.count
+        known = entries.columns.get(apart) or [None] * entries.count
         changed[role], own = apart_of(values)
-        changed[apart] = [other if value is None else value for value, other in zip(own, there)]
+        changed[apart] = [other if value is None else value for value, other in zip(own, known)]
     return replace(entries, columns={**entries.columns, **changed}) if changed else entries
 
 
 def check_name(state: StateDescriptor) -> None:
-    """Refuse a name that is too long for each row to have it."""
+    """Refuse a name too long to be repeated in each row."""
     if len(state.name) > LONGEST_NAME:
         raise SavepointError(
             f"state {show(state.name)} has a name of {len(state.name):,} characters, and rows "
@@ -216,7 +224,10 @@ def check_name(state: StateDescriptor) -> None:
 
 
 def _columns_of(state: StateDescriptor, layout: Layout) -> dict[str, ArrowColumn]:
-    """Return the columns of a state that are not always null."""
+    """Return the columns of a state by role, without those that are always null.
+
+    Raises SavepointError where the layout, made of another subtask's header, has other types.
+    """
     columns = {}
     for role, column, types in zip(TYPED, typed_columns(state), layout.types):
         if column is None:
@@ -231,7 +242,7 @@ def _columns_of(state: StateDescriptor, layout: Layout) -> dict[str, ArrowColumn
 
 
 def _plain_array(entries: EntryColumns, field: Any) -> Any:
-    """Return what Arrow takes as an array: numbers, or bytes of keys, as they are in a column."""
+    """Return a column of numbers or of the bytes of keys, which needs no conversion."""
     values = entries.columns.get(field.name)
     if values is None:
         return pa.nulls(entries.count, field.type)
@@ -246,7 +257,7 @@ def typed_array(entries: EntryColumns, role: str, column: ArrowColumn) -> Any:
     try:
         return arrow_array(column.convert(values), column.data_type)
     except InvalidValueError:
-        key_group, error = next(  # of the first value that is refused by itself too
+        key_group, error = next(  # the error names the first value that fails alone
             (key_group, error)
             for key_group, value in zip(entries.columns["key_group"], values)
             if (error := _refusal(column, value)) is not None
@@ -257,7 +268,7 @@ def typed_array(entries: EntryColumns, role: str, column: ArrowColumn) -> Any:
 
 
 def _refusal(column: ArrowColumn, value: Any) -> InvalidValueError | None:
-    """Return why a column does not hold a value."""
+    """Return the error of a value that a column does not hold, None if it holds it."""
     try:
         arrow_array(column.convert([value]), column.data_type)
     except InvalidValueError as error:
@@ -268,7 +279,11 @@ def _refusal(column: ArrowColumn, value: Any) -> InvalidValueError | None:
 def placed(
     array: Any, arrow_type: Any, count: int, state: StateDescriptor, layout: Layout, role: str
 ) -> Any:
-    """Return the array of a column, in the field of its state where it is a struct of them."""
+    """Return an array as a column of the layout.
+
+    Where states have different types the column is a struct with a field for each state: the array
+    becomes the field of its own, and the other fields are null.
+    """
     types = layout.types[TYPED.index(role)]
     if array is None or not _differ(types):
         return pa.nulls(count, arrow_type) if array is None else array
@@ -300,9 +315,9 @@ def _typed_columns(state: StateDescriptor) -> tuple[ArrowColumn | None, ...]:
 
 
 def _joined(types: Mapping[str, pa.DataType]) -> pa.DataType:
-    """Return the type of a column: that of all states, or a struct with a field for each.
+    """Return the type of a column: the one that all states share, or a struct by state.
 
-    Where no state has one, all are null: strings, which every format can store.
+    A column that no state has values for is of nulls as strings, which every format can store.
     """
     if _differ(types):
         return pa.struct([*types.items()])
@@ -310,5 +325,5 @@ def _joined(types: Mapping[str, pa.DataType]) -> pa.DataType:
 
 
 def _differ(types: Mapping[str, pa.DataType]) -> bool:
-    """Return whether states have columns of several types."""
+    """Return whether the states have more than one type."""
     return any(one != other for one, other in pairwise(types.values()))

@@ -1,4 +1,4 @@
-"""From columns of rows to the bytes of entries, with no object of Python for a row."""
+"""Encoding of whole columns as the bytes of entries, with no object of Python for a row."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Keys(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Columns of rows that have entries of one state, None for what the state has not."""
+    """The columns of rows for one state, each row an entry; None for what the state has not."""
 
     value: pa.Array | None
     user_key: pa.Array | None = None
@@ -65,21 +65,22 @@ class Rows(NamedTuple):
 
 
 class KeyColumn:
-    """The keys of an operator, whose column is that of a type: their bytes and key groups.
+    """Encodes a column of an operator's keys, and computes their key groups.
 
-    Both raise UnwrittenError where keys have to be looked at one by one.
+    `column_type` is the type of the column, `serializer` that of the keys in the savepoint. The
+    methods raise UnwrittenError where keys have to be looked at one by one.
     """
 
     def __init__(
-        self, given: KeyType | Serializer, serializer: Serializer, max_parallelism: int
+        self, column_type: KeyType | Serializer, serializer: Serializer, max_parallelism: int
     ) -> None:
-        self._writer = _writer_as(serializer, given)
+        self._writer = _writer_as(serializer, column_type)
         self._key_type = serializer.key_type
         self._max_parallelism = max_parallelism
 
     def keys(self, column: pa.Array) -> Keys:
         """Return the keys of a column."""
-        encoded = self.encoded(column)  # which refuses nulls
+        encoded = self.encoded(column)  # first, as it refuses nulls
         return Keys(column, pa.array(self.key_groups(column)), encoded)
 
     def encoded(self, column: pa.Array) -> pa.Array:
@@ -99,10 +100,10 @@ class KeyColumn:
 
 
 class StateEncoder:
-    """Makes entries of one state, which is the operator's of that number.
+    """Makes entries of the operator's state with a number, whole columns at once.
 
-    `value_type` and `user_key_type` are what their columns are of, a Serializer's column being
-    the one that `Operator.to_arrow` gives.
+    `value_type` and `user_key_type` are the types of the columns; for a Serializer that is the
+    column which `Operator.to_arrow` gives.
     """
 
     def __init__(
@@ -125,7 +126,8 @@ class StateEncoder:
     def entries(self, keys: Keys, rows: Rows) -> pa.RecordBatch:
         """Return the entries of rows.
 
-        Raises UnwrittenError where rows have to be looked at one by one, to say what is refused.
+        Raises UnwrittenError where rows have to be looked at one by one: the row encoder then
+        writes them, or names the first that it refuses.
         """
         writer, value, user_key = self._writer, rows.value, rows.user_key
         if writer is None or value is None:
@@ -148,7 +150,7 @@ class StateEncoder:
         )
 
     def _times(self, last_access: pa.Array | None) -> NDArray[np.int64] | None:
-        """Return the last access of each row, None of state without a time to live."""
+        """Return the last access of each row in epoch ms, None for state without a TTL."""
         if not self._has_ttl:
             return None
         if last_access is None or last_access.null_count:
@@ -169,9 +171,9 @@ class StateEncoder:
         lengths = np.diff(bounds)
         if not lengths.all():  # an empty list is no entry
             raise UnwrittenError
-        of_elements = None if times is None else np.repeat(times, lengths)
-        written = joined(*_before(of_elements), elements)
-        if len(written) == len(value):  # each list is of one element
+        element_times = None if times is None else np.repeat(times, lengths)
+        written = joined(*_before(element_times), elements)
+        if len(written) == len(value):  # every list has one element, and needs no comma
             return written
         return joined_runs(written, bounds, SEPARATOR)
 
@@ -189,9 +191,10 @@ class StateEncoder:
 def table_encoder(
     number: int, state: StateDescriptor, allow_any_last_access: bool
 ) -> StateEncoder | None:
-    """Return what makes entries of whole columns as `Operator.to_arrow` gives them, if any does.
+    """Return the StateEncoder for columns as `Operator.to_arrow` gives them, None without one.
 
-    Elements of a LIST with a time to live have it in them, and what the job alone reads is bytes.
+    None is for timers, for a LIST with a time to live, whose elements are structs with their
+    times, and for values that only the job reads, which are bytes already.
     """
     value, user_key = state.value_serializer, state.user_key_serializer
     if value is None or value.read is None or (state.kind == "LIST" and state.has_ttl):
@@ -200,7 +203,10 @@ def table_encoder(
 
 
 def with_entries(kind: str, keys: Keys, rows: Rows) -> tuple[Keys, Rows]:
-    """Return the rows that have an entry, with their keys: nulls and empty lists are none."""
+    """Return the rows that make an entry, with their keys.
+
+    A null value and an empty list make none, and in a MAP only a row whose user key is null too.
+    """
     value, user_key = rows.value, rows.user_key
     assert value is not None
     if user_key is not None:
@@ -217,9 +223,10 @@ def with_entries(kind: str, keys: Keys, rows: Rows) -> tuple[Keys, Rows]:
 def pairs_of_maps(
     maps: pa.Array, keys: Keys, last_access: pa.Array | None
 ) -> Iterator[tuple[Keys, Rows]]:
-    """Yield a row for each pair of some maps, which are in the rows of these keys.
+    """Yield the pairs of a column of maps as rows, each with the key of its map.
 
-    Maps have no nulls among their keys, of which Arrow takes none.
+    The maps [{x: 1}, null, {y: 2, z: 3}] of the keys a, b, c become the rows (a, x, 1), (c, y, 2)
+    and (c, z, 3), in chunks of `_PAIRS`. Arrow has no null among the keys of a map.
     """
     offsets = maps.offsets.to_numpy().astype(np.int64)
     is_valid = maps.is_valid().to_numpy(zero_copy_only=False)
@@ -228,22 +235,23 @@ def pairs_of_maps(
     ends = np.cumsum(counts)
     places = np.arange(len(rows)) + np.repeat(offsets[:-1] - (ends - counts), counts)
     for start in range(0, len(rows), _PAIRS):
-        of_rows, of_maps = (pa.array(of[start : start + _PAIRS]) for of in (rows, places))
-        times = None if last_access is None else last_access.take(of_rows)
-        pairs = Rows(maps.items.take(of_maps), maps.keys.take(of_maps), times)
-        yield keys.take(of_rows), pairs
+        chunk = slice(start, start + _PAIRS)
+        row_numbers, pair_numbers = pa.array(rows[chunk]), pa.array(places[chunk])
+        times = None if last_access is None else last_access.take(row_numbers)
+        pairs = Rows(maps.items.take(pair_numbers), maps.keys.take(pair_numbers), times)
+        yield keys.take(row_numbers), pairs
 
 
 def _before(times: NDArray[np.int64] | None) -> Sequence[Any]:
-    """Return the bytes of times, which stand before values, or nothing."""
+    """Return the 8 bytes that stand before each value with a TTL, nothing without times."""
     return () if times is None else (fixed(times.astype(">i8")),)
 
 
 def _writer_as(
-    serializer: Serializer | None, given: KeyType | Serializer | None
+    serializer: Serializer | None, column_type: KeyType | Serializer | None
 ) -> ColumnWriter | None:
-    """Return the writer of a column of a type, if the serializer in the savepoint is its own."""
-    if given is None or serializer is None:
+    """Return the writer of a column of a type, None if the savepoint has another serializer."""
+    if column_type is None or serializer is None:
         return None
-    is_own = serializer == (given if isinstance(given, Serializer) else serializer_of(given))
-    return column_writer(given) if is_own else None
+    own = column_type if isinstance(column_type, Serializer) else serializer_of(column_type)
+    return column_writer(column_type) if serializer == own else None

@@ -1,4 +1,4 @@
-"""The columns of Flink's serializers."""
+"""The Arrow column of each of Flink's serializers, key types and logical types."""
 
 from __future__ import annotations
 
@@ -112,14 +112,15 @@ def column_of(serializer: Serializer) -> ArrowColumn | None:
         return BINARY
     if is_open(serializer):
         return TEXT
-    if type(serializer) not in COLUMNS and serializer.key_type is not None:  # of a user's own
+    if type(serializer) not in COLUMNS and serializer.key_type is not None:
+        # A user's own serializer has the column of its key type.
         serializer = serializer_of(serializer.key_type)
     column = COLUMNS.get(type(serializer), BINARY)
     return column(serializer) if callable(column) else column
 
 
 def key_column_of(serializer: Serializer) -> ArrowColumn | None:
-    """Return the column for keys; it leaves out the kind of Flink SQL's, which is always "+I"."""
+    """Return the column for keys; that of Flink SQL's rows has no row kind, always +I in keys."""
     if isinstance(serializer, sql_rows.RowDataSerializer):
         return _sql_row_of(serializer.fields, is_key=True)
     return column_of(serializer)
@@ -144,18 +145,21 @@ def column_of_key_type(key_type: KeyType) -> ArrowColumn:
     return key_column_of(serializer_of(key_type)) or STRING
 
 
-def column_to_write(given: KeyType | Serializer) -> ArrowColumn:
-    """Return the column that state of a type is written from, or refuse the type."""
-    if not isinstance(given, Serializer):
-        return column_of_key_type(given)
-    column = column_of(given)
-    if column is None or not is_written(given):
-        raise UnsupportedKeyTypeError(f"no column here holds values of type {given!r}")
+def column_to_write(column_type: KeyType | Serializer) -> ArrowColumn:
+    """Return the column that state of a type is written from.
+
+    Raises UnsupportedKeyTypeError for a type whose column does not hold its values unchanged.
+    """
+    if not isinstance(column_type, Serializer):
+        return column_of_key_type(column_type)
+    column = column_of(column_type)
+    if column is None or not is_written(column_type):
+        raise UnsupportedKeyTypeError(f"no column here holds values of type {column_type!r}")
     return column
 
 
 def is_written(serializer: Serializer) -> bool:
-    """Return whether state of a serializer is written from columns of its type."""
+    """Return whether the column of a serializer holds its values unchanged, to be written back."""
     is_known = type(serializer) in COLUMNS or serializer.key_type is not None
     is_known = is_known or isinstance(serializer, python_rows.TypedSerializer)
     is_text = isinstance(serializer, streaming.StreamElementSerializer) or is_open(serializer)
@@ -163,10 +167,10 @@ def is_written(serializer: Serializer) -> bool:
 
 
 def is_open(serializer: Serializer) -> bool:
-    """Return whether there are values of which the serializer does not tell the type."""
+    """Return whether the class of some value is not known from the serializer, as with Kryo."""
     is_of_any = serializer.read is None or isinstance(serializer, _OPEN)
     if isinstance(serializer, pojos.PojoSerializer):
-        is_of_any = bool(serializer.registered or serializer.met)  # subclasses, of other fields
+        is_of_any = bool(serializer.registered or serializer.met)  # subclasses have other fields
     return is_of_any or any(map(is_open, serializer.parts))
 
 
@@ -207,24 +211,24 @@ def _tuple_of(serializer: Serializer) -> ArrowColumn:
 
 
 def _field_of(serializer: Serializer) -> ArrowColumn:
-    """Return the column of a serializer that is of one type of Flink SQL."""
+    """Return the column of a serializer that has one logical type of Flink SQL."""
     [field] = serializer.fields
     return _logical(field, is_key=False)
 
 
 def _part(serializer: Serializer) -> ArrowColumn:
-    """Return the column of what is inside another; strings where all of it is None."""
+    """Return the column of a part of a serializer; nulls as strings if its values are all None."""
     return column_of(serializer) or STRING
 
 
 def _only_part(serializer: Serializer) -> ArrowColumn | None:
-    """Return the column of what writes as the one within."""
+    """Return the column of the only part of a wrapper, which has the same values."""
     [part] = serializer.parts
     return column_of(part)
 
 
 def _typed(serializer: Serializer) -> ArrowColumn:
-    """Return the column of a TypedSerializer; what is nested has one of its own."""
+    """Return the column of PyFlink's TypedSerializer: its part's if nested, else its type's."""
     [field], [part] = serializer.fields, serializer.parts
     return _part(part) if field.fields else _logical(field, is_key=False)
 
@@ -245,7 +249,7 @@ def _sql_row_of(fields: Sequence[LogicalType], is_key: bool) -> ArrowColumn:
 
 
 def _logical(field: LogicalType, is_key: bool) -> ArrowColumn:
-    """Return the column of a type of Flink SQL."""
+    """Return the column of a logical type of Flink SQL."""
     name = field.name
     if name == "ROW":
         return _sql_row_of(field.fields, is_key)
@@ -259,8 +263,8 @@ def _logical(field: LogicalType, is_key: bool) -> ArrowColumn:
         is_fine = (field.precision or 0) > _MICROSECOND_DIGITS
         return FINE_TIMESTAMP if is_fine else _TIMESTAMPS[name]
     if name in ("MAP", "MULTISET"):
-        return map_of(*(_logical(of, is_key) for of in items_of(field)))
-    return _LOGICAL.get(name, BINARY)  # RAW is its bytes
+        return map_of(*(_logical(item, is_key) for item in items_of(field)))
+    return _LOGICAL.get(name, BINARY)  # a RAW value is its bytes
 
 
 _OPEN = (avro.AvroSerializer, kryo.KryoSerializer)
@@ -368,7 +372,7 @@ COLUMNS: dict[
     streaming.BufferEntrySerializer: lambda made: struct_of(
         BufferEntry._fields, [*map(_part, made.parts), BOOLEAN], BufferEntry
     ),
-    streaming.StreamElementSerializer: TEXT,  # which no keyed state has
+    streaming.StreamElementSerializer: TEXT,  # no keyed state has such values
     streaming.TwoPhaseCommitSerializer: _two_phase_of,
     streaming.LegacyTwoPhaseCommitSerializer: _two_phase_of,
     streaming.MetaSqnInfoSerializer: struct_of(MetaSqnInfo._fields, [LONG, LONG], MetaSqnInfo),

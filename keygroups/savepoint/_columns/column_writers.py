@@ -1,7 +1,8 @@
-"""From arrays of Arrow to the bytes that serializers write, all values of an array at once.
+"""Writers of whole arrays of Arrow: the bytes that serializers write, for all values at once.
 
-A writer takes an array without nulls, of the type of its column. What it does not write, among it
-all that is refused, it leaves to the serializer, which says for one value what is wrong.
+A writer takes an array without nulls, of the type of its column. It raises UnwrittenError for
+whatever it does not write, invalid values among it: the serializer then writes value by value, and
+its error names the one that is wrong.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from keygroups.types import KeyType
 Numbers = NDArray[np.int64]
 Octets = NDArray[np.uint8]
 WriteArray = Callable[[pa.Array], pa.Array]
-"""From values to their bytes, which are of the type `BYTES`; raises UnwrittenError."""
+"""A function from an array of values to an array of type `BYTES`; raises UnwrittenError."""
 
 _NOTHING = pa.scalar(b"", BYTES)
 _MICROS = 1_000_000
@@ -35,11 +36,11 @@ _TIME = np.dtype([("hour", "u1"), ("minute", "u1"), ("second", "u1"), ("nano", "
 
 
 class UnwrittenError(Exception):
-    """Values that are not written here."""
+    """A column has values that only the serializer writes, or refuses, one by one."""
 
 
 class ColumnWriter(NamedTuple):
-    """What writes the values of a column, and the bytes of a null, None where there are none."""
+    """The writer of a column's values, and the bytes of a null, None if nulls are refused."""
 
     write: WriteArray
     null: bytes | None
@@ -53,15 +54,19 @@ class ColumnWriter(NamedTuple):
         return with_others(self.write(array.drop_null()), array.is_null(), self.null)
 
 
-def column_writer(given: KeyType | Serializer) -> ColumnWriter | None:
+def column_writer(column_type: KeyType | Serializer) -> ColumnWriter | None:
     """Return the writer of the column that state of a type is written from, if there is one."""
-    if isinstance(given, Serializer):
-        return _writer_of(given, is_of_key_type=False)
-    return _writer_of(serializer_of(given), is_of_key_type=True)
+    if isinstance(column_type, Serializer):
+        return _writer_of(column_type, is_of_key_type=False)
+    return _writer_of(serializer_of(column_type), is_of_key_type=True)
 
 
 def _writer_of(serializer: Serializer, is_of_key_type: bool) -> ColumnWriter | None:
-    """Return a writer; the column of a key type may be another than that of its serializer."""
+    """Return the writer for a serializer, None without one.
+
+    BIG_DEC and ROW have one column as a key type, and another as a serializer; only the first has
+    a writer.
+    """
     cls = type(serializer)
     if cls in _OF_KEY_TYPES and not is_of_key_type:
         return None
@@ -84,13 +89,19 @@ def joined(*parts: pa.Array | pa.Scalar) -> pa.Array:
 
 
 def joined_runs(elements: pa.Array, offsets: Numbers, separator: bytes) -> pa.Array:
-    """Return the bytes of elements from each offset to the next with a separator between."""
+    """Return the elements from each offset to the next as one value, with a separator between.
+
+    Elements a, b, c with offsets 0, 2, 3 and the separator "," become "a,b" and "c".
+    """
     lists = pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), elements)
     return pc.binary_join(lists, pa.scalar(separator, BYTES))
 
 
 def with_others(written: pa.Array, mask: pa.Array, other: bytes) -> pa.Array:
-    """Return an array with other bytes in the rows of a mask, which `written` is without."""
+    """Return an array with the bytes `other` in the rows of a mask, which `written` is without.
+
+    Written a, b with the mask no, yes, no and other N become a, N, b.
+    """
     is_other = mask.to_numpy(zero_copy_only=False)
     places = np.cumsum(~is_other) - 1
     places[is_other] = len(written)
@@ -109,13 +120,13 @@ def fixed(values: NDArray[Any]) -> pa.Array:
 
 
 def _of_octets(data: NDArray[Any], offsets: Numbers) -> pa.Array:
-    starts = np.ascontiguousarray(offsets, np.int64)  # which NumPy's own integers may not be
+    starts = np.ascontiguousarray(offsets, np.int64)  # NumPy's default integer may have 32 bits
     buffers = [None, pa.py_buffer(starts), pa.py_buffer(np.ascontiguousarray(data))]
     return pa.Array.from_buffers(BYTES, len(offsets) - 1, buffers)
 
 
 def octets_of(array: pa.Array) -> tuple[Octets, Numbers]:
-    """Return the bytes of all values of an array of bytes or text, and where each starts."""
+    """Return the bytes of all values of an array of bytes or text, and the offset of each."""
     array = array.cast(BYTES)
     _, offsets, data = array.buffers()
     bounds = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
@@ -123,7 +134,10 @@ def octets_of(array: pa.Array) -> tuple[Octets, Numbers]:
 
 
 def _varints(numbers: Numbers) -> tuple[Octets, Numbers]:
-    """Return numbers as `write_varint` writes them, and where each starts."""
+    """Return the varints of numbers, low 7 bits first, and the offset of each.
+
+    5 and 300 are the bytes 05, ac 02 at the offsets 0 and 1; the last offset is their end, 3.
+    """
     if numbers.max(initial=0) < 0x80:
         return numbers.astype(np.uint8), np.arange(len(numbers) + 1)
     sizes = np.ones(len(numbers), np.int64)
@@ -159,14 +173,16 @@ def _write_booleans(array: pa.Array) -> pa.Array:
 
 
 def _write_strings(array: pa.Array) -> pa.Array:
-    """Write text as `write_string` does.
+    """Write text as Flink's StringValue does: a varint of the length plus 1, one of each unit.
 
-    A row of UTF-8 is one by itself if all rows together are UTF-8, and it starts with a character.
+    Units are UTF-16: "a" is 02 61, and "é" 02 e9 01. Text below U+0080 needs no decoding: its
+    bytes are its units. Otherwise all rows are decoded as one text, and the units of each row are
+    counted: one for a byte that starts a character, two if it is >= f0 (a surrogate pair).
     """
     data, bounds = octets_of(array)
     if data.size and data.max() >= 0x80:
         text = _decoded(data, bounds)
-        begins = np.add((data & 0xC0) != 0x80, data >= 0xF0, dtype=np.int64)  # units of UTF-16
+        begins = np.add((data & 0xC0) != 0x80, data >= 0xF0, dtype=np.int64)  # UTF-16 units a byte
         counts = np.zeros(len(data) + 1, np.int64)
         np.cumsum(begins, out=counts[1:])
         units = np.frombuffer(text.encode("utf-16-le"), "<u2").astype(np.int64)
@@ -199,7 +215,12 @@ def _write_bytes(array: pa.Array) -> pa.Array:
 
 
 def _write_decimals(array: pa.Array) -> pa.Array:
-    """Write decimals of one scale as BigDecSerializer does, if a long holds each without it."""
+    """Write decimals of one scale as BigDecSerializer does, if a long holds each unscaled number.
+
+    Arrow holds 2.56 of scale 2 as the 128 bits of 256. The bytes are a length plus 4, that many
+    bytes of two's complement, and the scale: 00 00 00 06, 01 00, 00 00 00 02. The unscaled numbers
+    0, 1 and 10 are the codes 1, 2 and 3 instead, without bytes of their own.
+    """
     _, data = array.buffers()
     numbers = np.frombuffer(data, "<i8")[2 * array.offset : 2 * (array.offset + len(array))]
     low, high = numbers.reshape(-1, 2).T
@@ -238,7 +259,7 @@ def _dates(days: NDArray[np.datetime64]) -> NDArray[np.void]:
 
 
 def _micros(array: pa.Array) -> Numbers:
-    """Return timestamps as microseconds since 1970."""
+    """Return timestamps as microseconds since 1970; UnwrittenError beyond the years of Python."""
     moments = array.cast(pa.timestamp("us")).to_numpy()
     if len(moments) and (moments.min() < _FIRST_DAY or moments.max() > _LAST_DAY):
         raise UnwrittenError
@@ -280,7 +301,7 @@ def _tuples(parts: Sequence[ColumnWriter]) -> WriteArray:
 
 def _rows(parts: Sequence[ColumnWriter]) -> WriteArray:
     def write(array: pa.Array) -> pa.Array:
-        bits = np.zeros((len(array), 2 + len(parts)), np.bool_)  # two of the row kind, which is +I
+        bits = np.zeros((len(array), 2 + len(parts)), np.bool_)  # two bits of row kind: 0 for +I
         written = []
         for place, (part, column) in enumerate(zip(parts, array.flatten()), 2):
             if column.null_count:
@@ -305,7 +326,10 @@ def _lists(parts: Sequence[ColumnWriter]) -> WriteArray:
 
 
 def write_elements(array: pa.Array, element: ColumnWriter) -> tuple[pa.Array, Numbers]:
-    """Return the bytes of the elements of lists, none of which is null, and where each starts."""
+    """Return the bytes of all elements of lists, and the number of the first element of each list.
+
+    The last number is that of all elements. Raises UnwrittenError for a null element.
+    """
     elements = array.flatten()
     if elements.null_count:
         raise UnwrittenError
@@ -350,6 +374,6 @@ _COMPOUND: dict[type[Serializer], Callable[[Sequence[ColumnWriter]], WriteArray]
     collections.ListSerializer: _lists,
     collections.ArrayListSerializer: _lists,
 }
-"""What makes the writer of those of parts."""
+"""Functions from the writers of the parts to the writer of the whole, by class of serializer."""
 _OF_KEY_TYPES = (big_numbers.BigDecSerializer, compounds.RowSerializer)
-"""Whose columns are decimals and structs without a row_kind where a key type is given."""
+"""Serializers whose key type has another column: decimals, and structs without a row_kind."""

@@ -1,9 +1,9 @@
-"""Columns: their types of Arrow, and how values become what these hold and come back.
+"""Columns: an Arrow type, a converter of Python values to it, and a restorer of the values.
 
-A converter takes all values of a column at once and returns them as Arrow takes them, with dicts
-for maps. It looks at each: what Arrow, or Spark behind it, would change or hold as something else
-is refused. What restores the values takes an array of Arrow, and leaves to the serializer whether
-it writes them.
+A converter takes all values of a column at once and returns them as `arrow_array` takes them, with
+dicts for maps. It refuses each value that Arrow or Spark would change or hold as something else.
+A restorer takes an array of Arrow and returns Python values; the serializer that writes them
+checks them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _python_values(array: Any) -> list[Any]:
 
 
 class ArrowColumn(NamedTuple):
-    """A type of Arrow, what makes its values, and what makes ours of an array of them."""
+    """An Arrow type, the converter of Python values to it, and the restorer from an array."""
 
     data_type: pa.DataType
     convert: Convert
@@ -55,7 +55,7 @@ class ArrowColumn(NamedTuple):
 
 
 def _list_of(element_type: pa.DataType) -> pa.DataType:
-    return pa.list_(pa.field("element", element_type))  # as Spark calls it
+    return pa.list_(pa.field("element", element_type))  # Spark's name of the field
 
 
 def array_of(element: ArrowColumn) -> ArrowColumn:
@@ -71,7 +71,7 @@ def array_of(element: ArrowColumn) -> ArrowColumn:
         return _refilled(values, [list(islice(rest, len(array))) for array in arrays])
 
     def restore(array: Any) -> list[Any]:
-        elements = iter(element.restore(array.flatten()))  # without what a null has in it
+        elements = iter(element.restore(array.flatten()))  # flatten leaves out the nulls' elements
         lengths = array.value_lengths().to_pylist()
         return [None if length is None else list(islice(elements, length)) for length in lengths]
 
@@ -113,13 +113,13 @@ def option_of(value: ArrowColumn) -> ArrowColumn:
     def convert(values: Sequence[Any]) -> Sequence[Any]:
         somes = _present(values, Some)
         for some in somes:
-            if some.value is None:  # which is not the same as None
+            if some.value is None:  # Some(null): a null in the column means None, Scala's empty
                 raise unfit(some)
         converted = value.convert([some.value for some in somes])
         return _refilled(values, list(converted))
 
     def restore(array: Any) -> list[Any]:
-        return [None if of is None else Some(of) for of in value.restore(array)]
+        return [None if item is None else Some(item) for item in value.restore(array)]
 
     return ArrowColumn(value.data_type, convert, restore)
 
@@ -131,7 +131,7 @@ def _branches_of(
     value_of: Callable[..., Any],
     *classes: type,
 ) -> ArrowColumn:
-    """Return the column of what is of several types: structs with a field for each."""
+    """Return the column of a union of types: structs with a field for each."""
     fields = struct_of(names, parts)
 
     def convert(values: Sequence[Any]) -> Sequence[Any]:
@@ -139,13 +139,13 @@ def _branches_of(
         return fields.convert(_refilled(values, branches))
 
     def restore(array: Any) -> list[Any]:
-        return [None if of is None else value_of(*of) for of in fields.restore(array)]
+        return [None if row is None else value_of(*row) for row in fields.restore(array)]
 
     return ArrowColumn(fields.data_type, convert, restore)
 
 
 def either_of(left: ArrowColumn, right: ArrowColumn) -> ArrowColumn:
-    """Return the column of Eithers; of two nulls it is told which one is meant."""
+    """Return the column of Eithers; `is_left` tells a left null from a right one."""
     return _branches_of(
         ["is_left", "left", "right"],
         [BOOLEAN, left, right],
@@ -194,7 +194,7 @@ def _tagged(number: int | None, first: Any, second: Any) -> TaggedUnion:
 
 
 def try_of(value: ArrowColumn) -> ArrowColumn:
-    """Return the column of Trys: the value, or of the exception the class and its bytes."""
+    """Return the column of Trys: the value, or the exception's class and its bytes."""
     return _branches_of(
         ["value", "java_class", "data"],
         [value, STRING, BINARY],
@@ -223,8 +223,8 @@ def _try(value: Any, java_class: str | None, data: bytes | None) -> Success | Fa
 def column_names(names: Iterable[str]) -> list[str]:
     """Return names that columns and fields can have in Arrow and in whatever takes its data.
 
-    Raises InvalidValueError for half of a surrogate pair, which UTF-8 has not; a NUL, at which a
-    name ends for who takes it from C; and a name that is there twice.
+    Raises InvalidValueError for half of a surrogate pair, which UTF-8 cannot encode; for a NUL,
+    which ends a name in C; and for a name that occurs twice.
     """
     checked: dict[str, None] = {}
     for name in names:
@@ -250,14 +250,14 @@ def is_encodable(text: str) -> bool:
 
 
 def numbered(parts: Sequence[object]) -> list[str]:
-    """Return the names that Flink gives fields without one."""
+    """Return Flink's names of unnamed fields: f0, f1 and so on."""
     return [f"f{index}" for index in range(len(parts))]
 
 
 def struct_of(
     names: Collection[str], parts: Sequence[ArrowColumn], cls: type = tuple
 ) -> ArrowColumn:
-    """Return the column of what is a tuple, or of a class of tuples."""
+    """Return the column of tuples, or of a class of named tuples."""
 
     def convert(values: Sequence[Any]) -> Sequence[Any]:
         rows = _present(values, cls)
@@ -265,7 +265,7 @@ def struct_of(
         return _refilled(values, list(zip(*columns)) if columns else [()] * len(rows))
 
     def restore(array: Any) -> list[Any]:
-        columns = [part.restore(of) for part, of in zip(parts, array.flatten())]
+        columns = [part.restore(field) for part, field in zip(parts, array.flatten())]
         is_valid = array.is_valid().to_pylist()
         rows = zip(*columns) if columns else repeat(())
         make = tuple if cls is tuple else getattr(cls, "_make", cls)
@@ -276,7 +276,7 @@ def struct_of(
 
 
 def row_of(parts: Sequence[ArrowColumn]) -> ArrowColumn:
-    """Return the column of Rows, which have a kind beside their fields."""
+    """Return the column of Rows: their fields, and `row_kind`."""
     fields = struct_of([*numbered(parts), "row_kind"], [*parts, STRING])
 
     def convert(values: Sequence[Any]) -> Sequence[Any]:
@@ -290,13 +290,13 @@ def row_of(parts: Sequence[ArrowColumn]) -> ArrowColumn:
 
 
 def pojo_of(java_class: str, names: Sequence[str], parts: Sequence[ArrowColumn]) -> ArrowColumn:
-    """Return the column of POJOs of the very class."""
+    """Return the column of POJOs of one class; a subclass is refused."""
     fields = struct_of(names, parts)
 
     def convert(values: Sequence[Any]) -> Sequence[Any]:
         pojos = _present(values, Pojo)
         for pojo in pojos:
-            if pojo.java_class != java_class:  # a subclass, which has other fields
+            if pojo.java_class != java_class:  # a subclass has other fields
                 raise unfit(pojo)
         rows = [tuple(pojo[name] for name in names) for pojo in pojos]
         return fields.convert(_refilled(values, rows))
@@ -329,27 +329,27 @@ def map_of(key: ArrowColumn, value: ArrowColumn) -> ArrowColumn:
         return _refilled(values, converted)
 
     def restore(array: Any) -> list[Any]:
-        of = array.type
-        item = pa.struct([pa.field("key", of.key_type), pa.field("value", of.item_type)])
+        key_type, item_type = array.type.key_type, array.type.item_type
+        item = pa.struct([pa.field("key", key_type), pa.field("value", item_type)])
         pairs = pairs_of.restore(array.cast(pa.list_(item)))
         return [None if items is None else collections.as_dict(items) for items in pairs]
 
     pairs_of = array_of(struct_of(["key", "value"], [key, value]))
-    # As Spark has them, down to the names of the fields.
+    # The names of the fields and their nullability are Spark's.
     keys = pa.field("key", key.data_type, nullable=False)
     data_type = pa.map_(keys, pa.field("value", value.data_type))
     return ArrowColumn(data_type, convert, restore)
 
 
 def _present(values: Iterable[Any], *classes: type) -> list[Any]:
-    """Return the values that are not None, all of some classes."""
+    """Return the values that are not None; refuse one of a class that is not among `classes`."""
     present = [value for value in values if value is not None]
     _check_classes(present, *classes)
     return present
 
 
 def _refilled(values: Sequence[Any], converted: list[Any]) -> Sequence[Any]:
-    """Return the converted values with None where it was before."""
+    """Return the converted values with a None in each place where `values` has one."""
     if len(converted) == len(values):
         return converted
     rest = iter(converted)
@@ -371,7 +371,7 @@ def unfit(value: object) -> InvalidValueError:
 
 
 def checked(*classes: type) -> Convert:
-    """Make what takes values as they are, if they are of some classes or None."""
+    """Return a Convert that leaves None and values of some classes as they are; refuse others."""
 
     def convert(values: Sequence[Any]) -> Sequence[Any]:
         _check_classes(values, *classes, type(None))
@@ -381,7 +381,7 @@ def checked(*classes: type) -> Convert:
 
 
 def mapped(function: Callable[[Any], Any], *classes: type) -> Convert:
-    """Make what applies a function to the values of some classes."""
+    """Return a Convert that applies a function to values of some classes, and refuses others."""
 
     def convert(values: Sequence[Any]) -> Sequence[Any]:
         return _refilled(values, [function(value) for value in _present(values, *classes)])
@@ -406,7 +406,7 @@ def _check_text(values: Sequence[Any]) -> Sequence[Any]:
 
 
 def _day_millis(value: time | int) -> int:
-    """Return a time as Flink has it; one that is none of a day is such a number already."""
+    """Return milliseconds of the day; an int is Flink's own number, not within a day."""
     if isinstance(value, int):
         return value
     return milli_of_day(value)
@@ -419,14 +419,18 @@ def _nano_of_day(value: time | LocalTime) -> int:
 
 
 def restored(function: Callable[[Any], Any]) -> Restore:
-    """Make what applies a function to the values of an array."""
+    """Return a Restore that applies a function to each value of an array."""
     return lambda array: [
         None if value is None else function(value) for value in array.to_pylist()
     ]
 
 
 def _of_day(units: int) -> Callable[[int], Any]:
-    """Return what makes a time of the day of so many units in a second."""
+    """Return the function from a number of the day, `units` of it in a second, to a time.
+
+    With 1,000 units 3,723,004 is 01:02:03.004. A number not within a day stays as it is; a time
+    finer than a microsecond becomes a LocalTime.
+    """
     nanos = 1_000_000_000 // units
 
     def time_of_day(number: int) -> time | LocalTime | int:
@@ -442,7 +446,7 @@ def _of_day(units: int) -> Callable[[int], Any]:
 
 
 def _big_dec(text: str) -> Decimal:
-    """Return the number whose text of BigDecimal.toString is given."""
+    """Return the number that a text of BigDecimal.toString stands for; refuse any other text."""
     try:
         number = Decimal(text)
     except InvalidOperation:
@@ -456,7 +460,7 @@ def _big_dec(text: str) -> Decimal:
 
 
 def _big_int(text: str) -> int:
-    """Return the number of a text; int() takes no more than 4300 digits."""
+    """Return the integer that a text stands for; int() itself takes at most 4300 digits."""
     number = _big_dec(text)
     if number.as_tuple().exponent != 0:
         raise InvalidValueError(f"a BigInteger must be digits alone, got {show(text)}")
@@ -480,13 +484,13 @@ TEXT = ArrowColumn(
     lambda values: [None if value is None else exact_repr(value) for value in values],
 )
 BINARY = ArrowColumn(pa.binary(), checked(bytes))
-"""What takes the job's classes to read."""
+"""Values that take the job's classes to read, as the bytes in the state."""
 BOOLEAN = ArrowColumn(pa.bool_(), checked(bool))
 BYTE = ArrowColumn(pa.int8(), checked(int))
 SHORT = ArrowColumn(pa.int16(), checked(int))
 FLOAT = ArrowColumn(pa.float32(), checked(float))
 DOUBLE = ArrowColumn(pa.float64(), checked(float))
-_NUMBER_TEXT = Context(capitals=1).to_sci_string  # as BigDecimal.toString has it
+_NUMBER_TEXT = Context(capitals=1).to_sci_string  # the text of BigDecimal.toString: 1E+3
 BIG_DEC = ArrowColumn(pa.string(), mapped(_NUMBER_TEXT, Decimal), restored(_big_dec))
 BIG_INT = ArrowColumn(
     pa.string(),

@@ -16,18 +16,18 @@ SCHEMA = pa.schema(zip(EncodedEntry._fields, (pa.int32(), pa.int32(), BYTES, BYT
 
 
 def entry_batch(entries: Iterable[EncodedEntry]) -> pa.RecordBatch:
-    """Return a batch with some entries."""
+    """Return a batch with a row for each entry."""
     columns = [*zip(*entries)] or [()] * len(SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA)]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
 def with_types(batch: Any, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch of entries with its bytes as another type has them."""
+    """Return a batch of entries cast to a schema, whose type of bytes may be another."""
     columns = [column.cast(field.type) for column, field in zip(batch.columns, schema)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def entries_of(batch: pa.RecordBatch) -> Iterator[EncodedEntry]:
-    """Yield the entries of a batch."""
+    """Return an iterator over the entries of a batch."""
     return map(EncodedEntry, *(column.to_pylist() for column in batch.columns))

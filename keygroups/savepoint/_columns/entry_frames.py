@@ -1,4 +1,4 @@
-"""From sorted batches of entries to the file of a subtask, batch by batch."""
+"""Writers of sorted batches of entries to the files of subtasks, batch by batch."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ def write_batches(
     max_parallelism: int,
     parallelism: int,
 ) -> None:
-    """Write entries that come as EntryFrames takes them, each to the file of its subtask.
+    """Write sorted entries, as EntryFrames takes them, each to the file of its subtask.
 
-    `file_of` is called for a subtask when those of the one before are written. The key groups
-    in `batches` are whole. Raises what `EntryFrames.add` raises.
+    `file_of` opens the file of a subtask, once all entries of the subtask before are written. No
+    entry of a key group in `batches` comes in a later call. Raises what `EntryFrames.add` raises.
     """
     frames, subtask = None, -1
     for batch in batches:
-        of_rows = batch.column(KEY_GROUP).to_numpy() * parallelism // max_parallelism
-        bounds = [0, *(np.flatnonzero(np.diff(of_rows)) + 1).tolist(), len(batch)]
+        subtasks = batch.column(KEY_GROUP).to_numpy() * parallelism // max_parallelism
+        bounds = [0, *(np.flatnonzero(np.diff(subtasks)) + 1).tolist(), len(batch)]
         for start, end in pairwise(bounds):
-            if frames is None or of_rows[start] != subtask:
+            if frames is None or subtasks[start] != subtask:
                 if frames is not None:
                     frames.finish()
-                subtask = int(of_rows[start])
+                subtask = int(subtasks[start])
                 size = key_group_prefix_bytes(max_parallelism)
                 frames = EntryFrames(file_of(subtask), size, ())
             frames.add(batch.slice(start, end - start))
@@ -56,11 +56,12 @@ def write_batches(
 
 
 class EntryFrames:
-    """Writes entries that come ordered by key group and state, and of a state by key.
+    """Writes entries sorted by key group, state and key to the file of one subtask.
 
-    `prefix_bytes` is how many bytes the key group takes in a key. `elements_of` are numbers of
-    LIST states of which each entry is a part of a list: the parts of a key become one list, in
-    the order in which they come. The last entry is held back until the next one is there.
+    `prefix_bytes` is the size of the key group before a key, 1 or 2. `elements_of` are the numbers
+    of LIST states whose entries are elements: those of a key become one list, in their order. The
+    last entry is held back until the next one comes, which may continue its list, or show that it
+    is the last of its state and needs the mark of that.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class EntryFrames:
         self._file = file
         self._prefix_bytes = prefix_bytes
         self._elements_of = np.array([*elements_of], np.int32)
-        self._held: list[pa.RecordBatch] = []  # of one entry
+        self._held: list[pa.RecordBatch] = []  # rows of the last entry, several for a list
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Write entries, at least one.
@@ -90,11 +91,14 @@ class EntryFrames:
         self._held.append(rows)
 
     def finish(self) -> None:
-        """Write what is held back, after all batches."""
+        """Write the entry that is held back, after all batches."""
         self._write(self._held, np.array([0, sum(map(len, self._held))]), None)
 
     def _is_first(self, rows: pa.RecordBatch) -> NDArray[np.bool_]:
-        """Return which rows start an entry, all but further parts of a list."""
+        """Return a mask of the rows that start an entry: all but further elements of a list.
+
+        Raises InvalidValueError for an entry that comes twice.
+        """
         states, keys = rows.column(STATE).to_numpy(), rows.column(KEY)
         is_same = np.zeros(len(rows), np.bool_)
         if self._held:
@@ -115,9 +119,13 @@ class EntryFrames:
         bounds: NDArray[np.int64],
         following: pa.RecordBatch | None,
     ) -> None:
-        """Write entries, which go from one of the bounds to the next; another one is to follow."""
-        columns = [pa.concat_arrays(of) for of in zip(*(batch.columns for batch in batches))]
-        if len(bounds) <= len(columns[VALUE]):  # there are lists of several parts
+        """Write entries: the rows from each bound to the next are one. `following` comes next.
+
+        The rows (k, a), (k, b), (m, c) of a LIST state with the bounds 0, 2, 3 are the entries
+        (k, "a,b") and (m, "c").
+        """
+        columns = [*map(pa.concat_arrays, zip(*(batch.columns for batch in batches)))]
+        if len(bounds) <= len(columns[VALUE]):  # some entry has several rows
             value = joined_runs(columns[VALUE], bounds, SEPARATOR)
             firsts = pa.array(bounds[:-1])
             columns = [*(column.take(firsts) for column in columns[:VALUE]), value]
@@ -144,7 +152,12 @@ class EntryFrames:
         keys: pa.Array,
         values: pa.Array,
     ) -> pa.Array:
-        """Return entries as they stand in the file, the last of a state with its mark."""
+        """Return the bytes of entries in the file, the last of a state with its mark.
+
+        An entry is the size of key group and key, these two, the size of the value, and the value.
+        Key k and value v in key group 5 are 00000002 05 6b 00000001 76. The mark is the highest
+        bit of the key group: the last entry of a state has 85 for the 05.
+        """
         size = self._prefix_bytes
         prefixes = key_groups.astype(">i4").view(np.uint8).reshape(-1, 4)[:, 4 - size :].copy()
         prefixes[is_last, 0] |= LAST_OF_STATE
@@ -172,7 +185,7 @@ class FileWriter:
     elements_of: frozenset[int]
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> WrittenFile | None:
-        """Return what was written, None if there are no entries; raises as EntryFrames does."""
+        """Return the WrittenFile, None without entries; raises what `EntryFrames.add` raises."""
         filled = (batch for batch in batches if batch.num_rows)
         first = next(filled, None)
         if first is None:

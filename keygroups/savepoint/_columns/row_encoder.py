@@ -1,4 +1,4 @@
-"""From rows to the bytes of entries: by whole columns, or row by row where these do not do."""
+"""Encoders of rows as entries: by whole columns, or row by row where a column has no writer."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry, Entry
 
 
 class KeyEncoder:
-    """Makes the bytes of keys, and their key groups: of a column at once, or else one by one.
+    """Makes the bytes and the key groups of keys: a whole column at once, or else one by one.
 
-    `name` is what errors call the keys, and `before` what they have before one; `column` restores
-    those that have to be looked at.
+    Errors name the column `name`, and begin with `before` where they name one key. `column`
+    restores the keys that have to be looked at one by one.
     """
 
     def __init__(
@@ -40,9 +40,9 @@ class KeyEncoder:
         self._encoder = encoder
 
     def keys(self, array: pa.Array, key_groups: pa.Array | None = None) -> Keys:
-        """Return keys, whose key groups may be known.
+        """Return the Keys of a column, with `key_groups` if they are known.
 
-        Raises InvalidValueError or InvalidTypeError for the first that is none.
+        Raises InvalidValueError or InvalidTypeError for the first value that is no key.
         """
         try:
             if key_groups is None:
@@ -69,10 +69,10 @@ class KeyEncoder:
 
 
 class RowEncoder:
-    """Makes entries of the rows of one state, which is the operator's of that number.
+    """Makes entries of the rows of the operator's state with a number.
 
-    `by_column` is None for state that is never written so; `columns` restore the values of the
-    fields of Rows that are looked at one by one, the times aside.
+    `by_column` is None for state that only the row-by-row encoder writes. `columns` restore the
+    values of the fields of Rows for that encoder; times need none.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class RowEncoder:
         """Return the entries of rows.
 
         Raises InvalidTypeError, InvalidValueError or UnsupportedKeyTypeError for the first row
-        that is none.
+        that is no entry.
         """
         if self._by_column is not None:
             try:
@@ -107,9 +107,9 @@ class RowEncoder:
         number, encode = self._number, self._encode
         arguments = (self._values(*field) for field in zip(Rows._fields, rows))
         key_groups, starts = keys.key_groups.to_pylist(), keys.encoded.to_pylist()
-        for row, (key_group, start, *of_row) in enumerate(zip(key_groups, starts, *arguments)):
+        for row, (key_group, start, *fields) in enumerate(zip(key_groups, starts, *arguments)):
             try:
-                yield EncodedEntry(key_group, number, *encode(number, start, *of_row))
+                yield EncodedEntry(key_group, number, *encode(number, start, *fields))
             except KeyGroupsError as error:
                 [key] = self._keys.values(keys.column.slice(row, 1))
                 raise type(error)(f"state {self._name!r}, key {show(key)}: {error}") from None

@@ -47,14 +47,14 @@ from keygroups.state_keys import VOID_NAMESPACE
 from keygroups.types import KeyType
 
 KEY_GROUP, KEY, LAST_ACCESS = range(3)
-"""Which columns of a wide table come before those of the states."""
+"""The places of the columns of a wide table that come before those of the states."""
 
 
 class StateColumns(NamedTuple):
-    """Where the columns of a state are in a wide table, and their types; it may be pickled.
+    """The places and types of the columns of a state in a wide table; it may be pickled.
 
-    `is_array` says that a value is a whole list, `is_element` that it is an element of one,
-    `is_map` that it is a whole map, whose keys have the user key's type.
+    A value is a whole list with `is_array`, an element of a list with `is_element`, and with
+    `is_map` a whole map, whose keys have the user key's type.
     """
 
     name: str
@@ -69,10 +69,10 @@ class StateColumns(NamedTuple):
 
 @dataclass(frozen=True)
 class WideRows:
-    """Makes entries of rows that each may have one of every state; it may be pickled.
+    """Makes entries of wide rows, each with columns for every state; it may be pickled.
 
     `uid` is the operator's, `task` any of its tasks, `states` are by number. A null and an empty
-    list are no entry.
+    list make no entry; a map makes several.
     """
 
     uid: str
@@ -85,7 +85,7 @@ class WideRows:
         """Yield the entries of each state in each batch.
 
         Raises InvalidValueError where a key is null, and InvalidTypeError or InvalidValueError
-        for what is no entry.
+        for a row that is no entry.
         """
         task, encoder = self.task, self.task.encoder()
         by_column = KeyColumn(self.key_type, task.states[0].key_serializer, task.max_parallelism)
@@ -117,10 +117,10 @@ class WideRows:
         key_encoder: KeyEncoder,
         encoder: EntryEncoder,
     ) -> None:
-        """Refuse keys that are others each time that they are asked for.
+        """Refuse keys that Spark computes anew with another result, such as random ones.
 
-        What Spark computed of the keys is compared with what they are: of those that are hashed
-        one by one with the first, as all would take as long as the rest.
+        The key groups that Spark computed are compared with those of the keys that arrived. Keys
+        that are hashed one by one are checked in the first row only: all would double the time.
         """
         row = 0
         with suppress(UnwrittenError):
@@ -153,16 +153,16 @@ class _WideState:
         types = columns.value_type, columns.user_key_type
         by_column = StateEncoder(number, described, *types, task.allow_any_last_access)
         value = column_to_write(columns.value_type)
-        of = {"value": array_of(value) if described.kind == "LIST" else value}
+        restored = {"value": array_of(value) if described.kind == "LIST" else value}
         if columns.user_key_type is not None:
-            of["user_key"] = column_to_write(columns.user_key_type)
-        self._restored = of
-        self._encoder = RowEncoder(number, key_encoder, by_column, of, encoder)
+            restored["user_key"] = column_to_write(columns.user_key_type)
+        self._restored = restored
+        self._encoder = RowEncoder(number, key_encoder, by_column, restored, encoder)
 
     def entries(
         self, keys: Keys, batch: pa.RecordBatch, last_access: pa.Array | None
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the entries of a batch, of maps some at once."""
+        """Yield the entries of a batch, those of maps in chunks of pairs."""
         columns, value = self._columns, batch.column(self._columns.value)
         if columns.is_map:
             parts = pairs_of_maps(value, keys, last_access)
@@ -171,12 +171,12 @@ class _WideState:
                 keys, value, last_access = _as_lists(keys, value, last_access)
             user_key = None if columns.user_key is None else batch.column(columns.user_key)
             parts = iter([with_entries(self._kind, keys, Rows(value, user_key, last_access))])
-        for of_rows, rows in parts:
-            self._check_user_keys(of_rows, rows)
-            yield self._encoder.entries(of_rows, rows)
+        for row_keys, rows in parts:
+            self._check_user_keys(row_keys, rows)
+            yield self._encoder.entries(row_keys, rows)
 
     def _check_user_keys(self, keys: Keys, rows: Rows) -> None:
-        """Refuse a null user key of a value; of values that are null too there are no rows."""
+        """Refuse a null user key; `with_entries` has dropped the rows whose value is null too."""
         if rows.user_key is not None and rows.user_key.null_count:
             row = rows.user_key.is_null().index(True).as_py()
             [key] = self._key_encoder.values(keys.column.slice(row, 1))
@@ -191,7 +191,7 @@ class _WideState:
 def _as_lists(
     keys: Keys, elements: pa.Array, last_access: pa.Array | None
 ) -> tuple[Keys, pa.Array, pa.Array | None]:
-    """Return elements, those that are null left out, as lists of one each."""
+    """Return the elements that are not null, each as a list of one, with their keys and times."""
     if elements.null_count:
         mask = elements.is_valid()
         keys, elements = keys.filter(mask), elements.filter(mask)
@@ -201,14 +201,14 @@ def _as_lists(
 
 
 class Place(NamedTuple):
-    """Where a state's values are: a column, and its field if that is a struct of states."""
+    """The place of a state's values: a column, and a field if the column is a struct of states."""
 
     column: int
     field: int | None
 
 
 class _Undecoded(Serializer):
-    """Writes bytes that a serializer of the job's own has written, as they are."""
+    """Writes bytes as they are: values that only a serializer of the job can read."""
 
     name, takes_null = "UNDECODED", True
 
@@ -221,12 +221,12 @@ class _Undecoded(Serializer):
 
 @dataclass(frozen=True)
 class LongRows:
-    """Makes entries of rows as `read_keyed_state` gives them; it may be pickled.
+    """Makes entries of long rows, as `read_keyed_state` gives them; it may be pickled.
 
-    `states` are all of the operator's, by number; those with `places` are written, which say by
-    the names of `TYPED` where their values are. A state has no place for what is always null,
-    which then is to be null in the columns that are there. The first of the `columns` has the
-    names of states.
+    `states` are all states of the operator, by number. Those with `places` are written: their
+    values are at the Place of each role of TYPED. A role that a state has no values for has no
+    place, and has to be null in the rows of that state. The first of the `columns` has the names
+    of states.
     """
 
     states: tuple[StateDescriptor, ...]
@@ -264,10 +264,10 @@ class LongRows:
 
 
 def _written_as(state: StateDescriptor) -> StateDescriptor:
-    """Return a state as its rows are written: values that are bytes in columns as they are."""
+    """Return the state that the rows are written as: with undecoded values as they are."""
     if state.value_serializer is None or state.value_serializer.read is not None:
         return state
-    if state.kind == "LIST":  # all of its elements are one, with their times
+    if state.kind == "LIST":  # the bytes of an undecoded list hold all elements and their times
         return replace(state, kind="VALUE", value_serializer=_Undecoded(), has_ttl=False)
     return replace(state, value_serializer=_Undecoded())
 
@@ -302,7 +302,8 @@ class _LongState:
         self._times = {name: columns.index(name) for name in times_of(state)}
         user_key = state.user_key_serializer
         is_row = isinstance(user_key, RowDataSerializer)
-        # A null of such a type has two forms in Flink's rows, and RocksDB finds one by its bytes.
+        # Flink's rows have two forms of a null of such a type, and RocksDB finds a user key by its
+        # bytes: the form that is written here may not be the one that the job looks for.
         self._long_fields = [
             (place, field)
             for place, field in enumerate(user_key.fields if is_row and user_key else ())
@@ -311,20 +312,20 @@ class _LongState:
         self._user_key_column = types.get("user_key")
 
     def entries(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the entries of rows that are all of the state."""
+        """Return the entries of a batch, whose rows are all of the state."""
         self._check_others(batch)
-        of = {name: batch.column(place) for name, place in self._times.items()}
-        of |= {role: self._array(batch, place) for role, place in self._places.items()}
-        self._check_user_keys(of.get("user_key"))
-        rows = Rows(*(of.get(name) for name in Rows._fields))
-        return self._encoder.entries(self._key_encoder.keys(of["key"]), rows)
+        arrays = {name: batch.column(place) for name, place in self._times.items()}
+        arrays |= {role: self._array(batch, place) for role, place in self._places.items()}
+        self._check_user_keys(arrays.get("user_key"))
+        rows = Rows(*(arrays.get(name) for name in Rows._fields))
+        return self._encoder.entries(self._key_encoder.keys(arrays["key"]), rows)
 
     def _array(self, batch: Any, place: Place) -> Any:
         array = batch.column(place.column)
         return array if place.field is None else array.flatten()[place.field]
 
     def _check_others(self, batch: Any) -> None:
-        """Refuse what is in columns, and in fields of other states, that the state has not."""
+        """Refuse values in columns that the state has not, and in fields of other states."""
         for number, name in enumerate(self._columns[1:], 1):
             if number in self._times.values():
                 continue
@@ -358,9 +359,10 @@ class _LongState:
 
 
 class LongColumn(NamedTuple):
-    """A column of long rows: its type, or the type of each state's values, by state.
+    """A column of long rows, with one `type` for all states or a type by state in `of_states`.
 
-    It is `needed` by some state; one of a state's values may be a struct with a field for each.
+    It is `needed` if some state has values for it. Where the types by state differ the column is a
+    struct with a field for each state.
     """
 
     name: str
@@ -375,16 +377,13 @@ def long_columns(states: Sequence[StateDescriptor]) -> list[LongColumn]:
     times = {name for state in states for name in times_of(state)}
     return [
         LongColumn("state", True, pa.string(), {}),
-        *(LongColumn(role, bool(of), None, of) for role, of in zip(TYPED, layout.types)),
+        *(LongColumn(role, bool(by), None, by) for role, by in zip(TYPED, layout.types)),
         *(LongColumn(name, name in times, pa.int64(), {}) for name in TIMES),
     ]
 
 
 def check_states_of_rows(label: str, states: Sequence[StateDescriptor]) -> None:
-    """Refuse states that rows do not hold unchanged, each by its name.
-
-    Raises UnsupportedKeyTypeError.
-    """
+    """Raise UnsupportedKeyTypeError for a state whose values rows do not hold unchanged."""
     key = states[0].key_serializer
     try:
         _check_key(key, "keys")

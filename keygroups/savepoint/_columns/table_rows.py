@@ -1,8 +1,8 @@
-"""From tables, of Arrow, pandas or Polars, to the entries of a state as they are written."""
+"""The rows of a table of Arrow, pandas or Polars, checked against the columns of a state."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -51,9 +51,9 @@ class TableColumns(NamedTuple):
         size = len(self.arrays["key"])
         for start in range(0, size, _ROWS):
             count = min(_ROWS, size - start)
-            of = {name: self._values(name, start) for name in self.arrays}
+            fields = {name: self._values(name, start) for name in self.arrays}
             yield from map(
-                TableRow, *(of.get(name, repeat(None, count)) for name in TableRow._fields)
+                TableRow, *(fields.get(name, repeat(None, count)) for name in TableRow._fields)
             )
 
     def _values(self, name: str, start: int) -> list[Any]:
@@ -65,7 +65,7 @@ class TableColumns(NamedTuple):
 
 
 def table_columns(table: object, state: StateDescriptor) -> Iterator[TableColumns]:
-    """Return an iterator over the rows of a table of one state, some at once.
+    """Return an iterator over chunks of the rows of a table of one state.
 
     Raises what `OperatorWriter.write_table` raises for a table, before it returns.
     """
@@ -83,23 +83,25 @@ def table_columns(table: object, state: StateDescriptor) -> Iterator[TableColumn
                 )
             columns[role], types[role] = column, column.data_type
     types |= dict.fromkeys(times_of(state), pa.int64())
-    for name, taken in types.items():
+    for name, data_type in types.items():
         if names.count(name) != 1:
             raise InvalidValueError(
                 f"table must have the column {name} once for state {state.name!r}, got "
                 f"{show(names)}"
             )
-        given = reader.schema.field(name).type
-        if not _is_same(given, taken):
-            raise InvalidTypeError(f"{name} of state {state.name!r} must be {taken}, got {given}")
+        actual = reader.schema.field(name).type
+        if not _is_same(actual, data_type):
+            raise InvalidTypeError(
+                f"{name} of state {state.name!r} must be {data_type}, got {actual}"
+            )
 
     def parts() -> Iterator[TableColumns]:
         for whole in reader:
             for start in range(0, len(whole), _AT_ONCE):
                 batch = whole.slice(start, _AT_ONCE)
                 arrays = {
-                    name: _cast(f"{name} of state {state.name!r}", batch.column(name), taken)
-                    for name, taken in types.items()
+                    name: _cast(f"{name} of state {state.name!r}", batch.column(name), data_type)
+                    for name, data_type in types.items()
                 }
                 yield TableColumns(state.name, arrays, columns)
 
@@ -110,7 +112,7 @@ def _reader(table: object) -> Any:
     """Return a reader of the batches of a table."""
     if isinstance(table, pa.RecordBatchReader):
         return table
-    if hasattr(table, "to_arrow"):  # of Polars, whose own form of text not every Arrow casts
+    if hasattr(table, "to_arrow"):  # not every PyArrow casts the text that Polars exports
         table = table.to_arrow()
     if hasattr(table, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(table)
@@ -119,11 +121,11 @@ def _reader(table: object) -> Any:
     )
 
 
-def _cast(name: str, array: Any, taken: pa.DataType) -> Any:
+def _cast(name: str, array: Any, data_type: pa.DataType) -> Any:
     try:
-        return array.cast(taken)
+        return array.cast(data_type)
     except pa.ArrowException as error:
-        raise InvalidValueError(f"{name} must be {taken}, got another: {error}") from None
+        raise InvalidValueError(f"{name} must be {data_type}, got another: {error}") from None
 
 
 _KINDS = (
@@ -134,23 +136,30 @@ _KINDS = (
 )
 
 
-def _is_same(given: pa.DataType, taken: pa.DataType) -> bool:
-    """Return whether a column may hold values of another type, unless they are too large."""
-    if pa.types.is_null(given):
+def _is_same(actual: pa.DataType, wanted: pa.DataType) -> bool:
+    """Return whether a type is the wanted one but for widths, such as int64 for int32.
+
+    `_cast` then refuses the values that are too large.
+    """
+    if pa.types.is_null(actual):
         return True
-    if any(any(of(given) for of in kind) and any(of(taken) for of in kind) for kind in _KINDS):
+    if any(_is_any(actual, kind) and _is_any(wanted, kind) for kind in _KINDS):
         return True
-    if pa.types.is_timestamp(given) and pa.types.is_timestamp(taken):
-        return (given.tz is None) == (taken.tz is None)
-    if pa.types.is_list(taken):
-        is_list = pa.types.is_list(given) or pa.types.is_large_list(given)
-        return is_list and _is_same(given.value_type, taken.value_type)
-    if pa.types.is_map(given) and pa.types.is_map(taken):
-        return _is_same(given.key_type, taken.key_type) and _is_same(
-            given.item_type, taken.item_type
+    if pa.types.is_timestamp(actual) and pa.types.is_timestamp(wanted):
+        return (actual.tz is None) == (wanted.tz is None)
+    if pa.types.is_list(wanted):
+        is_list = pa.types.is_list(actual) or pa.types.is_large_list(actual)
+        return is_list and _is_same(actual.value_type, wanted.value_type)
+    if pa.types.is_map(actual) and pa.types.is_map(wanted):
+        return _is_same(actual.key_type, wanted.key_type) and _is_same(
+            actual.item_type, wanted.item_type
         )
-    if pa.types.is_struct(given) and pa.types.is_struct(taken):
-        return [field.name for field in given] == [field.name for field in taken] and all(
-            _is_same(field.type, of.type) for field, of in zip(given, taken)
+    if pa.types.is_struct(actual) and pa.types.is_struct(wanted):
+        return [field.name for field in actual] == [field.name for field in wanted] and all(
+            _is_same(field.type, other.type) for field, other in zip(actual, wanted)
         )
-    return bool(given == taken)
+    return bool(actual == wanted)
+
+
+def _is_any(data_type: pa.DataType, tests: Sequence[Callable[[pa.DataType], bool]]) -> bool:
+    return any(test(data_type) for test in tests)

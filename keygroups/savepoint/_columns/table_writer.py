@@ -1,4 +1,4 @@
-"""From tables to the entries of an operator, as columns all the way to its files."""
+"""Writes tables as entries of an operator, as columns all the way to its files."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
 class TableWriter:
     """Makes and holds the entries of tables for an OperatorWriter.
 
-    `sorter` takes them in any order, with its files in `folder`. Without it they come in the
-    order of key groups: those of the last key group are held until another comes.
+    An operator that sorts puts them into `sorter`, in any order, whose files are in `folder`. In
+    any other they come in the order of key groups: the last key group is held until the next.
     """
 
     def __init__(
@@ -51,31 +51,31 @@ class TableWriter:
 
     @cached_property
     def sorter(self) -> BatchSorter:
-        """The sorter."""
+        """The BatchSorter, made when it is first used."""
         return BatchSorter(self._folder)
 
     def entries(self, number: int, columns: TableColumns) -> pa.RecordBatch | None:
-        """Return the entries of rows of a state, None where they have to be written one by one."""
+        """Return the entries of a state's rows, None if they have to be written one by one."""
         if number not in self._encoders:
             state = self._states[number]
             self._encoders[number] = table_encoder(number, state, self._allow_any_last_access)
-        encoder, of = self._encoders[number], columns.arrays
+        encoder, arrays = self._encoders[number], columns.arrays
         if encoder is None:
             return None
         try:
-            rows = Rows(*(of.get(name) for name in Rows._fields))
-            return encoder.entries(self._keys.keys(of["key"]), rows)
+            rows = Rows(*(arrays.get(name) for name in Rows._fields))
+            return encoder.entries(self._keys.keys(arrays["key"]), rows)
         except UnwrittenError:
             return None
 
     def hold(self, batch: pa.RecordBatch) -> None:
-        """Take entries of the key group that is held."""
+        """Hold entries of the current key group."""
         self._held.append(batch)
 
     def write_held(
         self, entries: Iterable[EncodedEntry], file_of: Callable[[int], KeyedStateFile]
     ) -> bool:
-        """Write what is held with other entries of its key groups; False if nothing is."""
+        """Write the held entries, merged with others of their key groups; False without any."""
         if not self._held:
             return False
         batches, self._held = [*self._held, entry_batch(entries)], []
@@ -90,7 +90,7 @@ class TableWriter:
 
 
 def split_last(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch] | None:
-    """Return the entries before those of the last key group, and these; None out of order."""
+    """Return the entries before the last key group, and those of it; None if not in order."""
     key_groups = batch.column(KEY_GROUP).to_numpy()
     if (np.diff(key_groups) < 0).any():
         return None

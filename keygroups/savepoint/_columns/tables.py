@@ -35,7 +35,7 @@ def batch_reader(
     state: StateDescriptor,
     metered: AbstractContextManager[Meter | None],
 ) -> pa.RecordBatchReader:
-    """Return the entries of a state that tasks read, batch by batch, as a meter counts them."""
+    """Return a reader of the entries of a state, batch by batch; the meter counts the bytes."""
     layout = layout_of([state])
     names = names_of(state)
 
@@ -48,7 +48,7 @@ def batch_reader(
 
 
 def pandas_frame(table: pa.Table) -> PandasFrame:
-    """Return a DataFrame of pandas, whose types are Arrow's, as NumPy has none with nulls."""
+    """Return a DataFrame of pandas with Arrow's types, as NumPy's have no null."""
     try:
         import pandas as pd
     except ImportError:

@@ -1,1 +1,1 @@
-"""Comparison of two savepoints: what is equal, what differs, what only one of them has."""
+"""Comparison of two savepoints: entries that are equal, that differ, and that only one has."""

@@ -1,4 +1,4 @@
-"""From the entries that two savepoints do not have in common to batches of Arrow."""
+"""Batches of Arrow made of the entries that differ between two savepoints."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from keygroups.savepoint._state.entry_columns import EntryColumns
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint.comparing import EntryDifference
 
-_ROWS, _BYTES = 1 << 12, 1 << 22  # entries, and bytes of them, that are held of a state
+_ROWS, _BYTES = 1 << 12, 1 << 22  # entries, and their bytes, held of a state before a batch
 *_KEYS, _VALUE = TYPED
 _SIDES = ("old", "new")
 
 
 @dataclass(frozen=True)
 class DifferenceLayout:
-    """Which types differences have, by state; it may be pickled.
+    """The columns of differences and their types; it may be pickled.
 
-    `layouts` are those of either savepoint, which have the same keys; `states` are the
-    descriptors in either, by name.
+    `layouts` are those of the two savepoints, with the same types of keys; `states` are their
+    descriptors by name.
     """
 
     layouts: tuple[Layout, Layout]
@@ -56,15 +56,15 @@ class DifferenceLayout:
 
     @property
     def _apart(self) -> list[str]:
-        """The columns of bytes, which only the job reads where there is a column without them."""
-        of_sides = [layout.apart for layout in self.layouts]
-        of_keys = [role for role in _KEYS if role != "key" and any(role in of for of in of_sides)]
-        of_values = [side for side, of in zip(_SIDES, of_sides) if _VALUE in of]
-        names = [BYTES_OF[role] for role in ("key", *of_keys)]
-        return names + [f"{side}_{BYTES_OF[_VALUE]}" for side in of_values]
+        """The columns of bytes that only the job reads, each beside the column it is kept from."""
+        old, new = (layout.apart for layout in self.layouts)
+        keys = [role for role in _KEYS if role != "key" and role in (*old, *new)]
+        sides = [side for side, apart in zip(_SIDES, (old, new)) if _VALUE in apart]
+        names = [BYTES_OF[role] for role in ("key", *keys)]
+        return names + [f"{side}_{BYTES_OF[_VALUE]}" for side in sides]
 
     def batches(self, differences: Iterable[EntryDifference]) -> Iterator[pa.RecordBatch]:
-        """Yield batches that each have differences of one state, in no order."""
+        """Yield batches, each with differences of one state; the states take turns."""
         held: dict[str, list[EntryDifference]] = {}
         sizes: dict[str, int] = {}
         for difference in differences:
@@ -82,22 +82,22 @@ class DifferenceLayout:
 
     def _batch(self, name: str, differences: Sequence[EntryDifference]) -> pa.RecordBatch:
         sides: list[list[Any]] = [
-            [of.here for of in differences],
-            [of.there for of in differences],
+            [difference.here for difference in differences],
+            [difference.there for difference in differences],
         ]
-        known = [there if here is None else here for here, there in zip(*sides)]
-        of_key = 0 if name in self.states[0] else 1
+        known = [new if old is None else old for old, new in zip(*sides)]
+        key_side = 0 if name in self.states[0] else 1
         columns: dict[str, Any] = {
             "key_group": _plain("key_group", known),
             "state": [name] * len(known),
             "timestamp": _plain("timestamp", known),
-            "kind": [of.kind for of in differences],
+            "kind": [difference.kind for difference in differences],
         }
         for role in _KEYS:
-            columns[role], columns[BYTES_OF[role]] = self._column(name, of_key, role, known)
+            columns[role], columns[BYTES_OF[role]] = self._column(name, key_side, role, known)
         columns["key_bytes"] = [
-            there if own is None else own
-            for there, own in zip(_plain("key_bytes", known), columns["key_bytes"])
+            key_bytes if own is None else own
+            for key_bytes, own in zip(_plain("key_bytes", known), columns["key_bytes"])
         ]
         for number, (side, entries) in enumerate(zip(_SIDES, sides)):
             column = self._column(name, number, _VALUE, entries)
@@ -105,17 +105,17 @@ class DifferenceLayout:
             columns[f"{side}_last_access"] = _plain("last_access", entries)
         schema = self.schema
         arrays = [
-            of if isinstance(of := columns[field.name], pa.Array) else pa.array(of, field.type)
-            for field in schema
+            column if isinstance(column, pa.Array) else pa.array(column, field.type)
+            for column, field in ((columns[field.name], field) for field in schema)
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _column(
         self, name: str, side: int, role: str, entries: Sequence[StateEntry | None]
     ) -> tuple[pa.Array, Sequence[bytes | None]]:
-        """Return what entries of a savepoint have in a role, and the bytes that are apart.
+        """Return the column of a role in one savepoint, and the bytes that only the job reads.
 
-        Both are null for the entries that it has not.
+        Both have a null for each entry that the savepoint has not.
         """
         field_type = self.layouts[side].schema.field(role).type
         state = self.states[side].get(name)
@@ -126,15 +126,15 @@ class DifferenceLayout:
         values = _plain(role, entries)
         if role in bytes_apart(state) and column.data_type != pa.binary():
             values, apart = apart_of(values)
-        is_there = [entry is not None for entry in entries]
-        there = {"key_group": _plain("key_group", entries), role: values}
-        there = {of: [*compress(values, is_there)] for of, values in there.items()}
-        count = sum(is_there)
-        array = typed_array(EntryColumns(state, count, there), role, column)
+        is_present = [entry is not None for entry in entries]
+        columns = {"key_group": _plain("key_group", entries), role: values}
+        columns = {name: [*compress(values, is_present)] for name, values in columns.items()}
+        count = sum(is_present)
+        array = typed_array(EntryColumns(state, count, columns), role, column)
         array = placed(array, field_type, count, state, self.layouts[side], role)
         numbers = iter(range(count))
-        taken = [next(numbers) if of else None for of in is_there]
-        return array.take(pa.array(taken, pa.int64())), apart
+        rows = [next(numbers) if present else None for present in is_present]
+        return array.take(pa.array(rows, pa.int64())), apart
 
 
 def _plain(name: str, entries: Iterable[StateEntry | None]) -> list[Any]:
@@ -160,6 +160,6 @@ def difference_layout(
                     f"{types[0]} and {types[1]}: no entry has a counterpart"
                 )
     layouts = [layout_of([*side.values()]) for side in states]
-    keys = [{**first, **second} for first, second in zip(*(of.types[:-1] for of in layouts))]
+    keys = [{**old, **new} for old, new in zip(*(layout.types[:-1] for layout in layouts))]
     first, second = (Layout((*keys, layout.types[-1]), layout.apart) for layout in layouts)
     return DifferenceLayout((first, second), (states[0], states[1]))

@@ -1,1 +1,1 @@
-"""What may be edited in a savepoint: its operators and their states."""
+"""Edits of a savepoint: the verbs of its operators and states, and the tasks that apply them."""

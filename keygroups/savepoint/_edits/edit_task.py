@@ -1,11 +1,12 @@
 """Edits the keyed state of one subtask, on another machine too.
 
-Entries that stay where they are go to the new file at once. Those that get another key, namespace
-or user key go to a file beside it, and then to the file of the subtask that has their key group:
-its entries and these are written once more, sorted where some came.
+Entries that keep key and key group go to the new file at once. Those that get another key,
+namespace or user key ("moved" entries) go to a file beside it. A MergeTask then writes the file of
+the subtask that has their key group once more: its own entries and the moved ones, each key group
+with moved ones sorted.
 
-Where the key groups or the subtasks become others, no entry has a place to stay in:
-`EditTask.entries` yields all of them for whoever sorts them.
+Where the max parallelism or the parallelism changes, every entry moves: `EditTask.entries` yields
+all of them, and the caller sorts them.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ from keygroups.savepoint._state.writing.spill import packed, sorted_entries, unp
 from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.savepoint._tasks.write import WriteTask, WrittenFile
 
-_BUFFERED = 1 << 24  # bytes of entries that moved which are held before they are written
+_BUFFERED = 1 << 24  # bytes of moved entries held in memory before they are written
 
 
 class StatePlan(NamedTuple):
-    """What becomes of a state: its number in the new header, and what is done to its entries.
+    """The plan for one old state: its number in the new header, and the steps for its entries.
 
-    Each step is with the state as it is before that.
+    Each step stands with the state as the steps before it leave it.
     """
 
     number: int
@@ -53,7 +54,7 @@ class StatePlan(NamedTuple):
 
 
 class StateCounts(NamedTuple):
-    """How many entries of a state were changed and deleted, and came in addition, in a subtask."""
+    """The numbers of entries of a state that one subtask changed, deleted and added."""
 
     changed: int
     deleted: int
@@ -61,7 +62,7 @@ class StateCounts(NamedTuple):
 
 
 class MovedEntries(NamedTuple):
-    """Entries for a subtask: `size` bytes of a file, from `start` on."""
+    """Entries for one subtask in a file of moved entries: `size` bytes, from offset `start`."""
 
     file: str
     start: int
@@ -69,10 +70,10 @@ class MovedEntries(NamedTuple):
 
 
 class EditedFile(NamedTuple):
-    """The file of a subtask, None if it has no entries, and what was done.
+    """The new file of a subtask, None if it has no entries, and the counts of its edits.
 
-    `counts` are by the old name of a state what became of its entries. `deleted_keys` are the keys
-    that had entries, as bytes; `moved` are entries by the subtask that they are for.
+    `counts` are by the old names of the states. `deleted_keys` are the bytes of those deleted keys
+    that had entries here; `moved` has the moved entries by the subtask they are for.
     """
 
     subtask: int
@@ -84,12 +85,12 @@ class EditedFile(NamedTuple):
 
 @dataclass(frozen=True)
 class EditTask:
-    """Edits what one subtask wrote; it may be pickled, if the functions may, and tried again.
+    """Edits the keyed state of one subtask; picklable if the functions are, and repeatable.
 
-    `read` reads it, and `write` writes the file of the same subtask. `plans` are by the names that
-    the states have in the old savepoint. With `is_anew` all entries get a new place: the max
-    parallelism of `write` may be another than that of `read`, and any `write` of the operator will
-    do. Where the key group of a key cannot be computed, the new one is a divisor of the old.
+    `read` reads the old entries, and `write` writes the file of the same subtask. `plans` are by
+    the names of the states in the old savepoint. With `is_anew` every entry moves: `write` may be
+    any WriteTask of the operator, with another max parallelism than `read`. That has to be a
+    divisor of the old one where the hash of the keys is not known.
     """
 
     read: ReadTask
@@ -135,11 +136,11 @@ class EditTask:
         return edits.done(write.written(file) if file.entries else None, moved.written)
 
     def entries(self, edits: Edits | None = None) -> Iterator[EncodedEntry]:
-        """Yield what the entries become, in the order of the old key groups, with their new ones.
+        """Yield the edited entries in the order of the old key groups, with the new key groups.
 
-        `edits` are what counts them, which plans without steps do not need. Raises what `run`
-        raises, a FunctionError for what a function does, and SavepointError where the key group of
-        a key is not the one it stands in.
+        `edits` applies the steps and counts them; plans without steps need none. Raises what
+        `run` raises, FunctionError for an error of a user's function, and SavepointError where an
+        entry stands in another key group than its key hashes to.
         """
         if edits is not None:
             yield from self._edited_entries(edits)
@@ -148,8 +149,9 @@ class EditTask:
         rekey = self._rekey()
         last_key, last_key_group, new = object(), -1, -1
         for state, key_group, key, encoded_key, encoded_value in self.read.framed_entries():
-            # The user keys of a MAP have one key, which may be long to hash. Other keys than texts
-            # may be two in Java and one in Python.
+            # Entries of a MAP repeat their key, and hashing it may take long: the last result is
+            # used again. An equal key is trusted only if it is a str: 0.0 == -0.0 in Python, and
+            # they are two keys in Java.
             if key_group != last_key_group or (
                 key is not last_key and (type(key) is not str or key != last_key)
             ):
@@ -182,14 +184,15 @@ class EditTask:
         old, new, serializer = self.read.max_parallelism, self.write.max_parallelism, self._key
         hasher = None if serializer is None else key_hasher(serializer)
         if serializer is None or hasher is None:
-            # Whatever the hash is: where b divides a, (hash mod a) mod b is hash mod b.
+            # Where `new` divides `old`, (hash % old) % new == hash % new, so that no hash is
+            # needed: a key in key group 77 of 128 goes to 77 % 32 = 13 of 32.
             return lambda state, key_group, key: key_group % new
         base, key_type = self.read.files.base, serializer.key_type or serializer
 
         def rekey(state: str, key_group: int, key: Any) -> int:
             try:
                 scrambled = finalise(hasher(key))
-            except KeyGroupsError as error:  # of a null, or a number beyond the key's precision
+            except KeyGroupsError as error:  # the key is null, or exceeds its type's precision
                 raise SavepointError(
                     f"{base}: a key of state {state!r} in key group {key_group}: {error}"
                 ) from None
@@ -203,29 +206,29 @@ class EditTask:
         return rekey
 
     def _key_group_of(self) -> Callable[[int, int, bytes], int]:
-        """Return a function from what a step made to its key group.
+        """Return the function that computes the new key group of an entry made by a step.
 
-        It takes the number of a state, the key group under the old max parallelism and the bytes
-        of the key, which are read once more: a step tells no hash.
+        It takes the state's number, the key group under the old max parallelism and the bytes of
+        the key. Steps return no hash, so that it decodes the key and hashes it again.
         """
         old, new, serializer = self.read.max_parallelism, self.write.max_parallelism, self._key
         hasher = None if serializer is None else key_hasher(serializer)
         if serializer is None or hasher is None or old == new:
             return lambda number, key_group, key: key_group % new
         read = serializer.read
-        assert read is not None  # as the step has computed a key group
+        assert read is not None  # the step hashed this key, so that its type is known here
         starts = [layout_of(state).before_key for state in self.write.states]
         return lambda number, key_group, key: finalise(hasher(read(key, starts[number])[0])) % new
 
     @property
     def _key(self) -> Serializer | None:
-        """The serializer of keys in the end, None where no state is left."""
+        """The serializer of the new savepoint's keys, None if all states were removed."""
         states = self.write.states
         return states[0].key_serializer if states else None
 
 
 class Edits:
-    """What a task does to the entries of one subtask, and to how many it was."""
+    """The steps of a task, bound to one subtask, with the counts of what they did."""
 
     def __init__(self, task: EditTask) -> None:
         read = task.read
@@ -241,7 +244,7 @@ class Edits:
         written: WrittenFile | None = None,
         moved: Mapping[int, Iterable[MovedEntries]] = MappingProxyType({}),
     ) -> EditedFile:
-        """Return what was done, when it is, with the files that have the entries."""
+        """Return the EditedFile of the subtask, once all of its entries were edited."""
         return EditedFile(
             self._subtask,
             written,
@@ -252,7 +255,7 @@ class Edits:
 
 
 class _EditedState:
-    """What is done to a state in one subtask, and to how many entries it was."""
+    """The joined steps of one state in one subtask, with the counts of what they did."""
 
     def __init__(self, number: int, apply: Apply | None) -> None:
         self.number = number
@@ -262,7 +265,7 @@ class _EditedState:
     def take(
         self, entries: Iterable[Framed], old: Framed, file: KeyedStateFile, moved: _MovedWriter
     ) -> None:
-        """Write the entries that an old one becomes."""
+        """Write the entries that an old one becomes: to `file` if they stay, else to `moved`."""
         old_key_group, old_key, old_value = old
         count = 0
         is_changed = True
@@ -279,7 +282,10 @@ class _EditedState:
         self.count(count, is_changed)
 
     def count(self, entries: int, is_changed: bool) -> None:
-        """Count what an entry became: so many, of which the first may be as it was."""
+        """Count one old entry that became `entries` new ones; unless `is_changed` the first is it.
+
+        Three entries, the old one first, count as 2 added; none as 1 deleted.
+        """
         if entries:
             self.changed += is_changed
             self.added += entries - 1
@@ -287,12 +293,12 @@ class _EditedState:
             self.deleted += 1
 
     def counts(self) -> StateCounts:
-        """Return to how many entries something was done."""
+        """Return the counts so far."""
         return StateCounts(self.changed, self.deleted, self.added)
 
 
 class _MovedWriter:
-    """Writes entries to a file, made when the first comes, and remembers for whom they are."""
+    """Writes moved entries to one file, made on the first flush, in a run for each subtask."""
 
     def __init__(self, task: WriteTask, parallelism: int) -> None:
         self.written: dict[int, list[MovedEntries]] = {}
@@ -306,7 +312,7 @@ class _MovedWriter:
         self._name = f"{task.operator_id}-{task.subtask}-{uuid.uuid4().hex}.moved"
 
     def add(self, entry: EncodedEntry) -> None:
-        """Take an entry."""
+        """Hold an entry for the subtask of its key group; flush at `_BUFFERED` held bytes."""
         subtask = compute_operator_index_for_key_group(
             self._task.max_parallelism, self._parallelism, entry.key_group
         )
@@ -317,7 +323,7 @@ class _MovedWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is held."""
+        """Append the held entries to the file, those of a subtask together."""
         for subtask, data in self._held.items():
             if self._file is None:
                 self._file = self._closing.enter_context(self._task.folder.create(self._name))
@@ -334,10 +340,10 @@ class _MovedWriter:
 
 @dataclass(frozen=True)
 class MergeTask:
-    """Writes the file of a subtask once more, with entries that came; it may be pickled.
+    """Writes the file of a subtask once more, with the entries moved to it; it may be pickled.
 
-    `files` opens those of the new savepoint, `written` is the handle of the subtask's, if there
-    is one, whose header is read with `context`.
+    `files` opens the files of the new savepoint. `written` is the handle of the subtask's file,
+    None if all of its entries moved; `context` is for reading that file's header.
     """
 
     files: Files
@@ -348,7 +354,7 @@ class MergeTask:
 
     @property
     def bytes(self) -> int:
-        """How many bytes there are to read."""
+        """The size of all input in bytes, for the meter of progress."""
         written = 0 if self.written is None else self.written.stream.size
         return written + sum(moved.size for moved in self.moved)
 
@@ -357,14 +363,14 @@ class MergeTask:
         return replace(self, files=self.files.metered(meter))
 
     def run(self, scratch: Path | None = None) -> WrittenFile:
-        """Write the file; what is sorted is meanwhile in files in a folder.
+        """Write the file; the sort of the moved entries spills to files in `scratch`.
 
         Raises InvalidValueError where two entries have one key, SavepointError where a file
         cannot be read or written.
         """
-        came = sorted_entries(self._moved_entries(), scratch)
-        with closing(came):
-            return self.write.write(_merged(self._written_entries(), came))
+        moved = sorted_entries(self._moved_entries(), scratch)
+        with closing(moved):
+            return self.write.write(_merged(self._written_entries(), moved))
 
     def _written_entries(self) -> Iterator[EncodedEntry]:
         if self.written is None:
@@ -392,22 +398,34 @@ class MergeTask:
 
 
 def _merged(
-    written: Iterator[EncodedEntry], came: Iterator[EncodedEntry]
+    written: Iterator[EncodedEntry], moved: Iterator[EncodedEntry]
 ) -> Iterator[EncodedEntry]:
-    """Yield all by key group, and those of a key group sorted if some came."""
-    ahead = next(came, None)
-    for key_group, of_key_group in groupby(written, lambda entry: entry.key_group):
+    """Yield the entries of both by key group.
+
+    `written` is ordered by key group; inside of one it has the order of the old file, which may
+    be RocksDB's or a hash map's. `moved` is sorted by key group, state number and key. A key group
+    without moved entries passes through as it is; one with some is sorted as a whole, so that
+    equal keys stand side by side and KeyedStateFile refuses them.
+
+    >>> written = [EncodedEntry(3, 0, b"z", b"1"), EncodedEntry(3, 0, b"a", b"2")]
+    >>> written += [EncodedEntry(5, 0, b"z", b"3"), EncodedEntry(5, 0, b"a", b"4")]
+    >>> moved = [EncodedEntry(4, 0, b"n", b"5"), EncodedEntry(5, 0, b"m", b"6")]
+    >>> [(entry.key_group, entry.key) for entry in _merged(iter(written), iter(moved))]
+    [(3, b'z'), (3, b'a'), (4, b'n'), (5, b'a'), (5, b'm'), (5, b'z')]
+    """
+    ahead = next(moved, None)
+    for key_group, entries_there in groupby(written, lambda entry: entry.key_group):
         while ahead is not None and ahead.key_group < key_group:
             yield ahead
-            ahead = next(came, None)
+            ahead = next(moved, None)
         if ahead is None or ahead.key_group > key_group:
-            yield from of_key_group
+            yield from entries_there
         else:
-            entries = [*of_key_group]
+            entries = [*entries_there]
             while ahead is not None and ahead.key_group == key_group:
                 entries.append(ahead)
-                ahead = next(came, None)
+                ahead = next(moved, None)
             yield from sorted(entries)
     if ahead is not None:
         yield ahead
-        yield from came
+        yield from moved

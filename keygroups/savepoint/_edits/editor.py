@@ -1,4 +1,4 @@
-"""Collects what is to be done to one operator of a savepoint, and checks it at once."""
+"""The verbs of an edit of one operator: each checks its arguments at once and adds its steps."""
 
 from __future__ import annotations
 
@@ -56,10 +56,13 @@ _TIMERS = "PRIORITY_QUEUE"  # the kind of their states
 
 
 class _State:
-    """A state as the verbs so far leave it, with the bytes that the header says of it."""
+    """A state as the verbs so far leave it; `data` is its part of the header.
+
+    `number` is its place in the old header, and so its order in the new one.
+    """
 
     def __init__(self, number: int, descriptor: StateDescriptor, data: bytes) -> None:
-        self.number = number  # in the old header
+        self.number = number
         self.old_name = descriptor.name
         self.descriptor = descriptor
         self.data = data
@@ -98,12 +101,13 @@ class OperatorEditor(OperatorStateEditor):
     def __init__(self, operator: Operator) -> None:
         super().__init__(operator)
         self._key_bytes = b""
-        self._states: dict[str, _State] | None = None  # by their names now, once they are read
+        self._states: dict[str, _State] | None = None  # new name to state; None before the read
         self._old_names: tuple[str, ...] = ()
         self._removed: list[StateDescriptor] = []
-        self._keys_to_delete: dict[bytes, Any] = {}  # by their bytes
-        self._deleted_from: Serializer | None = None  # that of these keys
-        # That which another delete_keys adds to, unless keys may have become others since.
+        self._keys_to_delete: dict[bytes, Any] = {}  # bytes to key, as DeleteKeys.add returns them
+        self._deleted_from: Serializer | None = None  # serializer of `_keys_to_delete`
+        # The step that the next delete_keys extends; None once map_keys, map_entries or
+        # map_timers may have made keys that its step, which runs before them, never sees.
         self._deletion: DeleteKeys | None = None
         self._is_changed = self._is_anew = False
 
@@ -383,7 +387,7 @@ class OperatorEditor(OperatorStateEditor):
         self._deletion = None
 
     def traces(self, others: Iterable[Operator]) -> tuple[UnsearchedPlace, ...] | None:
-        """Return where keys that are deleted may be besides, None if none are deleted.
+        """Return the places that may still hold deleted keys, None if no keys are deleted.
 
         `others` are the other operators of the savepoint. Raises InvalidTypeError for others.
         """
@@ -396,11 +400,11 @@ class OperatorEditor(OperatorStateEditor):
         return tuple(key_traces(self._deleted_from, self._operator, self.states, checked))
 
     def edited_keyed_state(self, folder: OutputFolder, new: OperatorMetadata) -> EditedKeyedState:
-        """Return what writes the keyed state anew, after all checks that need no entries.
+        """Return the EditedKeyedState, after all checks that need no entries.
 
-        `folder` is that of the new savepoint, `new` what its `_metadata` is to say of the
-        operator. Raises InvalidValueError for windows without their timers and timers of what is
-        gone, InvalidTypeError, and SavepointError as `remove_state`.
+        `folder` is that of the new savepoint, `new` the operator's metadata there. Raises
+        InvalidValueError for windows without their timers and timers without their windows,
+        InvalidTypeError, and SavepointError as `remove_state`.
         """
         check_class("folder", folder, OutputFolder, "the folder of a new savepoint")
         check_class("new", new, OperatorMetadata, "the metadata of an operator")
@@ -430,9 +434,10 @@ class OperatorEditor(OperatorStateEditor):
         )
 
     def _write_anew(self, max_parallelism: int) -> None:
-        """Write all entries into the key groups of a max parallelism.
+        """Plan that every entry moves to its key group under another max parallelism.
 
-        Raises SavepointError where the key groups of keys are not known.
+        Raises SavepointError where the hash of the keys is not known and the new max parallelism
+        does not divide the old one.
         """
         old = self._operator.max_parallelism
         states = [*self._read().values()]
@@ -478,7 +483,7 @@ class OperatorEditor(OperatorStateEditor):
         self._is_changed = True
 
     def _encoded_key(self, serializer: Serializer, key: Any) -> tuple[int | None, bytes | str]:
-        """Return the key group of a key, if it is known, and what it is sought by."""
+        """Return the key group of a key, None without a known hash, and its `sought_key`."""
         key_group = None
         hasher = key_hasher(serializer)
         if hasher is not None:
@@ -486,17 +491,17 @@ class OperatorEditor(OperatorStateEditor):
         return key_group, sought_key(serializer, key)
 
     def _key_serializer(self) -> Serializer:
-        """Return the serializer of keys, that of any state."""
+        """Return the serializer of keys, which all states share; refuse an operator without."""
         states = [*self._read().values()]
         if not states:
             raise InvalidValueError(f"operator {self._operator.label} has no state left")
         return states[0].descriptor.key_serializer
 
     def _check_windows(self) -> None:
-        """Refuse windows without their timers, timers without what they fire for."""
-        left = _Left(state.descriptor for state in self._read().values())
+        """Refuse windows without their timers, and timers without their windows."""
+        remaining = _Remaining(state.descriptor for state in self._read().values())
         for state in self._removed:
-            for other, why in left.torn(state):
+            for other, why in remaining.torn(state):
                 raise InvalidValueError(
                     f"states {state.name!r} and {other!r} of {self._operator.label} must go "
                     f"together: {why}"
@@ -504,9 +509,10 @@ class OperatorEditor(OperatorStateEditor):
 
 
 def _with_key(state: _State, new_key: Serializer) -> tuple[StateDescriptor, bytes]:
-    """Return a state with keys of another type, and what the header then says of it.
+    """Return the descriptor of a state with keys of another type, and its part of the header.
 
-    Raises UnsupportedKeyTypeError where entries cannot get such keys, or Flink writes the header.
+    Raises UnsupportedKeyTypeError where entries cannot get such keys, or only Flink can write the
+    header.
     """
     old = state.descriptor
     if old.key_serializer.read is None:
@@ -518,20 +524,23 @@ def _with_key(state: _State, new_key: Serializer) -> tuple[StateDescriptor, byte
     return new, write_state(new) if old.kind == _TIMERS else state.data
 
 
-class _Left:
-    """The states that are left, values and timers by their namespace."""
+class _Remaining:
+    """The states that remain: by namespace the name of one state of values and one of timers."""
 
     def __init__(self, states: Iterable[StateDescriptor]) -> None:
         self._names: set[str] = set()
-        self._values: dict[Serializer, str] = {}  # the name of one
+        self._values: dict[Serializer, str] = {}
         self._timers: dict[Serializer, str] = {}
         for state in states:
             self._names.add(state.name)
-            of_kind = self._timers if state.kind == _TIMERS else self._values
-            of_kind.setdefault(state.namespace_serializer, state.name)
+            names = self._timers if state.kind == _TIMERS else self._values
+            names.setdefault(state.namespace_serializer, state.name)
 
     def torn(self, removed: StateDescriptor) -> Iterator[tuple[str, str]]:
-        """Yield which states must not stay without one that was removed, and why."""
+        """Yield the name of each state that must not stay without a removed one, and why.
+
+        Windows need their timers and timers their windows; merging windows are in two states.
+        """
         namespace = removed.namespace_serializer
         timers, value = self._timers.get(namespace), self._values.get(namespace)
         for name, other in ((_CONTENTS, _MERGING), (_MERGING, _CONTENTS)):

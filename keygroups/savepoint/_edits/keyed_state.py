@@ -32,7 +32,7 @@ from keygroups.savepoint._tasks.write import OperatorFiles, WrittenFile
 
 
 class WrittenState(NamedTuple):
-    """How many entries of a state, in how many bytes, a subtask of the new savepoint has."""
+    """The numbers of entries and bytes of a state in a subtask of the new savepoint."""
 
     state: str
     subtask: int
@@ -41,7 +41,7 @@ class WrittenState(NamedTuple):
 
 
 class EditedState(NamedTuple):
-    """How many entries of a state were kept as they were, changed and deleted, and came new.
+    """The numbers of entries of a state that were kept as they were, changed, deleted and added.
 
     `state` is its name in the old savepoint, `new_name` that in the new one, None if it was
     removed: then its entries are not read, and the numbers are None.
@@ -58,13 +58,13 @@ class EditedState(NamedTuple):
 class EditedKeyedState(OperatorFiles):
     """The edited keyed state of one operator.
 
-    `tasks` edit a subtask each, on any machine. What they return is for `merges`, which returns
-    the tasks that are left then; what these return is for `add`. `write` does all that here.
+    `tasks` edit a subtask each, on any machine. Their EditedFiles go to `merges`, which returns
+    the MergeTasks that write moved entries; the WrittenFiles of these go to `add`. `write` does
+    all that in this process.
 
-    With `is_anew` all entries get a new place: `new` may have another max parallelism and
-    parallelism. Then `has_steps` says whether anything else is done to them; where it is not,
-    the entries that the tasks yield, in the order of the new key groups, may be written by the
-    tasks of OperatorFiles instead.
+    With `is_anew` every entry moves: `new` may have another max parallelism and parallelism.
+    `has_steps` then says whether the entries change too. If not, the caller may sort the entries
+    that the tasks yield by their new key groups, and write them with the tasks of OperatorFiles.
     """
 
     def __init__(
@@ -89,13 +89,14 @@ class EditedKeyedState(OperatorFiles):
         self.label = operator.label
         self.is_anew = is_anew
         self.has_steps = any(plan.steps for plan in plans.values())
-        # A step may move entries inside of a key group too.
+        # With the same key groups and no step the old order is the new one; a step may change a
+        # key without leaving its key group.
         self._is_sorted = not self.has_steps and operator.max_parallelism == new.max_parallelism
         self._base = operator._files.base
         self._bytes = sum(subtask.bytes for subtask in operator.subtasks)
         self._numbers = {name: plan.number for name, plan in plans.items()}
         self._new_names = new_names
-        self._keys_to_delete = keys_to_delete  # by their bytes
+        self._keys_to_delete = keys_to_delete  # bytes to key, as DeleteKeys.add returns them
         self._deleted_keys: set[bytes] = set()
         self._files = Files(folder.writing_path, {})
         self._context = operator._context
@@ -118,7 +119,10 @@ class EditedKeyedState(OperatorFiles):
             self.tasks.append(EditTask(read, task, self.parallelism, plans, is_anew))
 
     def merges(self, edited: Iterable[EditedFile]) -> list[MergeTask]:
-        """Take what the tasks did, and return those that write files with entries that moved."""
+        """Count the EditedFiles, add those that are final, and return a MergeTask for each other.
+
+        A file is final if no entry of any subtask moved to it.
+        """
         files = {file.subtask: file for file in edited}
         moved: dict[int, list[MovedEntries]] = {}
         for file in files.values():
@@ -143,7 +147,7 @@ class EditedKeyedState(OperatorFiles):
         return tasks
 
     def write(self, scratch: Path | None, progress: ProgressCallback | None = None) -> None:
-        """Write all of it, on this machine; what is sorted is meanwhile in a folder.
+        """Write all of it in this process; sorts spill to files in `scratch`.
 
         Raises what `EditTask.run` and `MergeTask.run` raise, and SavepointError where a key is
         there twice in what no step has changed.
@@ -170,7 +174,7 @@ class EditedKeyedState(OperatorFiles):
 
     def _write_anew(self, scratch: Path | None, progress: ProgressCallback | None) -> None:
         size = self._bytes
-        work = size if self._is_sorted else 2 * size  # what is sorted counts twice
+        work = size if self._is_sorted else 2 * size  # bytes: a sort reads them and writes them
         with measured(progress, f"write {self.label}", lambda: work) as meter:
             entries = self._entries(meter)
             if not self._is_sorted:
@@ -178,13 +182,13 @@ class EditedKeyedState(OperatorFiles):
             with closing(entries):
                 try:
                     self._write_sorted(entries)
-                except InvalidValueError as error:  # of key groups or keys that are there twice
+                except InvalidValueError as error:  # key groups out of order, or a key twice
                     if self.has_steps:
                         raise
                     raise SavepointError(f"{self._base}: {error}") from None
 
     def _entries(self, meter: Meter | None) -> Generator[EncodedEntry, None, None]:
-        """Yield the entries in the order of the old key groups, and count what is done to them."""
+        """Yield the edited entries in the order of the old key groups, and count the edits."""
         reads = ahead([task.read for task in self.tasks], meter=meter)
         for task, read in zip(self.tasks, reads):
             task = replace(task, read=read)
@@ -203,14 +207,14 @@ class EditedKeyedState(OperatorFiles):
             self._added[name] += counts.added
 
     def deleted_keys(self) -> tuple[int, tuple[Any, ...]]:
-        """Return how many keys that were to be deleted had entries, and those that had none."""
+        """Return the number of deleted keys that had entries, and the keys that had none."""
         missing = [
             key for data, key in self._keys_to_delete.items() if data not in self._deleted_keys
         ]
         return len(self._deleted_keys), tuple(missing)
 
     def edited_states(self) -> tuple[EditedState, ...]:
-        """Return what became of the entries of each state of the old savepoint."""
+        """Return the EditedState of each state of the old savepoint."""
         return tuple(
             EditedState(name, None, None, None, None, None)
             if new_name is None
@@ -226,7 +230,7 @@ class EditedKeyedState(OperatorFiles):
         return EditedState(name, new_name, kept, changed, self._deleted[name], added)
 
     def written_states(self) -> tuple[WrittenState, ...]:
-        """Return what each subtask has of each state, where all entries got a new place."""
+        """Return the WrittenState of each state and subtask if all entries moved, else nothing."""
         return tuple(
             WrittenState(state.name, subtask, file.entries[number], file.bytes[number])
             for number, state in enumerate(self.states if self.is_anew else ())
@@ -238,7 +242,7 @@ class EditedKeyedState(OperatorFiles):
 def with_keyed_state(
     operator: OperatorMetadata, written: Mapping[int, WrittenFile]
 ) -> OperatorMetadata:
-    """Return an operator with the keyed state that was written, by subtask, and no other."""
+    """Return an operator whose keyed state is that of the written files, by subtask, alone."""
     old = {subtask.index: subtask for subtask in operator.subtasks}
     subtasks = []
     for index in sorted({*old, *written}):

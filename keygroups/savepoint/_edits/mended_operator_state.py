@@ -42,15 +42,15 @@ def check_operator_state(operator: Operator) -> None:
 def mended_operator_state(
     operator: Operator, metadata: OperatorMetadata, folder: OutputFolder
 ) -> MendedOperatorState:
-    """Write the streams anew whose elements are not where `metadata` says that they start.
+    """Write the streams anew whose element offsets in `metadata` are wrong (FLINK-33863).
 
-    `operator` reads the state. The new streams are not compressed.
+    `operator` reads the old streams, which are compressed; the new ones are not.
     """
     subtasks, names = [], []
     read = [subtask.managed_operator for subtask in operator._subtasks]
     for subtask in metadata.subtasks:
         handle = subtask.managed_operator
-        # One that the operator does not read was written just now.
+        # A handle that the operator does not read is new: an edit has just written it.
         if (
             handle is not None
             and handle in read

@@ -11,7 +11,7 @@ from keygroups.savepoint._tasks.read import ReadTask, ahead
 
 
 class MergedHeader(NamedTuple):
-    """The states of all subtasks, with the bytes that a header says of the key and of each."""
+    """The states of all subtasks, with the header's bytes for the key and for each state."""
 
     states: tuple[StateDescriptor, ...]
     key_bytes: bytes
@@ -19,21 +19,22 @@ class MergedHeader(NamedTuple):
 
     @property
     def data(self) -> bytes:
-        """The header."""
+        """The bytes of the header."""
         return write_keyed_header(self.key_bytes, self.state_bytes)
 
 
 def merged_header(operator: Operator) -> MergedHeader:
-    """Return the header for all subtasks, which may each have the states in another order.
+    """Return one header for all subtasks, each of which may list the states in another order.
 
-    That of an operator with nothing but raw state without timers is of no key and no state.
+    It is empty for an operator that has only raw keyed state, and no timers in it. Raises
+    SavepointError where subtasks disagree on a serializer.
     """
     states: dict[str, tuple[StateDescriptor, bytes]] = {}
     keys = set()
     for task in ahead(operator.tasks(), ReadTask.header_plan):
         for handle in task.handles:
             header = task.header(handle)
-            if header.key_bytes:  # which raw state without timers has not
+            if header.key_bytes:  # empty for raw keyed state without timers
                 keys.add(header.key_bytes)
             for state, data in zip(header.states, header.state_bytes):
                 if states.setdefault(state.name, (state, data))[1] != data:

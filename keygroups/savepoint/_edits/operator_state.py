@@ -1,4 +1,4 @@
-"""Collects what is to be done to the operator state of an operator, and writes it anew."""
+"""The edits of an operator's operator state: collected verb by verb, written at the end."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MapElement = Callable[[OperatorStateElement], Any]
 
 
 class _State:
-    """A state as the verbs so far leave it, with the functions to call and its names by then."""
+    """A state as the verbs so far leave it; each function goes with the state's name by then."""
 
     def __init__(self, old_name: str, mode: str) -> None:
         self.old_name = old_name
@@ -58,7 +58,7 @@ class _State:
 
 @dataclass(frozen=True)
 class EditedOperatorState:
-    """What was written: the handles that are new, by subtask, None for no state left."""
+    """The new handles by subtask, None where all states were removed, and the counts by state."""
 
     handles: Mapping[int, OperatorStateHandle | None]
     states: tuple[EditedState, ...]
@@ -70,7 +70,7 @@ class EditedOperatorState:
         return [stream.path for stream in streams if stream.data is None]
 
     def of(self, operator: OperatorMetadata) -> OperatorMetadata:
-        """Return an operator with it."""
+        """Return the operator's metadata with the new handles."""
         subtasks = tuple(
             replace(subtask, managed_operator=self.handles[subtask.index])
             if subtask.index in self.handles
@@ -89,13 +89,13 @@ class OperatorStateEditor:
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
-        self._operator_states: dict[str, _State] | None = None  # by their names now
+        self._operator_states: dict[str, _State] | None = None  # new names; None before the read
         self._removed_operator_states: list[_State] = []
         self._edited_operator_states: set[str] = set()  # their old names
         self._is_closed = False
 
     def close(self) -> None:
-        """Take no more edits: the savepoint is written, or the operator removed."""
+        """Refuse further edits: the savepoint is written, or the operator removed."""
         self._is_closed = True
 
     def _check_open(self) -> None:
@@ -162,7 +162,7 @@ class OperatorStateEditor:
         self._edited_operator_states.add(state.old_name)
 
     def edited_operator_state(self, folder: OutputFolder) -> EditedOperatorState:
-        """Write the streams in which something changes, and return what there is then."""
+        """Write the streams that have an edited state; return the new handles and the counts."""
         counts: dict[str, Counter[str]] = {
             name: Counter() for name in self._edited_operator_states
         }
@@ -245,7 +245,7 @@ class OperatorStateEditor:
         counts: Mapping[str, Counter[str]],
         folder: OutputFolder,
     ) -> OperatorStateHandle | None:
-        """Return the handle of the new state of a subtask, the one it has if nothing changes."""
+        """Return the handle of a subtask's new stream; `handle` itself if no byte changes."""
         with self._opened(handle) as (stream, spans, header):
             name = stream.name
             elements = {
@@ -262,7 +262,7 @@ class OperatorStateEditor:
             new_name = new_names[old_name]
             if new_name is None:
                 continue
-            there = [data for _, data in elements[old_name]]
+            kept = [data for _, data in elements[old_name]]
             if functions[old_name]:
                 info = header.infos.get(old_name)
                 if info is None:
@@ -277,12 +277,12 @@ class OperatorStateEditor:
                 is_broadcast = mode == "BROADCAST"
                 mapped = mapping.mapped_broadcast if is_broadcast else mapping.mapped_list
                 new = mapped(elements[old_name])
-                is_same = is_same and new == there
-                there = new
+                is_same = is_same and new == kept
+                kept = new
             elif old_name in counts:
                 counts[old_name]["kept"] += _size(name, mode, elements[old_name])
             is_same = is_same and new_name == old_name
-            written.append((new_name, mode, there))
+            written.append((new_name, mode, kept))
         if is_same:
             return handle
         if not written:
@@ -298,7 +298,7 @@ class OperatorStateEditor:
 
 
 def _size(name: str, mode: str, elements: Sequence[tuple[int, bytes]]) -> int:
-    """Return how many elements or entries there are."""
+    """Return the number of elements of a list, or of entries of a broadcast state."""
     if mode != "BROADCAST":
         return len(elements)
     return sum(Cursor(data, name, offset).count() for offset, data in elements)
@@ -347,11 +347,11 @@ class _Mapping:
         self._counts = counts
 
     def mapped_list(self, elements: Iterable[tuple[int, bytes]]) -> list[bytes]:
-        """Return the elements of a list state that are there then; each has its offset."""
+        """Return the new elements of a list; `elements` are old ones with their offsets."""
         return [value for at, old in elements for _, value in self._mapped(at, b"", old)]
 
     def mapped_broadcast(self, elements: Iterable[tuple[int, bytes]]) -> list[bytes]:
-        """Return the bytes of a broadcast state that is there then."""
+        """Return a broadcast state's new bytes, all of its entries in one element."""
         return [broadcast_bytes(self._entries(at, data)) for at, data in elements]
 
     def _entries(self, offset: int, data: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -373,7 +373,10 @@ class _Mapping:
                 yield entry
 
     def _mapped(self, offset: int, key: bytes, value: bytes) -> list[tuple[bytes, bytes]]:
-        """Return what comes in the place of an element, after all functions."""
+        """Return the elements that take the place of one, after all functions, and count them.
+
+        Each is a key, b"" in a list, and a value, as bytes.
+        """
         old = key, value
         elements = [old]
         for name, function in self._functions:
@@ -395,23 +398,23 @@ class _Mapping:
         element = self._element(name, offset, *old)
         try:
             result = function(element)
-            given = _elements_of(result)
-            if given is not None:
-                given = [*given]
+            returned = _elements_of(result)
+            if returned is not None:
+                returned = [*returned]
         except Exception as error:
             note = f"map_operator_state: {_named(element)}"
             error.__notes__ = [*getattr(error, "__notes__", ()), note]
             raise
         if result is DELETE:
             return
-        for new in [element._replace(value=result)] if given is None else given:
+        for new in [element._replace(value=result)] if returned is None else returned:
             yield self._encoded(name, new, offset, old)
 
     def _encoded(
         self, name: str, new: Any, offset: int, old: tuple[bytes, bytes]
     ) -> tuple[bytes, bytes]:
-        """Return an element as bytes, those that were there if it is the same."""
-        # The function may have changed the value in place, so it is read once more.
+        """Return the bytes of a new element, the old ones if it is equal to the old element."""
+        # The function may have changed the old value in place: compare with a fresh copy.
         before = self._element(name, offset, *old)
         if not isinstance(new, OperatorStateElement):
             raise InvalidTypeError(
@@ -428,12 +431,12 @@ class _Mapping:
             )
         try:
             encoded = self._bytes(new)
-        except KeyGroupsError:  # of what only the job writes, which may stay as it is
+        except KeyGroupsError:  # only the job can write such a value: it has to be the old one
             if exact_repr(new) == exact_repr(before):
                 return old
             raise
         with suppress(KeyGroupsError):
-            # What was there may have other bytes that mean the same, such as a map's.
+            # Equal values may have different bytes, such as maps in another order: keep the old.
             if encoded == self._bytes(before):
                 return old
         return encoded
@@ -456,7 +459,7 @@ class _Mapping:
 
 
 def _elements_of(result: Any) -> Iterable[Any] | None:
-    """Return the elements that a function returned, None where that is a value."""
+    """Return the elements of a function's result, None if the result is a value."""
     if isinstance(result, OperatorStateElement):
         return (result,)
     if isinstance(result, list):

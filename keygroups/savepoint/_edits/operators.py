@@ -1,4 +1,4 @@
-"""The operators that a savepoint has from others, under their old or new names."""
+"""The operators that a new savepoint takes from old ones, under their old or new names."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ _KRYO = b"KryoSerializer"
 
 
 class CopiedOperator:
-    """An operator as it is to be; `old` is as it is in its savepoint.
+    """An operator of the new savepoint; `old` is the same operator in its old savepoint.
 
-    `operator` reads its state, and has its new names; `old_label` is the one it had, as far as
-    the caller told it. `metadata` is that of the old savepoint under its new names; `new_metadata`
-    has the max parallelism and the parallelism that it gets. With `is_anew` its keyed state is to
-    be written in the canonical format, whatever it is in now.
+    `operator` reads the old state and has the new names; `old_label` is its label before, with the
+    uid if the caller has named that. `metadata` is the old one under the new names; `new_metadata`
+    also has the new max parallelism and parallelism. With `is_anew` its keyed state is written in
+    the canonical format, whatever its old format.
     """
 
     def __init__(
@@ -75,21 +75,25 @@ class CopiedOperator:
         self.editor: OperatorEditor | None = None
         self.keyed_state: EditedKeyedState | None = None
         self.operator_state: EditedOperatorState | None = None
-        self.traces: tuple[UnsearchedPlace, ...] | None = None  # of keys that are deleted
+        self.traces: tuple[UnsearchedPlace, ...] | None = None  # places of deleted keys
 
     def rename(self, uid: str, operator_id: str) -> None:
-        """Give it another uid."""
+        """Give it another uid, and the id that Flink derives from it."""
         self.metadata = replace(self.metadata, uid=uid, operator_id=operator_id)
         self.operator = self._named(uid)
 
     def edit(self) -> OperatorEditor:
-        """Return what edits its state, the same one each time."""
+        """Return its OperatorEditor, the same object each time."""
         if self.editor is None:
             self.editor = OperatorEditor(self.operator)
         return self.editor
 
     def parallelisms(self, max_parallelism: int | None, parallelism: int | None) -> _Parallelisms:
-        """Return the max parallelism and parallelism that it gets where these are asked for."""
+        """Return its new max parallelism and parallelism; None leaves one as it is.
+
+        An operator with operator state keeps its parallelism. Raises ParallelismError for a
+        parallelism above the max parallelism.
+        """
         groups, subtasks = max_parallelism or self.max_parallelism, self.parallelism
         # Operator state belongs to its subtask: Flink itself deals it out to others.
         has_operator_state = any(map(_has_operator_state, self.metadata.subtasks))
@@ -103,7 +107,10 @@ class CopiedOperator:
         return groups, subtasks
 
     def write_anew(self, max_parallelism: int, parallelism: int) -> None:
-        """Write its keyed state in the canonical format, with these; refuse what cannot move."""
+        """Plan to write its keyed state in the canonical format, with these parallelisms.
+
+        Raises SavepointError for state that cannot move.
+        """
         old = self.metadata
         moves = old.parallelism != parallelism or (
             old.max_parallelism != max_parallelism and any(map(_keyed, old.subtasks))
@@ -115,7 +122,7 @@ class CopiedOperator:
         self.max_parallelism, self.parallelism, self.is_anew = max_parallelism, parallelism, True
 
     def check_aligned(self) -> None:
-        """Refuse in-flight data, which belongs to the subtasks of before."""
+        """Refuse in-flight data, which belongs to the old subtasks."""
         if self.operator.in_flight_data:
             raise refused(
                 self.operator,
@@ -125,9 +132,9 @@ class CopiedOperator:
 
     @property
     def new_metadata(self) -> OperatorMetadata:
-        """What `_metadata` is to say of it, the keyed state aside that is written anew."""
+        """The metadata of the new savepoint, without keyed state that is written anew."""
         old = self.metadata
-        # Where they change, the old ones have keyed state alone, of which the files come anew.
+        # Subtasks change only where they have keyed state alone, and its files are all new.
         kept = old.subtasks if self.parallelism == old.parallelism else ()
         return replace(
             old,
@@ -163,7 +170,7 @@ class CopiedOperator:
         )
 
     def report(self, operator: str | None) -> EditedOperator:
-        """Return what was done to it; it is None if it was removed."""
+        """Return its EditedOperator."""
         states: tuple[EditedState, ...] = ()
         written: tuple[WrittenState, ...] = ()
         deleted_keys = None
@@ -189,7 +196,7 @@ class CopiedOperator:
 
 
 class CopiedOperators:
-    """The operators of a savepoint, and those that are added of others."""
+    """The operators of the edited savepoint, and those added from other savepoints."""
 
     def __init__(self, savepoint: Savepoint) -> None:
         self.savepoint = savepoint
@@ -202,7 +209,7 @@ class CopiedOperators:
 
     @property
     def version(self) -> int:
-        """The version of `_metadata` that says all that theirs say."""
+        """The oldest version of `_metadata` that holds all that the operators' versions hold."""
         versions = (copied.savepoint.version for copied in self.kept)
         return written_version(self.savepoint.version, *versions)
 
@@ -211,7 +218,7 @@ class CopiedOperators:
         operator = find_operator([copied.operator for copied in self.kept], name)
         (copied,) = (copied for copied in self.kept if copied.operator is operator)
         if operator.operator_id == copied.old.operator_id:
-            copied.old_label = operator.label  # by now with its uid
+            copied.old_label = operator.label  # find_operator has just set its uid
         return copied
 
     def remove(self, name: str) -> None:
@@ -270,7 +277,10 @@ class CopiedOperators:
         return all(copied.is_anew for copied in self.kept)
 
     def left(self) -> tuple[str, ...]:
-        """Return the operators without state whose max parallelism no other changed one has."""
+        """Return the labels of unchanged, stateless operators beside changed ones.
+
+        Their max parallelism is not 1, and none that a changed operator has got.
+        """
         changed = {
             copied.max_parallelism
             for copied in self.kept
@@ -286,13 +296,13 @@ class CopiedOperators:
         )
 
     def close(self) -> None:
-        """Take no more edits of keyed state."""
+        """Refuse further edits of all operators."""
         for copied in self.kept:
             if copied.editor is not None:
                 copied.editor.close()
 
     def report(self) -> tuple[EditedOperator, ...]:
-        """Return what was done to each."""
+        """Return the EditedOperator of each: those kept and added, then those removed."""
         return (
             *(copied.report(copied.operator.label) for copied in self.kept),
             *(copied.report(None) for copied in self.removed if not copied.is_added),
@@ -338,7 +348,7 @@ class CopiedOperators:
             )
 
     def edited_keyed_states(self, folder: OutputFolder) -> list[EditedKeyedState]:
-        """Return what writes the keyed state that is edited, after all checks."""
+        """Check all operators; return the EditedKeyedState of each whose keyed state changes."""
         for copied in self.kept:
             check_operator_state(copied.operator)
             if copied.editor is not None and copied.editor.is_changed:
@@ -350,7 +360,7 @@ class CopiedOperators:
 
     @property
     def copied_bytes(self) -> int:
-        """About how many bytes `written` copies."""
+        """The approximate number of bytes that `written` copies."""
         return sum(
             subtask.bytes
             for copied in self.kept
@@ -359,19 +369,20 @@ class CopiedOperators:
         )
 
     def written(self, folder: OutputFolder, meter: Meter | None) -> Iterator[bytes]:
-        """Copy their files, and yield what `_metadata` says of each; a meter counts the bytes."""
+        """Copy their files, metered, and yield the bytes of each operator for `_metadata`."""
         copies, version = CopiedFiles(folder), self.version
         copied_by: dict[tuple[Files, int], Replace] = {}
         times: Counter[tuple[Files, str]] = Counter()
         for copied in self.kept:
             files = copied.savepoint.files
-            # Handles of one savepoint may name the same file; those of two operators may not.
+            # Operators of one savepoint share a copier, as their handles may name the same file;
+            # an operator copied a second time, under another uid, gets files of its own.
             key = files, times[files, copied.old.operator_id]
             times[files, copied.old.operator_id] += 1
             if key not in copied_by:
                 copied_by[key] = copied_to(copies.of(files.metered(meter)))
             metadata = copied.new_metadata
-            if copied.savepoint.version < FLINK_2:  # whose versions of _metadata have no uid
+            if copied.savepoint.version < FLINK_2:  # Flink 1 writes no uid into _metadata
                 metadata = replace(metadata, uid=copied.operator.uid or "")
             if copied.keyed_state is not None:
                 metadata = with_keyed_state(metadata, copied.keyed_state.written)
@@ -390,7 +401,7 @@ class CopiedOperators:
 
 
 def _head(files: Files, handle: OperatorStateHandle) -> bytes:
-    """Return what is before the first element of operator state."""
+    """Return the bytes before the first element of operator state: its header."""
     with files.open(handle.stream) as stream:
         offsets = [offset for _, _, offsets in handle.states for offset in offsets]
         return stream.read(0, min(offsets, default=stream.size))

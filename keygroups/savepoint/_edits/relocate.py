@@ -1,4 +1,4 @@
-"""Tells a checkpoint that was copied elsewhere where its files are."""
+"""Relocation of a copied checkpoint: new paths of its files in its `_metadata`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def relocate(
     prefixes = check_moved(moved)
     if not isinstance(checkpoint, Savepoint):
         checkpoint = read_savepoint(checkpoint)
-    # As every path, and its end, is spelled there.
+    # `base` is the folder as Files spells every path, with no slash at its end.
     folder = Files(check_place("new_folder", new_folder), {}).base
     places = _Places(checkpoint, folder, prefixes)
     version = written_version(checkpoint.version)
@@ -80,9 +80,9 @@ def relocate(
     allowed = [*prefixes.values()]
     files = Files(folder, {}, allowed)
     _check_files(files, read_metadata(data, f"{folder}/{METADATA}"))
-    with suppress(SavepointError):  # that it is not there, or that it cannot be read
-        there, path = files.metadata()
-        if there not in (data, checkpoint.files.metadata()[0]):
+    with suppress(SavepointError):  # a _metadata that is missing or damaged may be replaced
+        found, path = files.metadata()
+        if found not in (data, checkpoint.files.metadata()[0]):
             raise InvalidValueError(
                 f"new_folder must be of a copy of {checkpoint.path}, and {path} is of another "
                 "checkpoint"
@@ -93,19 +93,19 @@ def relocate(
 
 
 class _Places:
-    """Where the files of a checkpoint are that was copied to a folder."""
+    """The new paths of the files of a checkpoint that was copied to a folder."""
 
     def __init__(self, checkpoint: Savepoint, folder: str, moved: Mapping[str, str]) -> None:
         self._folder = path_in_metadata(folder)
         self._moved = {old: path_in_metadata(new) for old, new in moved.items()}
         new_job = job_folder(f"{self._folder}/")
-        for there in [*self._moved.values(), new_job or self._folder]:
-            self._moved.setdefault(there, there)  # as of what was relocated before
-        unknown: dict[str, None] = {}  # in their order
+        for known in [*self._moved.values(), new_job or self._folder]:
+            self._moved.setdefault(known, known)  # files relocated before are named so already
+        unknown: dict[str, None] = {}  # folders in the order of _metadata
         jobs: dict[str, None] = {}
         for path in _absolute_paths(checkpoint.metadata):
             if moved_path(path, self._moved) is None:
-                job = job_folder(f"{path}/")  # which a folder may be all of
+                job = job_folder(f"{path}/")  # the path itself may be the job's folder
                 jobs[job or ""] = None
                 unknown[job or path.rpartition("/")[0]] = None
         if not moved and len(jobs) == 1 and "" not in jobs and new_job is not None:
@@ -124,23 +124,25 @@ class _Places:
         return "".join(place)
 
     def name_of(self, path: str) -> str:
-        """Return the path of a file in the new folder, "" if it is not in that."""
+        """Return a file's path relative to the new folder, "" if it is elsewhere."""
         new, start = self.path_of(path), f"{self._folder}/"
         return new.removeprefix(start) if new.startswith(start) else ""
 
 
 def _absolute_paths(metadata: Metadata) -> Iterator[str]:
-    for said in metadata.said():
-        if isinstance(said, str):
-            yield said
-        elif isinstance(said, StreamHandle) and said.data is None and not said.is_relative:
-            yield said.path
+    for named in metadata.said():
+        if isinstance(named, str):
+            yield named
+        elif isinstance(named, StreamHandle) and named.data is None and not named.is_relative:
+            yield named.path
 
 
 def _check_files(files: Files, metadata: Metadata) -> None:
     """Check that every file is there, with its size."""
     streams = dict.fromkeys(
-        said for said in metadata.said() if isinstance(said, StreamHandle) and said.data is None
+        named
+        for named in metadata.said()
+        if isinstance(named, StreamHandle) and named.data is None
     )
     missing = []
     with files.ahead((stream, ()) for stream in streams) as opened:

@@ -1,4 +1,8 @@
-"""What is done to the entries of a state, one after the other; it may be pickled."""
+"""The steps of the verbs: each is picklable, and `bind` makes it a function of one entry's bytes.
+
+The function returns None for an entry that stays as it is, () for one that is deleted, and
+otherwise the entries that take its place.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +39,12 @@ from keygroups.state_keys import (
 )
 
 Framed = tuple[int, bytes, bytes]
-"""A key group, the bytes of an entry's key and those of its value, as `FramedEntry` has them."""
+"""One entry: its key group, the bytes of its key and the bytes of its value."""
 Apply = Callable[[int, bytes, bytes], "Iterable[Framed] | None"]
-"""From an entry to the entries that it becomes, or to None if it stays as it is."""
+"""A function from an entry to the entries it becomes; None: it stays as it is."""
 
 _LAST_ACCESS_BYTES = 8
-_NULL = 1  # before a null in a MAP
+_NULL = 1  # first byte of a MAP's value: 1 for null, 0 for a value that follows
 _UNCHANGEABLE = frozenset((bool, int, float, str, bytes, type(None)))
 
 
@@ -52,7 +56,7 @@ class _Sentinel(Enum):
 
 
 DELETE: Final = _Sentinel.DELETE
-"""What a function of `map_entries` or `map_keys` returns for what is to go."""
+"""A function of `map_entries`, `map_keys` or `map_timers` returns this to delete its argument."""
 
 
 class FunctionError(KeyGroupsError):
@@ -64,15 +68,15 @@ class FunctionError(KeyGroupsError):
 
 
 def noted(error: Exception, note: str) -> FunctionError:
-    """Return what carries an error of a function, with a note that Python 3.11 and later show."""
+    """Return a FunctionError around a user's error, whose note Python 3.11 and later print."""
     error.__notes__ = [*getattr(error, "__notes__", ()), note]
     return FunctionError(error)
 
 
 class Place(NamedTuple):
-    """Where a step is at work: the folder for errors, and the subtask.
+    """The subtask a step runs in, and `base`, the savepoint's folder for error texts.
 
-    `deleted` are the keys that were met of those to be deleted, as bytes.
+    DeleteKeys adds the bytes of each key it deletes to `deleted`.
     """
 
     base: str
@@ -88,15 +92,15 @@ class Place(NamedTuple):
 
 
 class Step(ABC):
-    """What a verb does to the entries of a state."""
+    """The work of one verb on the entries of a state."""
 
     @abstractmethod
     def bind(self, state: StateDescriptor, place: Place) -> Apply:
-        """Return what does it to the entries of a state as it is before that step."""
+        """Return the function of an entry's bytes; `state` is as the steps before leave it."""
 
 
 def applied(steps: Iterable[tuple[StateDescriptor, Step]], place: Place) -> Apply | None:
-    """Return what does all of some steps in order, None if there are none."""
+    """Return one Apply that runs the steps in order, None without steps."""
     whole: Apply | None = None
     for state, step in steps:
         apply = step.bind(state, place)
@@ -128,12 +132,12 @@ def _all_of(entries: Iterable[Framed], apply: Apply) -> Iterator[Framed]:
 
 @dataclass(frozen=True)
 class DeleteKeys(Step):
-    """Deletes keys; `keys` are those of a key group, or of None if their hash is not known."""
+    """Deletes keys; `keys` are by key group, or all under None if their hash is not known."""
 
     keys: dict[int | None, SoughtKeys]
 
     def add(self, key_group: int | None, key: bytes | str) -> bytes:
-        """Add a key as `sought_key` has it; return the bytes that stand for it."""
+        """Add a key in the form of `sought_key`; return the bytes that `Place.deleted` gets."""
         sought = self.keys.setdefault(key_group, SoughtKeys(set(), {}))
         if isinstance(key, bytes):
             sought.encoded.add(key)
@@ -142,7 +146,7 @@ class DeleteKeys(Step):
         return sought.values.setdefault(key, token)
 
     def bind(self, state: StateDescriptor, place: Place) -> Apply:
-        """Return what keeps all other keys; it decodes keys in their key groups only."""
+        """Return the Apply that deletes them; other key groups' entries are not decoded."""
         read, deleted = key_finder(state), place.deleted
         by_key_group, anywhere = self.keys, self.keys.get(None)
 
@@ -173,20 +177,20 @@ KeyFunction = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class MapKeys(Step):
-    """Calls a function with each key, which says what that becomes: a value of `new_key`."""
+    """Replaces each key by the function's result, which `new_key` writes."""
 
     function: KeyFunction
     new_key: Serializer
 
     def bind(self, state: StateDescriptor, place: Place) -> Apply:
-        """Return what calls the function."""
+        """Return an Apply that calls the function once for a run of equal keys."""
         return _KeyMapping(self, state, place)
 
 
 def key_changer(state: StateDescriptor, new_key: Serializer) -> ChangeKey:
-    """Return what puts keys of another type into the keys of entries, behind what precedes them.
+    """Return the function that replaces the key in an entry's key bytes, without its prefix.
 
-    Raises what `composite_key_changer` raises.
+    Timers have 8 bytes of timestamp as that prefix. Raises what `composite_key_changer` raises.
     """
     namespace = state.namespace_serializer
     if layout_of(state).before_key:
@@ -195,11 +199,11 @@ def key_changer(state: StateDescriptor, new_key: Serializer) -> ChangeKey:
 
 
 class _KeyMapping:
-    """Gives the entries of a state other keys; it asks once for keys that follow one another."""
+    """Replaces the keys of a state's entries; a run of equal keys calls the function once."""
 
     def __init__(self, step: MapKeys, state: StateDescriptor, place: Place) -> None:
         key, new_key = state.key_serializer, step.new_key
-        assert key.read is not None  # as the verb has checked
+        assert key.read is not None  # OperatorEditor.map_keys refuses keys that cannot be read
         self._function = step.function
         self._state = state
         self._place = place
@@ -208,7 +212,7 @@ class _KeyMapping:
         self._read, self._write = key.read, new_key.write_key or new_key.write
         self._new_type, self._key_type = new_key, new_key.key_type
         self._has_old_type = key == new_key
-        self._key: bytes | None = None  # the last one, and what it became
+        self._key: bytes | None = None  # the last key; `_new` is its result
         self._new: tuple[int, bytes] | _Sentinel | None = None
 
     def __call__(self, key_group: int, key: bytes, value: bytes) -> Iterable[Framed] | None:
@@ -237,7 +241,7 @@ class _KeyMapping:
         return ((new_key_group, changed, value),)
 
     def _new_key(self, key: Any, encoded: bytes) -> tuple[int, bytes] | _Sentinel | None:
-        """Return key group and bytes of what a key becomes, DELETE, or None if it stays."""
+        """Return the new key group and key bytes; DELETE; or None if the key stays."""
         named = f"key {show(key)} in state {self._state.name!r}"
         try:
             result = self._function(key)
@@ -254,19 +258,20 @@ class _KeyMapping:
         if self._has_old_type:
             if new[1] == encoded:
                 return None
-            # Java may have written an equal key in other bytes, or the function has changed it.
+            # Java may have written an equal key in other bytes, or the function has changed the
+            # key in place: a fresh copy decides whether the key stays.
             with suppress(KeyGroupsError):
                 if self._encoded(self._read(encoded, 0)[0]) == new:
                     return None
         return new
 
     def _encoded(self, key: Any) -> tuple[int, bytes]:
-        """Return the key group of a new key, and its bytes."""
+        """Return the key group and the bytes of a new key."""
         if self._key_type is None or self._write is None:
             raise UnsupportedKeyTypeError(
                 f"keys cannot become others of {self._new_type}: only the job can write them"
             )
-        code = hash_code(key, self._key_type)  # which checks the key too
+        code = hash_code(key, self._key_type)  # raises for a key that is not of the type
         return compute_key_group_for_key_hash(code, self._place.max_parallelism), self._write(key)
 
     def _unreadable(self, key: bytes, error: UnreadableError) -> UnsupportedKeyTypeError:
@@ -281,12 +286,12 @@ class _KeyMapping:
 
 @dataclass(frozen=True)
 class SetTtl(Step):
-    """Gives values the time of a last access, or takes it away if that is None."""
+    """Sets the last access (epoch ms) of all values, or removes it if `last_access` is None."""
 
     last_access: int | None
 
     def bind(self, state: StateDescriptor, place: Place) -> Apply:
-        """Return what changes the bytes before each value."""
+        """Return the Apply that replaces the 8 bytes of the time before each value."""
         stored, decode = StoredValue(state), layout_of(state).decoding(place.subtask).framed
         old_size = _LAST_ACCESS_BYTES if state.has_ttl else 0
         time = b"" if self.last_access is None else i64(self.last_access)
@@ -313,7 +318,7 @@ class SetTtl(Step):
 
 def _of_elements(serializer: Serializer, time: bytes, old_size: int) -> Callable[[bytes], bytes]:
     read = serializer.read
-    assert read is not None  # as the verb has checked
+    assert read is not None  # OperatorEditor.set_ttl refuses lists that cannot be read
 
     def change(value: bytes) -> bytes:
         elements, pos = [], 0
@@ -337,7 +342,8 @@ def _of_map_value(serializer: Serializer, time: bytes, old_size: int) -> Callabl
         if value[0] == _NULL:
             if not time:
                 return value
-            # With a time to live it is the value behind the time that is null.
+            # A MAP with a time to live marks its null values as present (0): the time follows,
+            # and then the bytes that the value's serializer writes for null.
             if null is None:
                 raise InvalidValueError(
                     f"a null cannot have a time to live: a {serializer} writes none"
@@ -357,13 +363,13 @@ MapFunction = Callable[[StateEntry], Any]
 
 @dataclass(frozen=True)
 class MapEntries(Step):
-    """Calls a function with each entry, which says what comes in its place."""
+    """Replaces each entry by the function's result."""
 
     function: MapFunction
     allow_any_last_access: bool
 
     def bind(self, state: StateDescriptor, place: Place) -> Apply:
-        """Return what calls the function."""
+        """Return an Apply that decodes each entry and calls the function."""
         return _Mapping(self, state, place)
 
 
@@ -384,7 +390,7 @@ class Calls:
         self._decode = layout_of(state).decoding(place.subtask).framed
 
     def _call(self, key_group: int, key: bytes, value: bytes) -> tuple[StateEntry, Any]:
-        """Return an entry, and what the function returns for it."""
+        """Return a decoded entry and the function's result for it."""
         try:
             entry = self._decode(key_group, key, value)
         except (*TRUNCATED, ValueError) as error:
@@ -395,7 +401,7 @@ class Calls:
             raise noted(error, f"{self._verb}: {named_entry(entry)}") from None
 
     def _each(self, entries: Iterator[Any], entry: StateEntry) -> Iterator[Any]:
-        """Yield the entries that the function returned for one, which may be its own iterator."""
+        """Yield the function's entries; a generator of the user raises inside of this loop."""
         while True:
             try:
                 new = next(entries)
@@ -413,13 +419,13 @@ class _Mapping(Calls):
         super().__init__("map_entries", step.function, state, place)
         layout = layout_of(state)
         self._checks_times = state.has_ttl and not step.allow_any_last_access
-        assert isinstance(layout, ValueLayout)  # as the verb has checked
+        assert isinstance(layout, ValueLayout)  # OperatorEditor.map_entries refuses timers
         self._write_value = layout.value_writer(allow_any_last_access=True)
         self._encode = layout.encoder(allow_any_last_access=True)
         serializer = state.value_serializer
         self._has_one_form = (
             serializer is not None and serializer.name in ONE_FORM
-        )  # nobody changes such values in place
+        )  # such values are immutable and equal ones have equal bytes
         key = state.key_serializer
         self._key_type, self._write_key = key.key_type, key.write_key or key.write
 
@@ -429,7 +435,7 @@ class _Mapping(Calls):
             return ()
         if _is_same(result, entry.value):
             return None
-        if type(result) not in _UNCHANGEABLE:  # which are values, as most are
+        if type(result) not in _UNCHANGEABLE:  # a scalar is a value: the common, fast case
             entries = entries_of(result)
             if entries is not None:
                 return (self._framed(new, entry, key, value) for new in self._each(entries, entry))
@@ -437,7 +443,7 @@ class _Mapping(Calls):
         return None if changed is value else ((key_group, key, changed),)
 
     def _framed(self, new: Any, entry: StateEntry, key: bytes, value: bytes) -> Framed:
-        """Return an entry that the function returned for another."""
+        """Return the bytes of an entry that the function returned for `entry`."""
         if not isinstance(new, StateEntry):
             raise InvalidTypeError(
                 f"{named_entry(entry)}: entries must each be a StateEntry, got {show(new)}"
@@ -453,9 +459,9 @@ class _Mapping(Calls):
         return self._moved(new, entry, key, value)
 
     def _moved(self, new: StateEntry, entry: StateEntry, key: bytes, value: bytes) -> Framed:
-        """Return an entry whose key, user key or namespace may be another."""
+        """Return the bytes of an entry whose key, user key or namespace may have changed."""
         if self._write_key is None or self._key_type is None:
-            before = self._decode(entry.key_group, key, value)  # which nobody can have changed
+            before = self._decode(entry.key_group, key, value)  # a copy the function never saw
             if identity(_key_parts(new)) == identity(_key_parts(before)):
                 same = self._value_of(new.value, new.last_access, new, entry, key, value)
                 return entry.key_group, key, same
@@ -473,7 +479,7 @@ class _Mapping(Calls):
                 )
         new_value = self._value_of(new.value, new.last_access, new, entry, key, value)
         if new_key != key:
-            # The key may have been written in other bytes that mean the same.
+            # Java may have written the same key in other bytes: those stay.
             with suppress(KeyGroupsError):
                 if self._key_of(self._decode(entry.key_group, key, value)) == (
                     entry.key_group,
@@ -483,10 +489,10 @@ class _Mapping(Calls):
         return key_group, new_key, new_value
 
     def _key_of(self, entry: StateEntry) -> tuple[int, bytes]:
-        """Return the key group of an entry, and the bytes of its key."""
+        """Return the key group of an entry and the bytes of its key."""
         assert self._write_key is not None
         try:
-            code = hash_code(entry.key, self._key_type)  # which checks the key too
+            code = hash_code(entry.key, self._key_type)  # raises for a key not of the type
             key_group = compute_key_group_for_key_hash(code, self._place.max_parallelism)
             encoded, _ = self._encode(
                 self._write_key(entry.key),
@@ -509,9 +515,9 @@ class _Mapping(Calls):
         key: bytes,
         value: bytes,
     ) -> bytes:
-        """Return the bytes of a new value, the very object that was there if it is the same.
+        """Return the bytes of a new value; the object `value` itself if nothing changed.
 
-        `entry` is the one that gets it, for errors.
+        `entry` is named in errors: it is the entry that gets the value.
         """
         if last_access == old.last_access and _is_same(new, old.value):
             return value
@@ -522,14 +528,16 @@ class _Mapping(Calls):
             encoded = self._write_value(new, last_access)
         except KeyGroupsError as error:
             before = self._decode(old.key_group, key, value)
-            # What nobody here writes may be what was there, which is read once more.
+            # Only the job can write such a value. It may still be the old one: compare it with
+            # a fresh copy, as the function may have changed its argument.
             if (last_access, identity(new)) == (before.last_access, identity(before.value)):
                 return value
             raise _of_entry(entry, error) from None
         if encoded == value:
             return value
         if not self._has_one_form:
-            # The function may have changed the value in place, so it is read once more.
+            # Another serialisation of an equal value (a map in another order) is no change. The
+            # old value is decoded again, as the function may have changed it in place.
             with suppress(KeyGroupsError):
                 before = self._decode(old.key_group, key, value)
                 if self._write_value(before.value, before.last_access) == encoded:
@@ -538,7 +546,10 @@ class _Mapping(Calls):
 
 
 def entries_of(result: Any) -> Iterator[Any] | None:
-    """Return the entries that a function returned, None where that is a value."""
+    """Return an iterator over a function's result if it is entries, None if it is a value.
+
+    Entries are a StateEntry, a list with one in it, or an iterator.
+    """
     if isinstance(result, StateEntry):
         return iter((result,))
     if isinstance(result, list):
@@ -552,7 +563,7 @@ def _key_parts(entry: StateEntry) -> tuple[Any, Any, Any]:
 
 
 def _times(value: Any, last_access: int | None) -> set[int]:
-    """Return the times of last access of a value; what is no int is refused elsewhere."""
+    """Return the times of last access of a value and its elements, those that are ints."""
     times = [last_access]
     if isinstance(value, list):
         times += [item.last_access for item in value if isinstance(item, TtlValue)]
@@ -564,7 +575,7 @@ def _times(value: Any, last_access: int | None) -> set[int]:
 
 
 def _is_same(new: Any, old: Any) -> bool:
-    """Tell whether something is what was there, and nobody can have changed it in place."""
+    """Tell whether `new` is the object `old`, and of an immutable class."""
     return new is old and _is_unchangeable(old)
 
 
@@ -575,7 +586,7 @@ def _is_unchangeable(value: Any) -> bool:
 
 
 def named_entry(entry: StateEntry) -> str:
-    """Return the name of an entry for errors: its key and its state."""
+    """Return an entry's description for errors: its key, user key, namespace and state."""
     text = f"key {show(entry.key_bytes if entry.key is None else entry.key)}"
     for name, value in (("user key", entry.user_key), ("namespace", entry.namespace)):
         if value is not None:
@@ -584,5 +595,5 @@ def named_entry(entry: StateEntry) -> str:
 
 
 def _of_entry(entry: StateEntry, error: KeyGroupsError) -> KeyGroupsError:
-    """Return an error with the name of the entry in front."""
+    """Return the same error with the entry's description in front."""
     return type(error)(f"{named_entry(entry)}: {error}")

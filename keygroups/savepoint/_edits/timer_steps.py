@@ -1,4 +1,8 @@
-"""What `map_timers` does to the timers of a state; it may be pickled."""
+"""The step of `map_timers`; it may be pickled.
+
+The bytes of a timer are all key: the timestamp (8 bytes, big endian, sign bit flipped so that they
+sort by time), the key and the namespace. Its value is empty.
+"""
 
 from __future__ import annotations
 
@@ -34,17 +38,17 @@ from keygroups.savepoint._state.keys import identity
 TimerFunction = Callable[[StateEntry], Any]
 
 _TIME_BYTES = 8
-_KEPT = ("state", "namespace", "user_key", "value", "last_access")  # of a timer that is moved
+_KEPT = ("state", "namespace", "user_key", "value", "last_access")  # fields that must not change
 
 
 @dataclass(frozen=True)
 class MapTimers(Step):
-    """Calls a function with each timer, which says what comes in its place."""
+    """Replaces each timer by the function's result."""
 
     function: TimerFunction
 
     def bind(self, state: StateDescriptor, place: Place) -> Apply:
-        """Return what calls the function."""
+        """Return an Apply that decodes each timer and calls the function."""
         return _Mapping(self.function, state, place)
 
 
@@ -77,7 +81,7 @@ class _Mapping(Calls):
                 raise type(error)(f"{named_entry(entry)}: {error}") from None
 
     def _framed(self, new: Any, entry: StateEntry, key: bytes) -> Framed:
-        """Return a timer that the function returned for another."""
+        """Return the bytes of a timer that the function returned for `entry`."""
         if not isinstance(new, StateEntry):
             raise InvalidTypeError(f"timers must each be a StateEntry, got {show(new)}")
         for name in _KEPT:
@@ -93,7 +97,7 @@ class _Mapping(Calls):
         return key_group, i64(time ^ LONG_MIN) + behind, b""
 
     def _moved(self, new_key: Any, entry: StateEntry, behind: bytes) -> tuple[int, bytes]:
-        """Return the key group of another key, and its bytes with the namespace behind them."""
+        """Return the key group of a new key, and its bytes followed by the namespace's."""
         serializer = self._key
         if serializer.key_type is None or entry.namespace is not None:
             raise UnsupportedKeyTypeError(

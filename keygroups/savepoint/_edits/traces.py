@@ -1,4 +1,4 @@
-"""Where keys may still be after `delete_keys`, as far as the types of a savepoint say."""
+"""Places that may still hold deleted keys, judged by the types of a savepoint."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from keygroups.savepoint._state.header import StateDescriptor
 
 
 class UnsearchedPlace(NamedTuple):
-    """Where keys that were deleted from an operator may still be: in a `place` of an operator.
+    """A `place` of an `operator` that may still hold deleted keys.
 
-    That is a place that could hold them by its type, which nobody has searched.
+    Its type could hold them, and `delete_keys` does not search it.
     """
 
     operator: str
@@ -27,9 +27,10 @@ def key_traces(
     states: Iterable[StateDescriptor],
     others: Iterable[Operator],
 ) -> Iterator[UnsearchedPlace]:
-    """Yield where keys of a type may be that were deleted from the keyed state of an operator.
+    """Yield the places that may hold keys deleted from the keyed state of an operator.
 
-    `states` are those that it has then; `others` are the other operators of the savepoint.
+    `key` is the serializer of those keys, `states` are the operator's states in the new savepoint,
+    `others` the other operators of that.
     """
     leaves = frozenset(_leaves(key))
     for state in states:
@@ -61,7 +62,7 @@ def _traces_in(
 
 
 def _other_traces(operator: Operator) -> Iterator[UnsearchedPlace]:
-    """Yield what an operator has beside keyed state."""
+    """Yield the operator states and the in-flight data of an operator, whatever their types."""
     names = dict.fromkeys(
         name
         for subtask in operator._subtasks
@@ -83,9 +84,9 @@ def _leaves(serializer: Serializer) -> Iterator[str]:
 
 
 def _may_hold(serializer: Serializer, leaves: frozenset[str]) -> bool:
-    """Tell whether a value may hold a key that is made of some types.
+    """Tell whether values of a serializer may hold a key that is made of types named `leaves`.
 
-    Text and bytes may hold any, and so may an object of a class of the job.
+    Whatever has no fixed size (text, bytes, an object of the job's classes) may hold any key.
     """
     if serializer.parts and not serializer.java_class:
         return any(_may_hold(inner, leaves) for inner in serializer.parts)

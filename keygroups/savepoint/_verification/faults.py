@@ -37,7 +37,7 @@ HARMLESS = frozenset((TIMER_WITHOUT_WINDOW, WINDOW_WITHOUT_CONTENTS))
 
 
 class StateFault(NamedTuple):
-    """A fault of one place; what does not apply is None.
+    """A fault of one place; a field that does not apply is None.
 
     `kind` is that of `FaultCount`, `message` says more of it than the other fields, "" if nothing.
     `key` and `namespace` are those of `StateEntry`.

@@ -1,8 +1,8 @@
-"""Verifies what one subtask wrote of an operator's keyed state, on another machine too.
+"""Verification of the keyed state that one subtask of an operator wrote, on any machine.
 
-What belongs together is in one key group: a window, its timers and the set that it is in. The
-entries of a key group are sorted by key and window, so that those of a window follow one another,
-in memory of a fixed size.
+A window, its timers and the set of merging windows that names it are of one key, and so in one key
+group. The entries of a key group are sorted by key and window, on disk if they are many: those of
+a window then follow one another, and memory stays of a fixed size.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from keygroups.savepoint._verification.faults import (
     Tally,
 )
 
-_MOST_TRIES = 1 << 9  # to verify some key groups, of which each looks where all are
-_head = struct.Struct(">I")  # the size of a key, before it
+_MOST_TRIES = 1 << 9  # spans of key groups verified one by one; each reads the files' index again
+_head = struct.Struct(">I")  # size of a key in bytes
 _window = struct.Struct(">qq")
 _key_and_window = attrgetter("key")
 _in_order = itemgetter(2, 1, 3)  # an EncodedEntry by key and window, number and rest
@@ -56,16 +56,17 @@ class VerifyTask:
     read: ReadTask
 
     def run(self, meter: Meter | None = None) -> Tally:
-        """Return what is at fault; nothing that is wrong with the state is an error.
+        """Return a Tally of the faults; damaged state is a fault too, and no error.
 
-        Where one key group is damaged its neighbours are verified without it, unless very many
-        are: then those beside them may count as damaged too. A meter counts what is read.
+        Damage is narrowed down by halves: with key group 5 of 0 to 7 damaged, 0 to 3 are verified,
+        then 4 to 7 fails, 4 to 5 fails, and 4 and 6 to 7 are verified. After `_MOST_TRIES` spans a
+        whole span counts as damaged. A meter counts the bytes of the first attempt.
         """
         try:
             return self._verified(self.read, meter)
         except SavepointError:
             tally = Tally()
-        damaged: dict[str, list[int]] = {}  # key groups by what their error says
+        damaged: dict[str, list[int]] = {}  # error text to key groups
         groups, tries = self.read.key_groups, _MOST_TRIES
         spans = _halves(groups.ranges[0].start_key_group, groups.ranges[-1].end_key_group)
         while spans:
@@ -86,9 +87,10 @@ class VerifyTask:
         return tally
 
     def _verified(self, read: ReadTask, meter: Meter | None = None) -> Tally:
-        """Verify some key groups.
+        """Return the Tally of some key groups; raises SavepointError where they are damaged.
 
-        A state that only the job reads hides those behind it where nothing says how long it is.
+        A value that only the job reads may have no length in the file, so that the entries after
+        it cannot be found: the last states are left out one by one until the others can be read.
         """
         states = {state.name: state for state in read.descriptors()}
         hidden: list[str] = []
@@ -109,13 +111,13 @@ class VerifyTask:
 
 
 def _halves(first: int, last: int) -> list[tuple[int, int]]:
-    """Return the second and the first half of key groups, one if it is only one."""
+    """Return the second and the first half of a span of key groups; a single one stays whole."""
     middle = (first + last) // 2
     return [(middle + 1, last), (first, middle)] if first < last else [(first, last)]
 
 
 class _Place(NamedTuple):
-    """The key that is verified, as bytes, with its size before it."""
+    """The key that is verified: its key group, and its bytes with their size before them."""
 
     key_group: int
     encoded: bytes
@@ -135,8 +137,8 @@ class _Verifier:
         self._tally = Tally()
         roles = roles_of(states)
         self._is_merging = MERGING in [state.name for state in states]
-        # The windows of a merging set, those that hold their contents, and entries of which nobody
-        # can tell the key count as states too.
+        # Three more numbers of states: windows in a merging set, the windows that hold their
+        # contents, and entries whose key only the job can tell.
         self._roles = [*roles, Role.MERGED, Role.HELD, Role.OTHER]
         self._placers = {
             state.name: _Placer(number, state, role, read, len(states))
@@ -145,13 +147,13 @@ class _Verifier:
         self._key_group_of = self._hasher()
 
     def run(self, meter: Meter | None) -> Tally:
-        """Return what is at fault; SavepointError where state cannot be read."""
+        """Return the Tally of faults; raises SavepointError where state cannot be read."""
         for task in ahead([self._read], meter=meter):
             entries = task.framed_entries(has_keys=False)
-            for key_group, of_group in groupby(entries, attrgetter("key_group")):
-                in_order = sorted_entries(self._placed(of_group), None, place=_in_order)
-                for encoded, of_key in groupby(in_order, _encoded_key):
-                    self._check_key(_Place(key_group, encoded), of_key)
+            for key_group, group in groupby(entries, attrgetter("key_group")):
+                in_order = sorted_entries(self._placed(group), None, place=_in_order)
+                for encoded, key_entries in groupby(in_order, _encoded_key):
+                    self._check_key(_Place(key_group, encoded), key_entries)
         return self._tally
 
     def _placed(self, entries: Iterator[FramedEntry]) -> Iterator[EncodedEntry]:
@@ -160,7 +162,7 @@ class _Verifier:
             yield from self._placers[entry.state].placed(entry)
 
     def _hasher(self) -> Callable[[bytes], int] | None:
-        """Return what computes the key group of a key, None where its hash is not known."""
+        """Return the function from a key's bytes to its key group, None without a known hash."""
         serializers = {state.key_serializer for state in self._states}
         for serializer in serializers:
             read_key, hasher = serializer.read, key_hasher(serializer)
@@ -195,7 +197,10 @@ class _Verifier:
             self._add(WINDOW_WITHOUT_TIMER, place, place.encoded, needs_timer, why)
 
     def _faults(self, kinds: dict[Role, int]) -> Iterator[tuple[str, int]]:
-        """Yield what is at fault with a window, and the number of the state that has it."""
+        """Yield each kind of fault of a window, and the number of the state at fault.
+
+        `kinds` are the roles of the window's entries, each with the number of a state.
+        """
         windows = Role.MERGED if self._is_merging else Role.CONTENTS
         pairs = [
             (windows, Role.TIMER, WINDOW_WITHOUT_TIMER),
@@ -214,7 +219,7 @@ class _Verifier:
         assert self._key_group_of is not None
         try:
             own = self._key_group_of(place.key)
-        except KeyGroupsError as error:  # of a null, or a number beyond the key's precision
+        except KeyGroupsError as error:  # the key is null, or exceeds its type's precision
             self._add(FOREIGN_KEY_GROUP, place, place.encoded, None, f"no key: {error}")
         else:
             if own != place.key_group:
@@ -241,7 +246,7 @@ class _Verifier:
         )
 
     def _shown(self, encoded: bytes) -> Any:
-        """Return a key, or its bytes where it is none."""
+        """Return a key, or its bytes if they are not those of a key."""
         read_key = self._states[0].key_serializer.read
         if read_key is None:
             return encoded
@@ -254,8 +259,9 @@ class _Verifier:
 class _Placer:
     """Gives the entries of a state their place in the order of keys and windows.
 
-    `count` is the number of states: behind them come windows of a merging set, and last entries of
-    which nobody can tell the key.
+    `count` is the number of states, and the first of three more numbers: windows in a merging set,
+    the windows that hold their contents, and entries whose key only the job can tell. The place of
+    key "k" and window 0..5 ms is 00000001 6b, and 8 bytes each of 0 and 5.
     """
 
     def __init__(
@@ -272,7 +278,7 @@ class _Placer:
         self._decode = layout.decoding(read.subtask).framed
 
     def placed(self, entry: FramedEntry) -> Iterator[EncodedEntry]:
-        """Yield an entry by its key and window, and those of the windows in a merging set."""
+        """Yield an entry under its key and window, and one for each window in a merging set."""
         key_group, data = entry.key_group, entry.encoded_key
         try:
             decoded = self._decode(key_group, data, entry.encoded_value)
@@ -293,7 +299,7 @@ class _Placer:
                     yield EncodedEntry(key_group, number, place + _window.pack(*merged), b"")
 
     def _key_bytes(self, data: bytes, decoded: StateEntry) -> bytes | None:
-        """Return the bytes of the key, None where only the job can tell which they are."""
+        """Return the bytes of the key, None if only the job can tell where they end."""
         read = self._state.key_serializer.read
         if read is not None:
             with suppress(UnreadableError):
@@ -303,7 +309,7 @@ class _Placer:
 
 
 def _is_hidden(error: SavepointError) -> bool:
-    """Tell whether nothing is damaged, and only the job knows where a value ends."""
+    """Tell whether the error is about a value whose end only the job knows, and not damage."""
     return isinstance(error, NotFramedError) or isinstance(error.__context__, UnreadableError)
 
 

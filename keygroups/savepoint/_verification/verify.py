@@ -77,8 +77,8 @@ def verify_operator(operator: VerifiedOperator, run: RunTasks | None) -> Operato
     else:
         parts = [part for task in operator.tasks() for part in task.split(TASK_BYTES)]
         verified = run([VerifyTask(part).run for part in parts])
-    for of_task in verified:
-        tally.join(of_task)
+    for task_tally in verified:
+        tally.join(task_tally)
     for subtask, handle, is_raw in operator._operator_state_handles():
         try:
             states = read_encoded_operator_state(

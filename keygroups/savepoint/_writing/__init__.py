@@ -1,1 +1,1 @@
-"""Savepoints that are new, or those of before with edits: what `SavepointWriter` does."""
+"""Writers of new savepoints, and of old ones with edits: the work of `SavepointWriter`."""

@@ -88,7 +88,7 @@ class OperatorWriter(OperatorFiles):
         self._encoder: EntryEncoder | None = None
         if states:
             self._encoder = EntryEncoder(states, max_parallelism, allow_any_last_access)
-        self._elements_of = elements_of  # states, each entry of which is a part of a list
+        self._elements_of = elements_of  # numbers of LIST states whose entries are elements
         self._numbers = {state.name: number for number, state in enumerate(self.states)}
         self._of_values = {
             state.name: number
@@ -96,16 +96,16 @@ class OperatorWriter(OperatorFiles):
             if state.value_serializer is not None
         }
         self._sorter = EntrySorter(folder.scratch) if sort else None
-        self._tables: TableWriter | None = None  # from the first one on
+        self._tables: TableWriter | None = None  # None before the first table
         self._key_group = -1
-        self._entries: list[EncodedEntry] = []  # of that key group
+        self._entries: list[EncodedEntry] = []  # entries of `_key_group`, to be sorted
         self._open: tuple[WriteTask, KeyedStateFile] | None = None
         self._closing = ExitStack()
         self._is_broken = False
         self._meter: Meter | None = None
 
     def _tell(self, progress: ProgressCallback, work: str) -> None:
-        """Tell a function which of the key groups are written, if there is keyed state."""
+        """Report to a callback how many key groups are written, if there is keyed state."""
         if self.states:
             self._meter = Meter(progress, work, self.max_parallelism, "key groups")
 
@@ -178,7 +178,7 @@ class OperatorWriter(OperatorFiles):
         for columns in parts:
             batch = self._tables.entries(number, columns)
             if batch is None or not self._hold_batch(self._tables, batch):
-                for row in columns.rows():  # one by one, which says what is wrong with one
+                for row in columns.rows():  # row by row, so that an error names the row's key
                     self.write(state, *row)
 
     def _number_of(self, state: str) -> int:
@@ -223,9 +223,9 @@ class OperatorWriter(OperatorFiles):
         self._hold(key, entry, _SORT)
 
     def _hold(self, key: Any, entry: EncodedEntry, advice: str = "") -> None:
-        """Take an entry of a key, until the next key group comes, or all are there.
+        """Hold an entry of a key until the next key group comes, or the writer is closed.
 
-        `advice` is for one of a key group after a higher one.
+        `advice` ends the error for an entry whose key group comes after a higher one.
         """
         if self._sorter is not None:
             if self._sorter.add(entry):
@@ -246,7 +246,7 @@ class OperatorWriter(OperatorFiles):
         self._entries.append(entry)
 
     def _hold_batch(self, tables: TableWriter, batch: RecordBatch) -> bool:
-        """Take entries as `_hold` does, and return True; False where they are not in order."""
+        """Hold a batch as `_hold` does and return True; False if key groups are out of order."""
         if self._sorter is not None:
             if tables.sorter.add(batch):
                 with self._unbroken():
@@ -288,7 +288,7 @@ class OperatorWriter(OperatorFiles):
         self._operator_state.write(name, elements, subtask)
 
     def close(self) -> None:
-        """Write what is held, and close the file."""
+        """Write the held and the sorted entries, and close the file."""
         with self._unbroken():
             if self._sorter is not None:
                 with closing(self._sorter.entries()) as entries:
@@ -305,7 +305,7 @@ class OperatorWriter(OperatorFiles):
                 meter.finish()
 
     def _write_batches(self, tables: TableWriter, entries: Iterator[EncodedEntry]) -> None:
-        """Write the sorted entries of tables, and others."""
+        """Write the sorted entries of tables, merged with those of single writes."""
         from keygroups.savepoint._columns.table_writer import key_group_of
 
         with closing(tables.sorter.batches(entries)) as batches:
@@ -315,7 +315,7 @@ class OperatorWriter(OperatorFiles):
     def _counted(
         self, items: Iterator[Item], key_group_of: Callable[[Item], int]
     ) -> Iterator[Item]:
-        """Yield sorted entries, or batches of them, and count their key groups."""
+        """Yield sorted entries, or batches of them, and report the key groups that are done."""
         for item in items:
             if self._meter is not None and (key_group := key_group_of(item)) > self._key_group:
                 self._meter.add(key_group - max(self._key_group, 0))
@@ -330,14 +330,14 @@ class OperatorWriter(OperatorFiles):
                 self._tables.sorter.close()
 
     def abandon(self) -> None:
-        """Close the file, whatever it lacks."""
+        """Close the file, incomplete as it may be, after an error elsewhere."""
         with suppress(KeyGroupsError):
             self._closing.close()
         with suppress(KeyGroupsError):
             self._close_sorters()
 
     def metadata(self) -> OperatorMetadata:
-        """Return what `_metadata` says of the operator."""
+        """Return the OperatorMetadata of the operator, with the handles of its files."""
         keyed, operator_state = self.written, self._operator_state.handles
         subtasks = tuple(
             SubtaskState(
@@ -364,12 +364,12 @@ class OperatorWriter(OperatorFiles):
 
     @property
     def file_names(self) -> list[str]:
-        """The names of the files that are the operator's."""
+        """The names of the operator's files."""
         return [*super().file_names, *self._operator_state.file_names]
 
     @contextmanager
     def _unbroken(self) -> Iterator[None]:
-        """Close the file after an error, after which there is no savepoint, whoever catches it."""
+        """Close the file after an error, and refuse all further writes: the file is incomplete."""
         if self._is_broken:
             raise SavepointError(f"operator {self.operator_id} cannot be written after an error")
         self._is_broken = True
@@ -394,7 +394,7 @@ class OperatorWriter(OperatorFiles):
             file.add(entry)
 
     def _file_of(self, subtask: int) -> KeyedStateFile:
-        """Return the file of a subtask; that of the one before is whole if it is another."""
+        """Return the open file of a subtask; finish that of the subtask before."""
         if self._open is None or self._open[0].subtask != subtask:
             self._end_subtask()
             task = self.task(subtask)

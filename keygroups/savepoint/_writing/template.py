@@ -1,4 +1,4 @@
-"""What a new savepoint takes from one of the job: ids, types and parallelisms, but no entry."""
+"""Templates: savepoints of the job that give a new one ids, types and parallelisms, no entry."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from keygroups.types import KeyType
 
 
 class Template:
-    """An operator of a savepoint of the job, from which a new one is made.
+    """An operator of a savepoint of the job, after which a new one is made.
 
-    What is given beside it is compared with it. The snapshots of serializers are copied as they
-    are, so that they may have what only Flink writes.
+    Arguments of the caller have to agree with it. The snapshots of serializers are copied byte by
+    byte, so that they may be ones that only Flink writes.
     """
 
     def __init__(self, savepoint: Savepoint, name: str) -> None:
@@ -34,7 +34,10 @@ class Template:
     def parallelisms(
         self, max_parallelism: int | None, parallelism: int | None
     ) -> tuple[int, int]:
-        """Return both: a max parallelism that is given has to be that of the template."""
+        """Return max parallelism and parallelism, the template's by default.
+
+        Raises InvalidValueError for another max parallelism than the template's.
+        """
         known = self._operator
         groups, subtasks = check_parallelisms(
             known.max_parallelism if max_parallelism is None else max_parallelism,
@@ -52,18 +55,19 @@ class Template:
         states: Iterable[NewState | TimerServiceDescriptor] | None,
         has_operator_state: bool,
     ) -> tuple[bytes, tuple[StateDescriptor, ...]]:
-        """Return the header, and the states that are in it; all of the template's by default.
+        """Return a header and the states in it, by default all of the template's.
 
-        Both are empty for an operator that has operator state alone.
+        Both are empty for an operator that has operator state alone. Raises InvalidValueError for
+        a key type or a state that is not the template's.
         """
         if has_operator_state and key_type is None and not self._operator.states:
             return b"", ()
         header = self._header()
         key = header.states[0].key_serializer
         if key_type is not None:
-            given = key_to_write("key_type", key_type)
-            if given != key:
-                raise InvalidValueError(f"key_type must be {key} as {self._name}, got {given}")
+            wanted = key_to_write("key_type", key_type)
+            if wanted != key:
+                raise InvalidValueError(f"key_type must be {key} as {self._name}, got {wanted}")
         if states is None:
             return header.data, header.states
         known = {state.name: number for number, state in enumerate(header.states)}

@@ -66,8 +66,8 @@ from keygroups.savepoint.reports import EditedOperator, EditReport
 from keygroups.savepoint.windows import WindowAssigner
 from keygroups.types import KeyType
 
-_CANONICAL = "canonical savepoint"  # the kind of one
-_VERSION = 3  # of _metadata, with which no object of Java is needed
+_CANONICAL = "canonical savepoint"  # kind of a Savepoint
+_VERSION = 3  # version of _metadata: 4 and later hold serialized Java objects
 
 
 class SavepointWriter(FolderWriter):
@@ -113,7 +113,7 @@ class SavepointWriter(FolderWriter):
     [('bob', 7), ('ann', 7)]
     """
 
-    _path_name = "path"  # of the argument, for errors
+    _path_name = "path"  # name of the argument in errors
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class SavepointWriter(FolderWriter):
         self._template = None if template is None else savepoint_of(template)
         self._progress = checked_progress(progress)
         self._operators: list[OperatorWriter] = []
-        self._uids: dict[str, str] = {}  # of those, by their ids
+        self._uids: dict[str, str] = {}  # operator id to uid, "" if only the id is known
 
     @staticmethod
     def from_existing_savepoint(
@@ -141,7 +141,7 @@ class SavepointWriter(FolderWriter):
         serializers: Mapping[str, type[Serializer] | KryoClass] | None = None,
         progress: ProgressCallback | bool | None = None,
     ) -> SavepointEditor:
-        """Return what writes a savepoint from another, with the changes that it is told.
+        """Return a SavepointEditor, which writes a savepoint from another with changes.
 
         `savepoint` is what `read_savepoint` returns, or its path, for which `moved`, `uids`,
         `allow`, `serializers` and `progress` are those of `read_savepoint`. `path` is as here, and
@@ -186,13 +186,13 @@ class SavepointWriter(FolderWriter):
         allow_any_last_access: bool = False,
         sort: bool = False,
     ) -> OperatorWriter:
-        """Add an operator with keyed state, operator state or both; return what writes them.
+        """Add an operator with keyed state, operator state or both; return its OperatorWriter.
 
         `uid` is the one set in the job, or an OperatorId, as of an operator of Flink SQL, which
         has none. `key_type` is that of its keyed stream, or its Serializer if it has a key type,
         `states` the descriptors of its states, and a TimerServiceDescriptor if it has timers.
-        `max_parallelism`, 1..32768, has to be the job's; `parallelism`, 1..max_parallelism, is how
-        many files are written: the job may run with any other. `key_type` is None, and `states`
+        `max_parallelism`, 1..32768, has to be the job's; `parallelism`, 1..max_parallelism, is the
+        number of files written: the job may run with any other. `key_type` is None, and `states`
         empty, for an operator without keyed state.
 
         Operator state is that of `list_states` and `union_list_states`, each a
@@ -272,7 +272,7 @@ class SavepointWriter(FolderWriter):
     def add_source(
         self, uid: str, source: KafkaOffsets, max_parallelism: int, parallelism: int
     ) -> None:
-        """Add a source, which goes on where `source` says: its readers and its coordinator.
+        """Add a source that continues at the offsets of `source`: its readers and coordinator.
 
         The arguments are those of `add_operator`; the splits are dealt out to `parallelism`
         subtasks, and the job may run with any other. Raises what that raises.
@@ -315,7 +315,7 @@ class SavepointWriter(FolderWriter):
         *,
         has_evictor: bool = False,
     ) -> WindowOperatorWriter:
-        """Add the operator of a WindowedStream, and return what writes its windows.
+        """Add the operator of a WindowedStream, and return its WindowOperatorWriter.
 
         `assigner` is that of the job, such as TumblingEventTimeWindows, with the trigger that it
         has by itself. `contents` is named "window-contents": a ListStateDescriptor of the
@@ -395,8 +395,8 @@ class SavepointWriter(FolderWriter):
         return self._template
 
     def _told_uids(self) -> list[str]:
-        """Return the uids that were given; of a template an operator may have another name."""
-        return [uid for of, uid in self._uids.items() if operator_id_of(uid) == of]
+        """Return the uids whose hash is the operator's id; a template's label may be no uid."""
+        return [uid for known, uid in self._uids.items() if operator_id_of(uid) == known]
 
     def _add(self, uid: str, operator: OperatorWriter) -> None:
         if self._progress is not None:
@@ -405,9 +405,10 @@ class SavepointWriter(FolderWriter):
         self._uids[operator.operator_id] = _uid_of(uid)
 
     def _new_operator_id(self, name: str, uid: str, renamed: Operator | None = None) -> str:
-        """Return the id of a uid, or of what the template has by it, that is not here yet.
+        """Return the operator id of a uid, or of the template's operator of that name.
 
-        `renamed` is the operator that gets it, None if it is a new one.
+        `renamed` is the operator that gets it, None if it is a new one. Raises InvalidValueError
+        for an id that another operator has already.
         """
         self._check_open()
         text = check_str(name, uid)
@@ -425,7 +426,7 @@ class SavepointWriter(FolderWriter):
         return operator_id
 
     def _check_uid(self, name: str, text: str, operator_id: str, renamed: Operator | None) -> None:
-        """Refuse a uid that is likely no uid: with its hash the state would be lost."""
+        """Refuse a text that is likely an id or a name: no operator of the job has its hash."""
         problem = "which has the form of an id" if is_id(text) else ""
         likely = text
         source = self._source()
@@ -466,7 +467,7 @@ class SavepointWriter(FolderWriter):
 
 
 def _uid_of(uid: str) -> str:
-    """Return a uid, "" for an id of which none is known."""
+    """Return the uid of an OperatorId, "" if only the id is known; a str is its own uid."""
     return uid.uid if isinstance(uid, OperatorId) else uid
 
 
@@ -477,8 +478,8 @@ def _keyed_states(
 ) -> tuple[bytes, tuple[StateDescriptor, ...]]:
     """Return the header of keyed state and its states; both are empty without keyed state."""
     if key_type is None:
-        given = () if states is None else iterate("states", "descriptors", states)
-        if not has_operator_state or any(True for _ in given):
+        descriptions = () if states is None else iterate("states", "descriptors", states)
+        if not has_operator_state or any(True for _ in descriptions):
             raise InvalidTypeError(
                 "key_type must be a key type or a Serializer, and None only for an operator with "
                 "operator state alone, got None"
@@ -603,9 +604,9 @@ class SavepointEditor(SavepointWriter):
         copied.rename(_uid_of(new_uid), operator_id)
 
     def operator(self, name: str) -> OperatorEditor:
-        """Return what edits the keyed state of an operator.
+        """Return the OperatorEditor of an operator, for its keyed and its operator state.
 
-        It is the same one whenever the operator is asked for, and goes with it under another uid.
+        It is the same object each time, also after the operator has got another uid.
         Raises InvalidValueError where there is none of that name.
         """
         self._check_open()
@@ -640,7 +641,7 @@ class SavepointEditor(SavepointWriter):
         self._copied.kept.append(copied)
 
     def report(self) -> EditReport:
-        """Return what was done to each operator, once the savepoint is written.
+        """Return the EditReport of all operators, once the savepoint is written.
 
         Raises InvalidValueError before that.
         """
@@ -650,7 +651,7 @@ class SavepointEditor(SavepointWriter):
         return EditReport(self._folder.path, operators, self._copied.left())
 
     def _written(self) -> EditReport:
-        """Write it after its verbs were checked, so that no folder is made for nothing."""
+        """Write the savepoint; no folder is made before the verbs were checked."""
         with self:
             pass
         return self.report()

@@ -17,10 +17,10 @@ from keygroups.spark._workers import check_workers
 def map_in_arrow(
     df: DataFrame, function: Callable[[Iterable[Any]], Iterator[Any]], schema: T.StructType
 ) -> DataFrame:
-    """Return `df.mapInArrow(function, schema)`, of which PySpark 3.5 to 4.3 needs no pandas.
+    """Return `df.mapInArrow(function, schema)`, also without pandas.
 
-    It asks for it all the same, as it does for whatever takes Arrow. So without pandas this does
-    what `mapInArrow` does after it has asked, by the same internals of PySpark.
+    PySpark 3.5 to 4.3 does not need pandas for it, but refuses to run without. This then takes the
+    steps of `mapInArrow` after that check, by the same internals of PySpark.
 
     Raises PythonWorkerError, before there is a job, where the workers cannot run the function.
     """

@@ -30,10 +30,10 @@ FORMAT = "flink-state"
 _OPTIONS = ("path", "operator", "state", "moved", "allow", "keyGroups")
 _NAMES = frozenset(name.lower() for name in _OPTIONS)
 _PREFIX = "option."
-"""Spark gives the properties of a table, and those that are options again behind this prefix."""
+"""A table's options come twice from Spark: under their own names, and under this prefix."""
 _KEPT = "flink-state"
 """The name of a table's options in the metadata of its first column."""
-_TESTS: Mapping[str, Callable[[Any, Any], bool]] = {  # by the class of Spark's filter
+_TESTS: Mapping[str, Callable[[Any, Any], bool]] = {  # class name of Spark's filter to its test
     "EqualTo": lambda mine, value: mine == value,
     "EqualNullSafe": lambda mine, value: mine == value,
     "GreaterThan": lambda mine, value: mine > value,
@@ -46,49 +46,49 @@ _EQUALITIES = ("EqualTo", "EqualNullSafe", "In")
 
 
 class Options:
-    """The options, checked; Spark gives their names in lower case.
+    """The checked options of a query, whose names Spark lowers.
 
-    Of a table they are those of CREATE TABLE, which its schema keeps, and those of the query.
+    A table has the options of its CREATE TABLE, which its schema keeps, and those of the query.
     """
 
     def __init__(self, options: Mapping[str, str], schema: T.StructType | None = None) -> None:
-        given = {name.lower(): value for name, value in options.items()}
-        if schema is not None and not given.keys() & {"path", "operator"}:
-            given = {**_kept_options(schema), **given}
-        self.is_of_table = "provider" in given
-        unknown = given.keys() - _NAMES
+        values = {name.lower(): value for name, value in options.items()}
+        if schema is not None and not values.keys() & {"path", "operator"}:
+            values = {**_kept_options(schema), **values}
+        self.is_of_table = "provider" in values
+        unknown = values.keys() - _NAMES
         if self.is_of_table:
-            unknown = {name for name in unknown if f"{_PREFIX}{name}" in given}
+            unknown = {name for name in unknown if f"{_PREFIX}{name}" in values}
         if unknown:
             raise InvalidValueError(
                 f"{FORMAT} has the options {', '.join(_OPTIONS)}, got {show(min(unknown))}"
             )
         for name in ("path", "operator"):
-            if name not in given:
-                why = ": a table has none if CREATE TABLE names columns" if not given else ""
+            if name not in values:
+                why = ": a table has none if CREATE TABLE names columns" if not values else ""
                 raise InvalidValueError(f"{FORMAT} needs the option {name}{why}")
-        _check_place(given)
-        self._given = {name: given[name] for name in given.keys() & _NAMES}
-        self.path, self.operator = given["path"], given["operator"]
-        self.state = given.get("state")
-        self.moved = _parse_moved(given.get("moved", "{}"))
-        self.allow = _parse_allow(given.get("allow", "[]"))
-        text = given.get("keygroups")
+        _check_place(values)
+        self._values = {name: values[name] for name in values.keys() & _NAMES}
+        self.path, self.operator = values["path"], values["operator"]
+        self.state = values.get("state")
+        self.moved = _parse_moved(values.get("moved", "{}"))
+        self.allow = _parse_allow(values.get("allow", "[]"))
+        text = values.get("keygroups")
         self.key_groups = None if text is None else parse_key_groups(text)
 
     def kept_in(self, schema: T.StructType) -> T.StructType:
-        """Return a schema that keeps the options: of a table Spark gives a reader no others."""
+        """Return a schema that keeps the options: a table's reader gets them nowhere else."""
         first, *others = schema.fields
-        kept = {_KEPT: json.dumps(self._given, sort_keys=True)}
+        kept = {_KEPT: json.dumps(self._values, sort_keys=True)}
         first = T.StructField(first.name, first.dataType, first.nullable, kept)
         return T.StructType([first, *others])
 
     def open(self) -> Operator:
-        """Read `_metadata`."""
+        """Return the Operator that the options name; reads `_metadata`."""
         return read_savepoint(self.path, self.moved, allow=self.allow).operator(self.operator)
 
     def reader(self) -> StateReader:
-        """Read the headers of keyed state."""
+        """Return the StateReader of the options; reads the headers of keyed state."""
         return StateReader.of(self.open(), self.state)
 
 
@@ -109,7 +109,7 @@ def _in_one_line() -> Iterator[None]:
 
 
 class FlinkStateDataSource(DataSource):
-    """Keyed state of an operator."""
+    """The keyed state of an operator as a Python data source."""
 
     @classmethod
     def name(cls) -> str:
@@ -118,14 +118,14 @@ class FlinkStateDataSource(DataSource):
 
     @_in_one_line()
     def schema(self) -> T.StructType:
-        """Return the schema."""
+        """Return Spark's schema of the state; a table's keeps the options."""
         options = Options(self.options)
         schema = spark_schema(options.reader().layout.schema)
         return options.kept_in(schema) if options.is_of_table else schema
 
     @_in_one_line()
     def reader(self, schema: T.StructType) -> DataSourceReader:
-        """Return the reader."""
+        """Return the FlinkStateReader for a schema, which has to be that of the state."""
         return FlinkStateReader(Options(self.options, schema), schema)
 
 
@@ -142,14 +142,14 @@ class FlinkStateReader(DataSourceReader):
     def __init__(self, options: Options, schema: T.StructType) -> None:
         self._options = options
         self._reader = options.reader()
-        of_state = spark_schema(self._reader.layout.schema)
-        if _without_metadata(schema) != of_state:
+        state_schema = spark_schema(self._reader.layout.schema)
+        if _without_metadata(schema) != state_schema:
             raise InvalidValueError(
-                f"schema must be that of the state, {of_state.simpleString()}, got "
+                f"schema must be that of the state, {state_schema.simpleString()}, got "
                 f"{show(schema.simpleString())}"
             )
         self._tests: dict[str, list[Callable[[Any], bool]]] = {"state": [], "key_group": []}
-        self._keys: list[Sequence[Any]] = []  # of each filter
+        self._keys: list[Sequence[Any]] = []  # keys that each filter lists
 
     @property
     def pushFilters(self) -> Any:  # Spark's name
@@ -165,14 +165,14 @@ class FlinkStateReader(DataSourceReader):
 
     @_in_one_line()
     def partitions(self) -> list[InputPartition]:
-        """Return the tasks."""
+        """Return a TaskPartition for each task of Spark, without what the filters exclude."""
         operator = self._options.open()
         key_groups = self._options.key_groups
         keys = encoded_keys(operator, self._keys)
         if keys is not None:
             size = key_group_prefix_bytes(operator.max_parallelism)
-            of_keys = {int.from_bytes(key[:size], "big") for key in keys}
-            self._tests["key_group"].append(of_keys.__contains__)
+            key_groups_of_keys = {int.from_bytes(key[:size], "big") for key in keys}
+            self._tests["key_group"].append(key_groups_of_keys.__contains__)
         states = [
             name for name in self._reader.layout.states if _passes(self._tests["state"], name)
         ]
@@ -196,9 +196,9 @@ def _push(
     keys: list[Sequence[Any]],
     filters: Iterable[Any],
 ) -> Iterator[Any]:
-    """Keep the filters by state or key group, and yield the others, which Spark has to apply.
+    """Keep the filters by state or key group, and yield all others, which Spark has to apply.
 
-    Of those by key, which are among the others, the keys are noted.
+    The keys in a filter by key are noted, so that fewer bytes are read; Spark applies it too.
     """
     for pushed in filters:
         test = _TESTS.get(type(pushed).__name__)
@@ -219,19 +219,19 @@ def _passes(tests: Iterable[Callable[[Any], bool]], value: Any) -> bool:
     return all(test(value) for test in tests)
 
 
-def _check_place(given: Mapping[str, str]) -> None:
-    """Refuse a table that says of two places that the savepoint is there."""
-    names = ("path", "location", f"{_PREFIX}path", f"{_PREFIX}location")
-    for name in names[1:]:
-        if path_in_metadata(given.get(name, given["path"])) != path_in_metadata(given["path"]):
+def _check_place(options: Mapping[str, str]) -> None:
+    """Refuse a table whose path and location name two savepoints."""
+    path = options["path"]
+    for name in ("location", f"{_PREFIX}path", f"{_PREFIX}location"):
+        if path_in_metadata(options.get(name, path)) != path_in_metadata(path):
             raise InvalidValueError(
                 f"{FORMAT} has the option path alone for where the savepoint is, got path "
-                f"{show(given['path'])} and {name.removeprefix(_PREFIX)} {show(given[name])}"
+                f"{show(path)} and {name.removeprefix(_PREFIX)} {show(options[name])}"
             )
 
 
 def _kept_options(schema: T.StructType) -> Mapping[str, str]:
-    """Return the options that a table's schema keeps, none of another schema."""
+    """Return the options that a table's schema keeps, none for a schema without them."""
     metadata = schema.fields[0].metadata if schema.fields else None
     kept = _parse_json(str((metadata or {}).get(_KEPT)))
     return {**kept} if isinstance(kept, dict) and all(map(_is_text, kept.values())) else {}
@@ -242,7 +242,7 @@ def _without_metadata(schema: T.StructType) -> T.StructType:
 
 
 def _parse_moved(text: str) -> dict[str, str]:
-    """Return the paths by path of a JSON object."""
+    """Return the mapping of paths in a JSON object; InvalidValueError for any other text."""
     moved = _parse_json(text)
     if not isinstance(moved, dict) or not all(map(_is_text, moved.values())):
         raise InvalidValueError(f"moved must be a JSON object of paths, got {show(text)}")
@@ -250,7 +250,7 @@ def _parse_moved(text: str) -> dict[str, str]:
 
 
 def _parse_allow(text: str) -> list[str]:
-    """Return the paths of a JSON list."""
+    """Return the paths in a JSON list; InvalidValueError for any other text."""
     allow = _parse_json(text)
     if not isinstance(allow, list) or not all(map(_is_text, allow)):
         raise InvalidValueError(f"allow must be a JSON list of paths, got {show(text)}")

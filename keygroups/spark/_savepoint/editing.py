@@ -1,4 +1,4 @@
-"""Savepoints from others, whose keyed state Spark writes: edited, or from rows."""
+"""Editors of savepoints whose new keyed state Spark writes: edited entries, or rows."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from keygroups.spark._savepoint.rows.entry_batches import entries_of
 
 
 class SparkEditor(SavepointEditor):
-    """Writes a savepoint from another; the keyed state that is edited in tasks of Spark.
+    """Writes a savepoint from another, its edited keyed state in tasks of Spark.
 
-    A task edits what one subtask wrote; those that follow take in the entries that moved. Where
-    entries move only because the key groups are others, Spark sorts them.
+    A task edits the state of one subtask, and further tasks merge the entries that moved. Where
+    entries move only as the max parallelism or parallelism changes, Spark sorts them.
     """
 
     _path_name = "output"
@@ -49,10 +49,10 @@ class SparkEditor(SavepointEditor):
 
 
 class RowsEditor(SavepointEditor):
-    """Writes a savepoint from another, with keyed state of an operator that rows have.
+    """Writes a savepoint from another, with the keyed state of one operator taken from rows.
 
-    `operator` is its uid, its name or its id; `states` are the names of those that the rows are
-    of, all if None. Raises what `write_keyed_state` raises before a job starts.
+    `operator` is its uid, name or id; `states` are the names of the states in the rows, all if
+    None. Raises what `write_keyed_state` raises before a job starts.
     """
 
     def __init__(
@@ -114,8 +114,8 @@ class RowsEditor(SavepointEditor):
                 self._check_whole()
 
     def _check_whole(self) -> None:
-        there = {number for file in self._files.written.values() for number in file.entries}
-        missing = {name for name, number in self._numbers.items() if number not in there}
+        written = {number for file in self._files.written.values() for number in file.entries}
+        missing = {name for name, number in self._numbers.items() if number not in written}
         if missing:
             for row in self._old_entries(missing).limit(1).collect():
                 [name] = (name for name in missing if self._numbers[name] == row["state"])

@@ -1,4 +1,4 @@
-"""From the bytes of entries to the files of subtasks: the second half of writing a savepoint."""
+"""Writes encoded entries to the files of subtasks: the second half of writing a savepoint."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 def write_entries(
     entries: DataFrame, operator: OperatorFiles, elements_of: Collection[int] = ()
 ) -> None:
-    """Write the entries of an operator, in a task for each subtask, and add the files to it.
+    """Write the entries of an operator in one task for each subtask, and add the files to it.
 
-    `entries` are of the schema ENTRIES, in any order; `elements_of` are numbers of LIST states of
-    which each entry is one element: those of a key become a list in the order of their bytes.
+    `entries` have the schema ENTRIES, in any order. `elements_of` are the numbers of LIST states
+    whose entries are elements: those of a key become one list, in the order of their bytes.
     """
     from keygroups.savepoint._columns.entry_frames import FileWriter  # needs NumPy and PyArrow
 
@@ -46,7 +46,7 @@ class FileRunner:
     writer: FileWriter
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Yield what was written, pickled; nothing if there are no entries."""
+        """Yield the pickled WrittenFile in a batch, or nothing without entries."""
         written = self.writer.write(batches)
         if written is not None:
             yield result_batch(written)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def frame_of(spark: SparkSession, job: Job) -> DataFrame:
-    """Return what the parts of a job make, each in a task of Spark."""
+    """Return a DataFrame of the batches of a job, whose parts run in a task of Spark each."""
     from keygroups.spark._savepoint.rows.spark_types import spark_schema  # needs PyArrow
 
     numbers = spark.range(0, len(job.parts), 1, max(len(job.parts), 1))

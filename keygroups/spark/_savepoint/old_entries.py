@@ -1,4 +1,4 @@
-"""From the files of a savepoint to its entries in new key groups, on Spark's executors."""
+"""Readers of a savepoint's entries, with their new key groups, on Spark's executors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keygroups.savepoint._tasks.read import TASK_BYTES
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 from keygroups.spark._savepoint.rows.entry_batches import ENTRIES, entry_batch
 
-_BATCH = 4096  # entries that are sent at once
+_BATCH = 4096  # entries of a batch
 
 
 def old_entries(spark: SparkSession, edit_tasks: Iterable[EditTask]) -> DataFrame:

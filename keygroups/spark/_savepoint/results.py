@@ -1,4 +1,4 @@
-"""Spark's jobs and what their tasks give back to the driver: objects and errors of ours."""
+"""Results of Spark's tasks: pickled objects, and errors of this library, back at the driver."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def result_batch(result: object) -> Any:
 
 
 def collect_results(df: DataFrame) -> list[Any]:
-    """Run a query for its results; an error of ours that a task raised is raised as it was."""
+    """Return the unpickled results of a query; raise a task's KeyGroupsError as it was raised."""
     try:
         rows = df.collect()
     except Exception as error:
@@ -45,9 +45,10 @@ def collect_results(df: DataFrame) -> list[Any]:
 
 
 def run_tasks(spark: SparkSession, tasks: Iterable[Callable[[], Any]]) -> list[Any]:
-    """Call functions, each in a task of Spark's, and return what they return in any order.
+    """Call functions, each in a task of Spark, and return their results in any order.
 
-    Spark pickles them, those of a user too, and may call one again, or twice at once.
+    Spark pickles the functions, with those of a user in them. It may call one again, also while
+    the first call runs.
     """
     runner = TaskRunner(tuple(tasks))
     count = len(runner.tasks)
@@ -64,7 +65,7 @@ class TaskRunner:
     tasks: tuple[Callable[[], Any], ...]
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Yield what they return."""
+        """Yield the pickled result of each function in a batch."""
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 yield result_batch(self.tasks[number]())
@@ -76,7 +77,7 @@ def described(spark: SparkSession, description: str) -> Iterator[None]:
     if is_connect(spark):
         yield
         return
-    context: Any = spark.sparkContext  # whose types say that nothing is no description
+    context: Any = spark.sparkContext  # its stub forbids None, which clears a description
     before = context.getLocalProperty(_DESCRIPTION)
     context.setLocalProperty(_DESCRIPTION, description)
     try:

@@ -1,4 +1,4 @@
-"""The bytes of entries in batches of Arrow, which one half of writing hands to the other."""
+"""The bytes of entries in batches of Arrow, between the two halves of writing: encode, write."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def entries_of(df: DataFrame, encode: Callable[[Iterable[Any]], Iterator[Any]]) 
 
 @dataclass(frozen=True)
 class _Sent:
-    """Makes entries in the types of Arrow that Spark's have; it may be pickled."""
+    """Makes entries with Spark's type of bytes, binary for large_binary; it may be pickled."""
 
     encode: Callable[[Iterable[Any]], Iterator[Any]]
 
@@ -34,7 +34,7 @@ class _Sent:
 
 
 def entry_batch(entries: Iterable[EncodedEntry]) -> Any:
-    """Return a batch of Arrow with some entries."""
+    """Return a batch of Arrow with a row for each entry, in Spark's types."""
     from keygroups.savepoint._columns import entry_batches  # needs PyArrow
 
     return _sent(entry_batches.entry_batch(entries))

@@ -1,4 +1,4 @@
-"""The state that a savepoint is written from: DataFrames, and the columns of each state."""
+"""The classes that say which columns of a DataFrame become which states of a savepoint."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ from keygroups.types import KeyType
 
 
 class State:
-    """From which columns a state is written, and their types: one of the classes below."""
+    """The columns that a state is written from, and their types: one of the classes below."""
 
-    descriptor: ClassVar[Callable[..., NewState]]  # takes a name, and the types in their order
-    _may_be_none: ClassVar[tuple[str, ...]] = ()  # columns that may be left out
+    descriptor: ClassVar[Callable[..., NewState]]  # arguments: a name, then the types in order
+    _may_be_none: ClassVar[tuple[str, ...]] = ()  # columns that may be None
     value: ColumnOrName
     value_type: KeyType | Serializer
 
     def __post_init__(self) -> None:
-        for name, given in vars(self).items():
+        for name, value in vars(self).items():
             if not name.endswith("_type"):
-                if given is not None or name not in self._may_be_none:
-                    object.__setattr__(self, name, check_column_or_name(name, given))
-            elif not isinstance(given, (KeyType, Serializer)):
+                if value is not None or name not in self._may_be_none:
+                    object.__setattr__(self, name, check_column_or_name(name, value))
+            elif not isinstance(value, (KeyType, Serializer)):
                 raise InvalidTypeError(
-                    f"{name} must be a key type such as LONG or a Serializer, got {show(given)}"
+                    f"{name} must be a key type such as LONG or a Serializer, got {show(value)}"
                 )
 
     def described(self, name: str, has_ttl: bool) -> NewState:
-        """Return the descriptor of the state, which has this name."""
-        types = [given for argument, given in vars(self).items() if argument.endswith("_type")]
+        """Return the descriptor of the state, under a name."""
+        types = [value for argument, value in vars(self).items() if argument.endswith("_type")]
         return self.descriptor(name, *types, has_ttl=has_ttl)
 
 

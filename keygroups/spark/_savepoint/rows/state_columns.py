@@ -1,4 +1,4 @@
-"""Which columns the states of an operator are written from, checked against the schema."""
+"""The columns that the states of an operator are written from, checked against the schema."""
 
 from __future__ import annotations
 
@@ -37,17 +37,16 @@ from keygroups.types import KeyType
 
 
 class Rows(NamedTuple):
-    """A DataFrame of what every row has and of the states' columns, and where these are."""
+    """A DataFrame of key group, key, last access and the states' columns, and their places."""
 
     df: DataFrame
     states: tuple[StateColumns, ...]
 
 
 def rows_of(df: DataFrame, keyed: KeyedState, max_parallelism: int, nulls: str) -> Rows:
-    """Return the columns that the states of an operator are made from.
+    """Return the Rows that the states of an operator are written from.
 
-    Null keys of rows that are not dropped are refused where the rows are encoded.
-
+    A null key is refused later, when its row is encoded, unless `nulls` drops it.
     Raises InvalidTypeError, InvalidValueError or UnsupportedKeyTypeError where a column does not
     hold its type, or the key is not deterministic.
     """
@@ -63,7 +62,7 @@ def rows_of(df: DataFrame, keyed: KeyedState, max_parallelism: int, nulls: str) 
 
 
 def _key_column(key: KeyTree, key_type: KeyType) -> Column:
-    """Return one column with the whole key, a struct where it has fields."""
+    """Return the whole key as one column, a struct if the key has fields."""
     if not isinstance(key_type, (types.FieldsType, types.SQL_ROW)):
         [only] = counted(key, 1, key_type)
         return sent(single(only, f"key of type {key_type}"))
@@ -80,7 +79,7 @@ def _key_column(key: KeyTree, key_type: KeyType) -> Column:
 
 
 def sent(column: KeyColumn) -> Column:
-    """Return a column as it is sent, with the fields of structs by number: names may be twice."""
+    """Return a column for executors, with numbered fields, as a struct may have a name twice."""
     spark_type = _type(column)
     if isinstance(spark_type, (T.StructType, T.ArrayType, T.MapType)):
         return column.column.cast(renamed(spark_type))
@@ -102,25 +101,25 @@ def _millis(df: DataFrame, ttl: ColumnOrName) -> Column:
 
 
 def _state_columns(df: DataFrame, name: str, state: State, columns: list[Column]) -> StateColumns:
-    """Add the columns of a state, and return where they are."""
+    """Append the columns of a state to `columns`, and return their places as a StateColumns."""
     value = named_column(df, f"value of state {name!r}", state.value)
     array = value.spark_type
-    taken = _taken(state.value_type)
+    wanted = _type_to_write(state.value_type)
     types = f"type {state.value_type!r}"
     is_list = isinstance(state, ListState)
     is_array = (
         is_list
         and isinstance(array, T.ArrayType)
-        and not _holds(array, taken)
-        and _holds(array.elementType, taken)
+        and not _holds(array, wanted)
+        and _holds(array.elementType, wanted)
     )
     is_map = False
     if isinstance(state, MapState) and state.user_key is None:
         is_map = True
-        taken = T.MapType(_taken(state.user_key_type), taken)
+        wanted = T.MapType(_type_to_write(state.user_key_type), wanted)
         types = f"types {state.user_key_type!r} and {state.value_type!r}"
     if not is_array:
-        _check(value, taken, f"value of state {name!r} of {types}", is_list)
+        _check(value, wanted, f"value of state {name!r} of {types}", is_list)
     columns.append(sent(value))
     places = StateColumns(name, len(columns) - 1, state.value_type, is_array=is_array)
     if not isinstance(state, MapState):
@@ -130,51 +129,51 @@ def _state_columns(df: DataFrame, name: str, state: State, columns: list[Column]
         return places
     label = f"user key of state {name!r}"
     user_key = named_column(df, label, state.user_key)
-    taken = _taken(state.user_key_type)
-    _check(user_key, taken, f"{label} of type {state.user_key_type!r}")
+    wanted = _type_to_write(state.user_key_type)
+    _check(user_key, wanted, f"{label} of type {state.user_key_type!r}")
     columns.append(sent(user_key))
     return places._replace(user_key=len(columns) - 1)
 
 
-def _taken(given: KeyType | Serializer) -> T.DataType:
-    """Return the type of the column that state of a type is written from."""
-    return spark_type_of(column_to_write(given).data_type)
+def _type_to_write(value_type: KeyType | Serializer) -> T.DataType:
+    """Return Spark's type of the column that state of a type is written from."""
+    return spark_type_of(column_to_write(value_type).data_type)
 
 
 def _type(column: KeyColumn) -> T.DataType:
-    assert column.spark_type is not None  # of a column in a DataFrame
+    assert column.spark_type is not None  # a column of a DataFrame has a type
     return column.spark_type
 
 
-def _check(column: KeyColumn, taken: T.DataType, name: str, is_list: bool = False) -> None:
-    if not _holds(_type(column), taken):
-        text = _text(taken)
+def _check(column: KeyColumn, wanted: T.DataType, name: str, is_list: bool = False) -> None:
+    if not _holds(_type(column), wanted):
+        text = _text(wanted)
         raise InvalidTypeError(
             f"{name} takes a column of type {text}{f' or array<{text}>' if is_list else ''}, but "
             f"{column.name} is {_type(column).simpleString()}" + cast_advice(_type(column), text)
         )
 
 
-def _holds(spark_type: T.DataType, taken: T.DataType) -> bool:
-    """Return whether values of a Spark type are such of another, whatever fields are called.
+def _holds(spark_type: T.DataType, wanted: T.DataType) -> bool:
+    """Return whether two types hold the same values, whatever the names of their fields.
 
-    Those of decimals, whose digits are counted when they are written, may be too long.
+    Decimals match with any precision: their digits are counted when they are written.
     """
-    if isinstance(taken, T.StringType) or type(spark_type) is not type(taken):
-        return simple_type(spark_type) == simple_type(taken) == "string"
-    if isinstance(spark_type, T.ArrayType) and isinstance(taken, T.ArrayType):
-        return _holds(spark_type.elementType, taken.elementType)
-    if isinstance(spark_type, T.MapType) and isinstance(taken, T.MapType):
-        return _holds(spark_type.keyType, taken.keyType) and _holds(
-            spark_type.valueType, taken.valueType
+    if isinstance(wanted, T.StringType) or type(spark_type) is not type(wanted):
+        return simple_type(spark_type) == simple_type(wanted) == "string"
+    if isinstance(spark_type, T.ArrayType) and isinstance(wanted, T.ArrayType):
+        return _holds(spark_type.elementType, wanted.elementType)
+    if isinstance(spark_type, T.MapType) and isinstance(wanted, T.MapType):
+        return _holds(spark_type.keyType, wanted.keyType) and _holds(
+            spark_type.valueType, wanted.valueType
         )
-    if isinstance(spark_type, T.StructType) and isinstance(taken, T.StructType):
-        return len(spark_type) == len(taken) and all(
-            _holds(field.dataType, of.dataType) for field, of in zip(spark_type, taken)
+    if isinstance(spark_type, T.StructType) and isinstance(wanted, T.StructType):
+        return len(spark_type) == len(wanted) and all(
+            _holds(field.dataType, other.dataType) for field, other in zip(spark_type, wanted)
         )
     return True
 
 
-def _text(taken: T.DataType) -> str:
-    """Return a Spark type as messages name it: a decimal may be of any digits."""
-    return re.sub(r"decimal\(\d+,\d+\)", "decimal", taken.simpleString())
+def _text(spark_type: T.DataType) -> str:
+    """Return a Spark type as messages name it: decimals without precision and scale."""
+    return re.sub(r"decimal\(\d+,\d+\)", "decimal", spark_type.simpleString())
