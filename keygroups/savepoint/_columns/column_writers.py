@@ -18,6 +18,7 @@ from keygroups._serializers import big_numbers, collections, compounds, scalars,
 from keygroups._serializers.base import Serializer
 from keygroups._serializers.jvm import time as java_time
 from keygroups.savepoint._columns.entry_batches import BYTES
+from keygroups.savepoint._state.values import SEPARATOR
 from keygroups.state_keys import serializer_of
 from keygroups.types import KeyType
 
@@ -83,8 +84,8 @@ def joined(*parts: pa.Array | pa.Scalar) -> pa.Array:
     return pc.binary_join_element_wise(*parts, _NOTHING)
 
 
-def joined_runs(elements: pa.Array, offsets: Numbers, separator: bytes) -> pa.Array:
-    """Return the bytes of elements from each offset to the next with a separator between."""
+def joined_runs(elements: pa.Array, offsets: Numbers, separator: bytes = SEPARATOR) -> pa.Array:
+    """Return the bytes of elements from each offset to the next, as those of a LIST."""
     lists = pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), elements)
     return pc.binary_join(lists, pa.scalar(separator, BYTES))
 

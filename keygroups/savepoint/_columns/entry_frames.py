@@ -22,7 +22,6 @@ from keygroups.savepoint._columns.entry_batches import (
     with_types,
 )
 from keygroups.savepoint._state.entries import LAST_OF_STATE
-from keygroups.savepoint._state.layouts import SEPARATOR
 from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
 from keygroups.savepoint._tasks.write import WriteTask, WrittenFile
 from keygroups.state_keys import key_group_prefix_bytes
@@ -118,7 +117,7 @@ class EntryFrames:
         """Write entries, which go from one of the bounds to the next; another one is to follow."""
         columns = [pa.concat_arrays(of) for of in zip(*(batch.columns for batch in batches))]
         if len(bounds) <= len(columns[VALUE]):  # there are lists of several parts
-            value = joined_runs(columns[VALUE], bounds, SEPARATOR)
+            value = joined_runs(columns[VALUE], bounds)
             firsts = pa.array(bounds[:-1])
             columns = [*(column.take(firsts) for column in columns[:VALUE]), value]
         key_groups, states = (column.to_numpy() for column in columns[:KEY])

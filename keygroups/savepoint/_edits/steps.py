@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple
 
 from keygroups._checks import show, to_int
 from keygroups._serializers.base import TRUNCATED, Serializer, UnreadableError
-from keygroups._serializers.data_output import i64
 from keygroups._serializers.scalars import VOID_NAMESPACE
 from keygroups._values.rows import TimeWindow, TtlValue
 from keygroups.assignment import compute_key_group_for_key_hash
@@ -26,8 +25,8 @@ from keygroups.hashing import hash_code
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.keys import ONE_FORM, SoughtKeys, identity, key_finder
-from keygroups.savepoint._state.layouts import SEPARATOR, ValueLayout, layout_of
-from keygroups.savepoint._state.values import StoredValue, check_time
+from keygroups.savepoint._state.layouts import layout_of
+from keygroups.savepoint._state.values import check_time, stored_value
 from keygroups.state_keys import (
     ChangeKey,
     composite_key_changer,
@@ -39,8 +38,6 @@ Framed = tuple[int, bytes, bytes]
 Apply = Callable[[int, bytes, bytes], "Iterable[Framed] | None"]
 """From an entry to the entries that it becomes, or to None if it stays as it is."""
 
-_LAST_ACCESS_BYTES = 8
-_NULL = 1  # before a null in a MAP
 _UNCHANGEABLE = frozenset((bool, int, float, str, bytes, type(None)))
 
 
@@ -286,19 +283,9 @@ class SetTtl(Step):
     last_access: int | None
 
     def bind(self, state: StateDescriptor, place: Place) -> Apply:
-        """Return what changes the bytes before each value."""
-        stored, decode = StoredValue(state), layout_of(state).decoding(place.subtask).framed
-        old_size = _LAST_ACCESS_BYTES if state.has_ttl else 0
-        time = b"" if self.last_access is None else i64(self.last_access)
-        change: Callable[[bytes], bytes]
-        if state.kind == "LIST":
-            change = _of_elements(stored.serializer, time, old_size)
-        elif state.kind == "MAP":
-            change = _of_map_value(stored.value_serializer, time, old_size)
-        else:
-
-            def change(value: bytes) -> bytes:
-                return time + value[old_size:]
+        """Return an Apply that changes the bytes before each value."""
+        decode = layout_of(state).decoding(place.subtask).framed
+        change = stored_value(state).retimed(self.last_access)
 
         def apply(key_group: int, key: bytes, value: bytes) -> Iterable[Framed] | None:
             try:
@@ -309,45 +296,6 @@ class SetTtl(Step):
                 raise place.damaged(state, key_group, error) from None
 
         return apply
-
-
-def _of_elements(serializer: Serializer, time: bytes, old_size: int) -> Callable[[bytes], bytes]:
-    read = serializer.read
-    assert read is not None  # as the verb has checked
-
-    def change(value: bytes) -> bytes:
-        elements, pos = [], 0
-        while True:
-            _, end = read(value, pos)
-            elements.append(time + value[pos + old_size : end])
-            if end == len(value):
-                return SEPARATOR.join(elements)
-            if value[end : end + 1] != SEPARATOR:
-                raise ValueError("elements of a list that are not separated by commas")
-            pos = end + 1
-
-    return change
-
-
-def _of_map_value(serializer: Serializer, time: bytes, old_size: int) -> Callable[[bytes], bytes]:
-    null = serializer.encode(None) if serializer.takes_null else None
-
-    def change(value: bytes) -> bytes:
-        mark, behind = value[:1], value[1 + old_size :]
-        if value[0] == _NULL:
-            if not time:
-                return value
-            # With a time to live it is the value behind the time that is null.
-            if null is None:
-                raise InvalidValueError(
-                    f"a null cannot have a time to live: a {serializer} writes none"
-                )
-            mark, behind = b"\0", null
-        elif not time and behind == null and not serializer.none_is_value:
-            return bytes([_NULL])
-        return mark + time + behind
-
-    return change
 
 
 # --- map_entries ------------------------------------------------------------------------------
@@ -411,11 +359,9 @@ class _Mapping(Calls):
 
     def __init__(self, step: MapEntries, state: StateDescriptor, place: Place) -> None:
         super().__init__("map_entries", step.function, state, place)
-        layout = layout_of(state)
         self._checks_times = state.has_ttl and not step.allow_any_last_access
-        assert isinstance(layout, ValueLayout)  # as the verb has checked
-        self._write_value = layout.value_writer(allow_any_last_access=True)
-        self._encode = layout.encoder(allow_any_last_access=True)
+        self._write_value = stored_value(state).writer(allow_any_last_access=True)
+        self._encode = layout_of(state).encoder(allow_any_last_access=True)
         serializer = state.value_serializer
         self._has_one_form = (
             serializer is not None and serializer.name in ONE_FORM

@@ -13,7 +13,8 @@ from keygroups._values.checks import refused_key
 from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
 from keygroups.hashing import finalise, hash_code
 from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint._state.layouts import SEPARATOR, layout_of
+from keygroups.savepoint._state.layouts import layout_of
+from keygroups.savepoint._state.values import joined_elements
 from keygroups.state_keys import composite_key_reader, timer_key_reader
 
 
@@ -117,7 +118,7 @@ def joined_lists(
     """Yield entries; those of a key that follow one another in some LIST states become one."""
     for (key_group, state, key), of_key in groupby(entries, itemgetter(0, 1, 2)):
         if state in states:
-            value = SEPARATOR.join(entry.value for entry in of_key)
+            value = joined_elements(entry.value for entry in of_key)
             yield EncodedEntry(key_group, state, key, value)
         else:
             yield from of_key
