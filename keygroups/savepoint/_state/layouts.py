@@ -360,7 +360,7 @@ class TimerLayout(Layout):
     Flink: TimerSerializer; RocksDBCachingPriorityQueueSet, whose key has them as they are.
     """
 
-    before_key = 8  # the time
+    before_key = 8  # The time, in bytes.
 
     def _decoding(self, subtask: int) -> EntryReader[StateEntry]:
         """Return a reader of the timers, of which those with known keys have no `key_bytes`."""
@@ -371,7 +371,7 @@ class TimerLayout(Layout):
 
         def decode(key_group: int, encoded_key: bytes, encoded_value: bytes) -> StateEntry:
             size = len(encoded_key)
-            flipped, start = read_long(encoded_key, 0)
+            timestamp, start = SORTED_LONG.read(encoded_key, 0)
             key, namespace, _, key_bytes, end = read_key(encoded_key, start, size)
             if end != size or encoded_value:
                 raise ValueError(f"a timer of {end} bytes in {size + len(encoded_value)}")
@@ -385,7 +385,7 @@ class TimerLayout(Layout):
                 None,
                 None,
                 None,
-                flipped ^ LONG_MIN,
+                timestamp,
                 size,
                 key_bytes,
             )

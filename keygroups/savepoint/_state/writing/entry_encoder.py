@@ -7,8 +7,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from keygroups._checks import LONG_MIN, show
-from keygroups._serializers.scalars import read_long
+from keygroups._checks import show
+from keygroups._serializers.scalars import SORTED_LONG
 from keygroups._values.checks import refused_key
 from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
 from keygroups.hashing import finalise, hash_code
@@ -139,4 +139,4 @@ def name_of(entry: EncodedEntry, states: Sequence[StateDescriptor]) -> str:
         text += f" with the user key {show(user_key)}"
     if namespace is not None:
         text += f" of {show(namespace)}"
-    return f"{text} at {read_long(encoded, 0)[0] ^ LONG_MIN}" if start else text
+    return f"{text} at {SORTED_LONG.read(encoded, 0)[0]}" if start else text
