@@ -25,13 +25,13 @@ from keygroups.savepoint._columns.column_writers import (
 )
 from keygroups.savepoint._columns.entry_batches import BYTES, SCHEMA
 from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint._state.layouts import NOT_NULL, NULL, SEPARATOR, VOID
-from keygroups.savepoint._state.values import check_time
+from keygroups.savepoint._state.layouts import VOID
+from keygroups.savepoint._state.values import StoredMapValue, check_time
 from keygroups.state_keys import VOID_NAMESPACE, serializer_of
 from keygroups.types import KeyType
 
 _PAIRS = 1 << 13  # pairs of maps that become entries at once
-_VOID, _NULL, _NOT_NULL = (pa.scalar(constant, BYTES) for constant in (VOID, NULL, NOT_NULL))
+_VOID, _BEFORE_VALUE = (pa.scalar(data, BYTES) for data in (VOID, StoredMapValue.before_value))
 
 
 class Keys(NamedTuple):
@@ -175,17 +175,17 @@ class StateEncoder:
         written = joined(*_before(element_times), elements)
         if len(written) == len(value):  # every list has one element, and needs no comma
             return written
-        return joined_runs(written, bounds, SEPARATOR)
+        return joined_runs(written, bounds)
 
     def _map_values(
         self, writer: ColumnWriter, value: pa.Array, times: NDArray[np.int64] | None
     ) -> pa.Array:
         if not value.null_count:
-            return joined(_NOT_NULL, *_before(times), writer.write(value))
+            return joined(_BEFORE_VALUE, *_before(times), writer.write(value))
         if times is not None or writer.null is None:
             raise UnwrittenError
-        written = joined(_NOT_NULL, writer.write(value.drop_null()))
-        return with_others(written, value.is_null(), NULL)
+        written = joined(_BEFORE_VALUE, writer.write(value.drop_null()))
+        return with_others(written, value.is_null(), StoredMapValue.null)
 
 
 def table_encoder(

@@ -19,6 +19,7 @@ from keygroups._serializers import big_numbers, collections, compounds, scalars,
 from keygroups._serializers.base import Serializer
 from keygroups._serializers.jvm import time as java_time
 from keygroups.savepoint._columns.entry_batches import BYTES
+from keygroups.savepoint._state.values import SEPARATOR
 from keygroups.state_keys import serializer_of
 from keygroups.types import KeyType
 
@@ -88,7 +89,7 @@ def joined(*parts: pa.Array | pa.Scalar) -> pa.Array:
     return pc.binary_join_element_wise(*parts, _NOTHING)
 
 
-def joined_runs(elements: pa.Array, offsets: Numbers, separator: bytes) -> pa.Array:
+def joined_runs(elements: pa.Array, offsets: Numbers, separator: bytes = SEPARATOR) -> pa.Array:
     """Return the elements from each offset to the next as one value, with a separator between.
 
     Elements a, b, c with offsets 0, 2, 3 and the separator "," become "a,b" and "c".

@@ -22,7 +22,6 @@ from keygroups.savepoint._columns.entry_batches import (
     with_types,
 )
 from keygroups.savepoint._state.entries import LAST_OF_STATE
-from keygroups.savepoint._state.layouts import SEPARATOR
 from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
 from keygroups.savepoint._tasks.write import WriteTask, WrittenFile
 from keygroups.state_keys import key_group_prefix_bytes
@@ -126,7 +125,7 @@ class EntryFrames:
         """
         columns = [*map(pa.concat_arrays, zip(*(batch.columns for batch in batches)))]
         if len(bounds) <= len(columns[VALUE]):  # some entry has several rows
-            value = joined_runs(columns[VALUE], bounds, SEPARATOR)
+            value = joined_runs(columns[VALUE], bounds)
             firsts = pa.array(bounds[:-1])
             columns = [*(column.take(firsts) for column in columns[:VALUE]), value]
         key_groups, states = (column.to_numpy() for column in columns[:KEY])

@@ -7,14 +7,15 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from keygroups._checks import exact_repr
-from keygroups._serializers.base import TRUNCATED, UnreadableError
+from keygroups._serializers.base import TRUNCATED
 from keygroups._serializers.collections import is_in_order
 from keygroups._values.bitmaps import Bitmap
 from keygroups._values.java_values import Pojo
 from keygroups._values.rows import Row
 from keygroups.errors import SavepointError
-from keygroups.savepoint._state.header import StateDescriptor, exact_state, stored_serializer
-from keygroups.savepoint._state.layouts import NOT_NULL, NULL, SEPARATOR, layout_of
+from keygroups.savepoint._state.header import StateDescriptor, exact_state
+from keygroups.savepoint._state.layouts import layout_of
+from keygroups.savepoint._state.values import stored_value
 from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
 
 Contents = tuple[Any, Any]
@@ -23,8 +24,6 @@ Contents = tuple[Any, Any]
 Times are compared only where the rest is the same, so they may be the bytes of the whole value.
 """
 ContentsOf = Callable[[EncodedEntry], Contents]
-
-_TIME_BYTES = 8
 
 
 def contents_readers(
@@ -60,44 +59,14 @@ def _of_bytes(entry: EncodedEntry) -> Contents:
 
 
 def _bytes_of(state: StateDescriptor) -> ContentsOf:
-    """Return the ContentsOf that cuts the time off the bytes of a value."""
-    if state.kind == "LIST":
-        return _of_elements(state) if state.has_ttl else _of_bytes
-    start = _TIME_BYTES if state.has_ttl else 0
-    if state.kind != "MAP":
-        return lambda entry: (entry.value[:start], entry.value[start:])
-
-    def of_map_value(entry: EncodedEntry) -> Contents:
-        value = entry.value
-        if value[:1] not in (b"", NOT_NULL):
-            return None, NULL  # The hashmap backend writes more after the mark of a null.
-        return value[1 : 1 + start], value[:1] + value[1 + start :]
-
-    return of_map_value
-
-
-def _of_elements(state: StateDescriptor) -> ContentsOf:
-    """Return the ContentsOf that cuts the time off each element of a LIST with a time to live.
-
-    An element is its time, 8 bytes, and its value; b"," separates two. The rest is a list of the
-    values' bytes; for times the whole entry does, as nothing else in it can differ then.
-    """
-    read = stored_serializer(state).read
+    """Return the ContentsOf that takes the times of last access from the bytes of a value."""
+    if not state.has_ttl and state.kind != "MAP":
+        return _of_bytes
+    split = stored_value(state).splitter()
 
     def contents(entry: EncodedEntry) -> Contents:
-        data, pos = entry.value, 0
-        if read is None:
-            return None, data
-        elements = []
         try:
-            while True:
-                _, end = read(data, pos)
-                elements.append(data[pos + _TIME_BYTES : end])
-                if end == len(data):
-                    return data, elements
-                pos = end + len(SEPARATOR)
-        except UnreadableError:
-            return None, data
+            return split(entry.value)
         except (*TRUNCATED, ValueError) as error:
             raise no_entry(state, entry, error) from None
 

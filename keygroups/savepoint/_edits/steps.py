@@ -15,7 +15,6 @@ from typing import Any, Final, NamedTuple
 
 from keygroups._checks import show, to_int
 from keygroups._serializers.base import TRUNCATED, Serializer, UnreadableError
-from keygroups._serializers.data_output import i64
 from keygroups._serializers.scalars import VOID_NAMESPACE
 from keygroups._values.rows import TimeWindow, TtlValue
 from keygroups.assignment import compute_key_group_for_key_hash
@@ -30,8 +29,8 @@ from keygroups.hashing import hash_code
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.keys import ONE_FORM, SoughtKeys, identity, key_finder
-from keygroups.savepoint._state.layouts import SEPARATOR, ValueLayout, layout_of
-from keygroups.savepoint._state.values import StoredValue, check_time
+from keygroups.savepoint._state.layouts import layout_of
+from keygroups.savepoint._state.values import check_time, stored_value
 from keygroups.state_keys import (
     ChangeKey,
     composite_key_changer,
@@ -43,8 +42,6 @@ Framed = tuple[int, bytes, bytes]
 Apply = Callable[[int, bytes, bytes], "Iterable[Framed] | None"]
 """A function from an entry to the entries it becomes; None: it stays as it is."""
 
-_LAST_ACCESS_BYTES = 8
-_NULL = 1  # first byte of a MAP's value: 1 for null, 0 for a value that follows
 _UNCHANGEABLE = frozenset((bool, int, float, str, bytes, type(None)))
 
 
@@ -292,18 +289,8 @@ class SetTtl(Step):
 
     def bind(self, state: StateDescriptor, place: Place) -> Apply:
         """Return the Apply that replaces the 8 bytes of the time before each value."""
-        stored, decode = StoredValue(state), layout_of(state).decoding(place.subtask).framed
-        old_size = _LAST_ACCESS_BYTES if state.has_ttl else 0
-        time = b"" if self.last_access is None else i64(self.last_access)
-        change: Callable[[bytes], bytes]
-        if state.kind == "LIST":
-            change = _of_elements(stored.serializer, time, old_size)
-        elif state.kind == "MAP":
-            change = _of_map_value(stored.value_serializer, time, old_size)
-        else:
-
-            def change(value: bytes) -> bytes:
-                return time + value[old_size:]
+        decode = layout_of(state).decoding(place.subtask).framed
+        change = stored_value(state).retimed(self.last_access)
 
         def apply(key_group: int, key: bytes, value: bytes) -> Iterable[Framed] | None:
             try:
@@ -314,46 +301,6 @@ class SetTtl(Step):
                 raise place.damaged(state, key_group, error) from None
 
         return apply
-
-
-def _of_elements(serializer: Serializer, time: bytes, old_size: int) -> Callable[[bytes], bytes]:
-    read = serializer.read
-    assert read is not None  # OperatorEditor.set_ttl refuses lists that cannot be read
-
-    def change(value: bytes) -> bytes:
-        elements, pos = [], 0
-        while True:
-            _, end = read(value, pos)
-            elements.append(time + value[pos + old_size : end])
-            if end == len(value):
-                return SEPARATOR.join(elements)
-            if value[end : end + 1] != SEPARATOR:
-                raise ValueError("elements of a list that are not separated by commas")
-            pos = end + 1
-
-    return change
-
-
-def _of_map_value(serializer: Serializer, time: bytes, old_size: int) -> Callable[[bytes], bytes]:
-    null = serializer.encode(None) if serializer.takes_null else None
-
-    def change(value: bytes) -> bytes:
-        mark, behind = value[:1], value[1 + old_size :]
-        if value[0] == _NULL:
-            if not time:
-                return value
-            # A MAP with a time to live marks its null values as present (0): the time follows,
-            # and then the bytes that the value's serializer writes for null.
-            if null is None:
-                raise InvalidValueError(
-                    f"a null cannot have a time to live: a {serializer} writes none"
-                )
-            mark, behind = b"\0", null
-        elif not time and behind == null and not serializer.none_is_value:
-            return bytes([_NULL])
-        return mark + time + behind
-
-    return change
 
 
 # --- map_entries ------------------------------------------------------------------------------
@@ -417,11 +364,9 @@ class _Mapping(Calls):
 
     def __init__(self, step: MapEntries, state: StateDescriptor, place: Place) -> None:
         super().__init__("map_entries", step.function, state, place)
-        layout = layout_of(state)
         self._checks_times = state.has_ttl and not step.allow_any_last_access
-        assert isinstance(layout, ValueLayout)  # OperatorEditor.map_entries refuses timers
-        self._write_value = layout.value_writer(allow_any_last_access=True)
-        self._encode = layout.encoder(allow_any_last_access=True)
+        self._write_value = stored_value(state).writer(allow_any_last_access=True)
+        self._encode = layout_of(state).encoder(allow_any_last_access=True)
         serializer = state.value_serializer
         self._has_one_form = (
             serializer is not None and serializer.name in ONE_FORM

@@ -12,7 +12,7 @@ from typing import Any
 
 from keygroups._checks import LONG_MAX, LONG_MIN, check_int, show
 from keygroups._serializers.base import checked_write
-from keygroups._serializers.data_output import i64
+from keygroups._serializers.scalars import SORTED_LONG
 from keygroups.assignment import compute_key_group_for_key_hash
 from keygroups.errors import (
     InvalidTypeError,
@@ -34,10 +34,10 @@ from keygroups.savepoint._edits.steps import (
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.keys import identity
+from keygroups.savepoint._state.layouts import TimerLayout
 
 TimerFunction = Callable[[StateEntry], Any]
 
-_TIME_BYTES = 8
 _KEPT = ("state", "namespace", "user_key", "value", "last_access")  # fields that must not change
 
 
@@ -91,10 +91,10 @@ class _Mapping(Calls):
                     f"{show(getattr(new, name))}"
                 )
         time = check_int("timestamp", new.timestamp, LONG_MIN, LONG_MAX)
-        key_group, behind = entry.key_group, key[_TIME_BYTES:]
+        key_group, behind = entry.key_group, key[TimerLayout.before_key :]
         if new.key is not entry.key and identity(new.key) != identity(entry.key):
             key_group, behind = self._moved(new.key, entry, behind)
-        return key_group, i64(time ^ LONG_MIN) + behind, b""
+        return key_group, SORTED_LONG.write(time) + behind, b""
 
     def _moved(self, new_key: Any, entry: StateEntry, behind: bytes) -> tuple[int, bytes]:
         """Return the key group of a new key, and its bytes followed by the namespace's."""

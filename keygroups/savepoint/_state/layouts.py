@@ -12,12 +12,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from keygroups._checks import LONG_MAX, LONG_MIN, check_class, check_int, show
+from keygroups._checks import LONG_MAX, LONG_MIN, check_int, show
 from keygroups._serializers.base import Read, Serializer, UnreadableError, Write, checked_write
 from keygroups._serializers.collections import ListSerializer, is_in_order
 from keygroups._serializers.data_output import i64
 from keygroups._serializers.scalars import (
-    LONG,
     SORTED_LONG,
     VOID_NAMESPACE,
     read_count,
@@ -25,24 +24,25 @@ from keygroups._serializers.scalars import (
 )
 from keygroups._serializers.sql.rows import RowDataSerializer
 from keygroups._serializers.streaming import TimerSerializer
-from keygroups._values.rows import TtlValue
 from keygroups.errors import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
 from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._state.entries import EntryReader, FramedEntry, NativeEntries, StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.key_hashes import has_hash
-from keygroups.savepoint._state.values import ReadWhole, StoredValue, WriteValue
+from keygroups.savepoint._state.values import (
+    ReadWhole,
+    StoredMapValue,
+    all_reads,
+    check_not_none,
+    stored_value,
+)
 from keygroups.state_keys import composite_key_joiner, composite_key_reader, timer_key_reader
 
 Encode = Callable[[bytes, Any, Any, Any, "int | None", "int | None"], tuple[bytes, bytes]]
 """From the key's bytes, namespace, user key, value, last access and timestamp to the bytes of an
 entry's key, all after the key group, and of its value."""
 
-SEPARATOR = b","  # between the elements of a LIST; Flink: ListDelimitedSerializer.DELIMITER
-_SEPARATOR = SEPARATOR[0]
 VOID = b"\0"  # the namespace of state without windows; Flink: VoidNamespaceSerializer
-# Before a value in a MAP. Flink: RocksDBMapState.serializeValueNullSensitive, MapSerializer.
-NOT_NULL, NULL = b"\0", b"\1"
 
 
 class Fields(NamedTuple):
@@ -131,7 +131,7 @@ class ValueLayout(Layout):
 
     def __init__(self, state: StateDescriptor) -> None:
         super().__init__(state)
-        self._stored = StoredValue(state)
+        self.stored = stored_value(state)
 
     def _decoding(self, subtask: int) -> EntryReader[StateEntry]:
         """Return a reader of the entries, of which those with known keys have no `key_bytes`."""
@@ -140,7 +140,7 @@ class ValueLayout(Layout):
         read_key = composite_key_reader(
             state.key_serializer, state.namespace_serializer, state.user_key_serializer
         )
-        read_value = self._value_reader()
+        read_value = self.stored.reader()
 
         def decode(key_group: int, encoded_key: bytes, encoded_value: bytes) -> StateEntry:
             size = len(encoded_key)
@@ -171,25 +171,19 @@ class ValueLayout(Layout):
         """Return of what entries are made."""
         state = self.state
         key, namespace = ("key", state.key_serializer), ("namespace", state.namespace_serializer)
-        value = [("value", self._stored.value_serializer)]
-        if self._stored.has_time:
-            value.insert(0, ("last_access", LONG))
+        value = self.stored.parts()
         has_lengths = state.key_serializer.size is None and state.namespace_serializer.size is None
         return Fields(
             None if has_lengths else [key, namespace],
             value,
-            [namespace, key, *value],
-            read_value=self._value_reader(),
+            None if value is None else [namespace, key, *value],
+            read_value=self.stored.reader(),
         )
-
-    def _value_reader(self) -> ReadWhole:
-        """Return a reader of a value that RocksDB or a canonical savepoint frames."""
-        return self._stored.reader()
 
     def _native_decoding(self, subtask: int) -> NativeEntries[StateEntry] | None:
         """Return a reader of the hashmap backend's entries."""
         value, has_time = self._native_value()
-        reads = _reads(self.state.key_serializer, self.state.namespace_serializer, value)
+        reads = all_reads(self.state.key_serializer, self.state.namespace_serializer, value)
         if reads is None:
             return None
         read_key, read_namespace, read_value = reads
@@ -207,11 +201,11 @@ class ValueLayout(Layout):
 
     def _native_value(self) -> tuple[Serializer, bool]:
         """Return the serializer of a value on the heap, and whether its last access precedes."""
-        return self._stored.value_serializer, self._stored.has_time
+        return self.stored.value_serializer, bool(self.stored.time_bytes)
 
     def _key_framer(self) -> Read | None:
         key, namespace = self.state.key_serializer, self.state.namespace_serializer
-        reads = _reads(key, namespace)
+        reads = all_reads(key, namespace)
         if reads is None:
             return None
         read_key, read_namespace = reads
@@ -225,19 +219,11 @@ class ValueLayout(Layout):
         return read
 
     def _value_framer(self) -> Read | None:
-        read_stored = self._stored.serializer.read
-        if read_stored is None:
-            return None
-
-        def read(data: bytes, pos: int) -> tuple[bytes, int]:
-            _, end = read_stored(data, pos)
-            return data[pos:end], end
-
-        return read
+        return self.stored.framer()
 
     def encoder(self, allow_any_last_access: bool) -> Encode:
         """Return a writer of entries; the argument is that of `SavepointWriter.add_operator`."""
-        name, write_value = self._stored.name, self.value_writer(allow_any_last_access)
+        name, write_value = self.stored.name, self.stored.writer(allow_any_last_access)
         write_start = self._start_writer()
 
         def encode(
@@ -255,21 +241,9 @@ class ValueLayout(Layout):
 
         return encode
 
-    def value_writer(self, allow_any_last_access: bool) -> WriteValue:
-        """Return a writer of what RocksDB frames as the value of an entry."""
-        value_name, write = self._stored.value_name, self._stored.writer(allow_any_last_access)
-        if self._stored.value_serializer.none_is_value:
-            return write
-
-        def write_value(value: Any, last_access: int | None) -> bytes:
-            _check_not_none(value_name, value)
-            return write(value, last_access)
-
-        return write_value
-
     def _start_writer(self) -> Callable[[bytes, Any], bytes]:
         """Return a writer of key and namespace, with which an entry's key starts."""
-        name, namespace_serializer = self._stored.name, self.state.namespace_serializer
+        name, namespace_serializer = self.stored.name, self.state.namespace_serializer
         if namespace_serializer is VOID_NAMESPACE:
 
             def write_void(key: bytes, namespace: Any) -> bytes:
@@ -284,75 +258,10 @@ class ValueLayout(Layout):
 
 
 class ListLayout(ValueLayout):
-    """LIST: elements with a separator between them; on the heap after their number.
-
-    Flink: ListDelimitedSerializer; ListSerializer on the heap.
-    """
-
-    def fields(self) -> Fields:
-        """Return of what entries are made."""
-        return super().fields()._replace(value=None, native=None)
-
-    def _value_reader(self) -> ReadWhole:
-        read, has_time = self._stored.value_serializer.read, self._stored.has_time
-
-        def read_elements(data: bytes, pos: int) -> tuple[Any, None]:
-            if read is None:
-                return data, None
-            elements = []
-            while True:
-                last_access = 0
-                if has_time:
-                    last_access, pos = read_long(data, pos)
-                try:
-                    element, pos = read(data, pos)
-                except UnreadableError:
-                    return data, None
-                elements.append(TtlValue(last_access, element) if has_time else element)
-                if pos == len(data):
-                    return elements, None
-                if data[pos] != _SEPARATOR:
-                    raise ValueError("elements of a list that are not separated by commas")
-                pos += 1
-
-        return read_elements
+    """LIST: an entry for each list."""
 
     def _native_value(self) -> tuple[Serializer, bool]:
-        return ListSerializer(self._stored.serializer), False  # each element has its own
-
-    def _value_framer(self) -> Read | None:
-        read_stored = self._stored.serializer.read
-        if read_stored is None:
-            return None
-
-        def read(data: bytes, pos: int) -> tuple[bytes, int]:
-            count, pos = read_count(data, pos)
-            elements = []
-            for _ in range(count):
-                _, end = read_stored(data, pos)
-                elements.append(data[pos:end])
-                pos = end
-            return SEPARATOR.join(elements), pos
-
-        return read
-
-    def value_writer(self, allow_any_last_access: bool) -> WriteValue:
-        value_name, write = self._stored.value_name, super().value_writer(allow_any_last_access)
-
-        def write_elements(value: Any, last_access: int | None) -> bytes:
-            written = []
-            for element in check_class(value_name, value, list, "a list"):
-                millis = last_access
-                if isinstance(element, TtlValue):
-                    millis, element = element
-                written.append(write(element, millis))
-            if not written:
-                raise InvalidValueError(
-                    f"{value_name} must have elements: an empty list is no entry"
-                )
-            return SEPARATOR.join(written)
-
-        return write_elements
+        return ListSerializer(self.stored.serializer), False  # Each element has its own.
 
 
 class MapLayout(ValueLayout):
@@ -363,54 +272,31 @@ class MapLayout(ValueLayout):
     Flink: RocksDBMapState; MapSerializer on the heap.
     """
 
+    stored: StoredMapValue
+
     def __init__(self, state: StateDescriptor) -> None:
         super().__init__(state)
         assert state.user_key_serializer is not None
-        self._user_key = state.user_key_serializer
+        self.user_key = state.user_key_serializer
 
     def fields(self) -> Fields:
         """Return of what entries are made."""
         fields = super().fields()
-        key = None if fields.key is None else [*fields.key, ("user_key", self._user_key)]
+        key = None if fields.key is None else [*fields.key, ("user_key", self.user_key)]
         return fields._replace(key=key, native=None, has_null_mark=True)
 
-    def _value_reader(self) -> ReadWhole:
-        read_value = self._stored.reader()
-
-        def read_map_value(data: bytes, pos: int) -> tuple[Any, int | None]:
-            # After a null its serialized form may follow, which the hashmap backend writes.
-            return (None, None) if data[pos] else read_value(data, pos + 1)
-
-        return read_map_value
-
     def _native_decoding(self, subtask: int) -> NativeEntries[StateEntry] | None:
-        reads = _reads(
-            self.state.key_serializer,
-            self.state.namespace_serializer,
-            self._user_key,
-            self._stored.value_serializer,
-        )
-        if reads is None:
+        reads = all_reads(self.state.key_serializer, self.state.namespace_serializer)
+        read_item = self.stored.item_reader(self.user_key)
+        if reads is None or read_item is None:
             return None
-        read_key, read_namespace, read_user_key, read_value = reads
-        has_time = self._stored.has_time
+        read_key, read_namespace = reads
 
         def read_start(data: bytes, pos: int) -> tuple[tuple[Any, Any, int], int]:
             namespace, pos = read_namespace(data, pos)
             key, pos = read_key(data, pos)
             count, pos = read_count(data, pos)
             return (key, namespace, count), pos
-
-        def read_item(data: bytes, pos: int) -> tuple[tuple[Any, Any, int | None], int]:
-            user_key, pos = read_user_key(data, pos)
-            is_null = data[pos]
-            pos += 1
-            value = last_access = None
-            if not is_null:
-                if has_time:
-                    last_access, pos = read_long(data, pos)
-                value, pos = read_value(data, pos)
-            return (user_key, value, last_access), pos
 
         name, kind, make = self.state.name, self.state.kind, StateEntry._make
 
@@ -428,18 +314,10 @@ class MapLayout(ValueLayout):
 
     def _native_framing(self) -> NativeEntries[FramedEntry] | None:
         read_key = self._key_framer()
-        reads = _reads(self._user_key, self._stored.serializer)
-        if read_key is None or reads is None:
+        read_item = self.stored.item_framer(self.user_key)
+        if read_key is None or read_item is None:
             return None
-        read_user_key, read_value = reads
         state, name = self.state, self.state.name
-
-        def read_item(data: bytes, pos: int) -> tuple[tuple[bytes, bytes], int]:
-            _, middle = read_user_key(data, pos)
-            if data[middle]:
-                return (data[pos:middle], NULL), middle + 1
-            _, end = read_value(data, middle + 1)
-            return (data[pos:middle], data[middle:end]), end
 
         def entries(feed: Feed, key_group: int, count: int) -> Iterator[FramedEntry]:
             for _ in range(count):
@@ -453,10 +331,10 @@ class MapLayout(ValueLayout):
 
     def encoder(self, allow_any_last_access: bool) -> Encode:
         """Return a writer of entries; the argument is that of `SavepointWriter.add_operator`."""
-        name, user_key_name = self._stored.name, f"user key of {self._stored.name}"
+        name, user_key_name = self.stored.name, f"user key of {self.stored.name}"
         write_start = self._start_writer()
-        write_user_key = _user_key_writer(user_key_name, self.state, self._user_key)
-        write_value = self.value_writer(allow_any_last_access)
+        write_user_key = _user_key_writer(user_key_name, self.state, self.user_key)
+        write_value = self.stored.writer(allow_any_last_access)
 
         def encode(
             key: bytes,
@@ -467,24 +345,11 @@ class MapLayout(ValueLayout):
             timestamp: int | None,
         ) -> tuple[bytes, bytes]:
             _check_none("timestamp", timestamp, name)
-            _check_not_none(user_key_name, user_key)
+            check_not_none(user_key_name, user_key)
             written = write_value(value, last_access)
             return write_start(key, namespace) + write_user_key(user_key), written
 
         return encode
-
-    def value_writer(self, allow_any_last_access: bool) -> WriteValue:
-        """Return a writer of what RocksDB frames as the value of an entry."""
-        write, has_time = self._stored.writer(allow_any_last_access), self._stored.has_time
-        none_is_value = self._stored.value_serializer.none_is_value
-
-        def write_value(value: Any, last_access: int | None) -> bytes:
-            # Flink's heap backend writes a null too, so that one has to be possible.
-            written = write(value, last_access)
-            is_null = value is None and not has_time and not none_is_value
-            return NULL if is_null else NOT_NULL + written
-
-        return write_value
 
 
 class TimerLayout(Layout):
@@ -495,7 +360,7 @@ class TimerLayout(Layout):
     Flink: TimerSerializer; RocksDBCachingPriorityQueueSet, whose key has them as they are.
     """
 
-    before_key = 8  # the time
+    before_key = 8  # The time, in bytes.
 
     def _decoding(self, subtask: int) -> EntryReader[StateEntry]:
         """Return a reader of the timers, of which those with known keys have no `key_bytes`."""
@@ -506,7 +371,7 @@ class TimerLayout(Layout):
 
         def decode(key_group: int, encoded_key: bytes, encoded_value: bytes) -> StateEntry:
             size = len(encoded_key)
-            flipped, start = read_long(encoded_key, 0)
+            timestamp, start = SORTED_LONG.read(encoded_key, 0)
             key, namespace, _, key_bytes, end = read_key(encoded_key, start, size)
             if end != size or encoded_value:
                 raise ValueError(f"a timer of {end} bytes in {size + len(encoded_value)}")
@@ -520,7 +385,7 @@ class TimerLayout(Layout):
                 None,
                 None,
                 None,
-                flipped ^ LONG_MIN,
+                timestamp,
                 size,
                 key_bytes,
             )
@@ -649,12 +514,6 @@ def _with_key_bytes(layout: Layout, subtask: int) -> EntryReader[StateEntry]:
     return EntryReader(decode, None if native is None else entries)
 
 
-def _reads(*serializers: Serializer) -> list[Read] | None:
-    """Return the readers of serializers, None where the job's own classes are needed for one."""
-    reads = [serializer.read for serializer in serializers if serializer.read is not None]
-    return reads if len(reads) == len(serializers) else None
-
-
 def _native_entries(state: StateDescriptor, subtask: int, read: Read) -> NativeEntries[StateEntry]:
     """Return a reader of entries of which each has its key; `read` reads all but their start."""
     name, kind, make = state.name, state.kind, StateEntry._make
@@ -712,8 +571,3 @@ def _part_writer(name: str, serializer: Serializer) -> Write:
 def _check_none(argument: str, value: Any, name: str) -> None:
     if value is not None:
         raise InvalidValueError(f"{argument} must be None in the {name}, got {show(value)}")
-
-
-def _check_not_none(name: str, value: Any) -> None:
-    if value is None:
-        raise InvalidValueError(f"{name} must not be None: Flink keeps no null there")

@@ -1,15 +1,24 @@
-"""A value as state holds it: by itself, or after the time of its last access."""
+"""A value as state holds it in bytes, here alone: with a time, between commas, after a mark.
+
+    VALUE, REDUCING, AGGREGATING   [last access] value
+    LIST                           [last access] element "," [last access] element "," ...
+    MAP                            0 [last access] value, or 1 for a null
+
+The time of the last access is there with a time to live. A LIST of SHORT with 1 and 258 is
+`00 01 2c 01 02`, the value null of a MAP `01`, of a MAP of SHORT 258 is `00 01 02`.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from keygroups._checks import LONG_MAX, LONG_MIN, check_int, show
-from keygroups._serializers.base import UnreadableError, checked_write
+from keygroups._checks import LONG_MAX, LONG_MIN, check_class, check_int, show
+from keygroups._serializers.base import Read, Serializer, UnreadableError, checked_write
 from keygroups._serializers.data_output import i64
-from keygroups._serializers.scalars import read_long
+from keygroups._serializers.scalars import LONG, read_count, read_long
+from keygroups._values.rows import TtlValue
 from keygroups.errors import InvalidValueError
 from keygroups.savepoint._state.header import StateDescriptor, stored_serializer
 
@@ -17,17 +26,27 @@ ReadWhole = Callable[[bytes, int], "tuple[Any, int | None]"]
 """Reads a value that bytes are from a position to their end, and its last access."""
 WriteValue = Callable[[Any, "int | None"], bytes]
 """Writes a value and its last access; raises InvalidTypeError or InvalidValueError."""
+Split = Callable[[bytes], tuple[Any, Any]]
+"""Splits the bytes of a value: its times of last access, None where it has none, and the rest."""
+
+SEPARATOR = b","  # between the elements of a LIST; Flink: ListDelimitedSerializer.DELIMITER
+joined_elements = SEPARATOR.join
+"""Joins the bytes of elements to those of a LIST, and those of lists to one."""
+_SEPARATOR = SEPARATOR[0]
+# Flink: RocksDBMapState.serializeValueNullSensitive, MapSerializer.
+_NOT_NULL, _NULL = b"\0", b"\1"
+_TIME_BYTES = 8
 
 _EARLIEST = 10**12  # 2001-09-09 as epoch milliseconds; as seconds a time of year 33658
 _DAY = 86_400_000
 
 
 class StoredValue:
-    """The value of a state, an element of a LIST, a value in a MAP.
+    """The value of a VALUE, REDUCING or AGGREGATING state, of the latter the accumulator.
 
-    Of a state with a time to live it is the last access in epoch milliseconds, then the value.
-    `serializer` is that of all of it, `name` and `value_name` are what errors call the state and
-    its value.
+    Its bytes are those that RocksDB and canonical savepoints frame. `serializer` is that of a
+    value with its last access, `name` and `value_name` are what errors call the state and its
+    value. `time_bytes` is how many bytes the time of a last access takes, 0 where there is none.
 
     Flink: TtlStateFactory.TtlSerializer.
     """
@@ -35,14 +54,22 @@ class StoredValue:
     def __init__(self, state: StateDescriptor) -> None:
         assert state.value_serializer is not None
         self.value_serializer = state.value_serializer
-        self.has_time = state.has_ttl
+        self.time_bytes = _TIME_BYTES if state.has_ttl else 0
         self.serializer = stored_serializer(state)
         self.name = f"{state.kind} state {state.name!r}"
         self.value_name = f"value of {self.name}"
 
+    def parts(self) -> list[tuple[str, Serializer]] | None:
+        """Return what follows one another in the bytes, a mark of null left out.
+
+        Each has its name in StateEntry. None is returned where something else is between.
+        """
+        value = ("value", self.value_serializer)
+        return [("last_access", LONG), value] if self.time_bytes else [value]
+
     def reader(self) -> ReadWhole:
         """Return a reader of a value; what only the job can read is bytes."""
-        read, has_time = self.value_serializer.read, self.has_time
+        read, has_time = self.value_serializer.read, bool(self.time_bytes)
 
         def read_whole(data: bytes, pos: int) -> tuple[Any, int | None]:
             last_access = None
@@ -60,9 +87,50 @@ class StoredValue:
 
         return read_whole
 
+    def framer(self) -> Read | None:
+        """Return a reader of the bytes of a value from those of the hashmap backend.
+
+        It is None where the job's own classes are needed to say where a value ends.
+        """
+        read_stored = self.serializer.read
+        if read_stored is None:
+            return None
+
+        def read(data: bytes, pos: int) -> tuple[bytes, int]:
+            _, end = read_stored(data, pos)
+            return data[pos:end], end
+
+        return read
+
+    def splitter(self) -> Split:
+        """Return a function that takes the time of the last access from the bytes of a value."""
+        size = self.time_bytes
+        return lambda value: (value[:size], value[size:])
+
+    def retimed(self, last_access: int | None) -> Callable[[bytes], bytes]:
+        """Return a function from the bytes of a value to those with another last access.
+
+        None is none at all. It raises IndexError, struct.error, ValueError or UnreadableError for
+        bytes that are no value, InvalidValueError for a null that cannot have a time.
+        """
+        time, size = _time(last_access), self.time_bytes
+        return lambda value: time + value[size:]
+
     def writer(self, allow_any_last_access: bool) -> WriteValue:
         """Return a writer of values; the argument is that of `SavepointWriter.add_operator`."""
-        write, has_time = self._write, self.has_time
+        name, write = self.value_name, self._timed_writer(allow_any_last_access)
+        if self.value_serializer.none_is_value:
+            return write
+
+        def write_value(value: Any, last_access: int | None) -> bytes:
+            check_not_none(name, value)
+            return write(value, last_access)
+
+        return write_value
+
+    def _timed_writer(self, allow_any_last_access: bool) -> WriteValue:
+        """Return a writer of what `serializer` has the bytes of."""
+        write, has_time = self._write, bool(self.time_bytes)
 
         def write_stored(value: Any, last_access: int | None) -> bytes:
             if last_access is None and not has_time:
@@ -85,6 +153,250 @@ class StoredValue:
         if value is None and serializer.takes_null and serializer.write is not None:
             return serializer.write(value)
         return checked_write(self.value_name, serializer, value)
+
+
+class StoredList(StoredValue):
+    """The elements of a LIST state, with a comma between two; on the heap after their number.
+
+    With a time to live each element has the time of its own last access.
+
+    Flink: ListDelimitedSerializer; ListSerializer on the heap.
+    """
+
+    def parts(self) -> None:
+        """Return None: the elements are as many as there are."""
+
+    def reader(self) -> ReadWhole:
+        """Return a reader of a list; what only the job can read is bytes."""
+        if self.serializer.read is None:
+            return lambda data, pos: (data, None)
+        read_elements = elements_reader(self.serializer.read)
+
+        def read_list(data: bytes, pos: int) -> tuple[Any, None]:
+            try:
+                return read_elements(data, pos), None
+            except UnreadableError:
+                return data, None
+
+        return read_list
+
+    def framer(self) -> Read | None:
+        """Return a reader of the bytes of a list from those of the hashmap backend."""
+        read_element = self.serializer.read
+        if read_element is None:
+            return None
+
+        def read(data: bytes, pos: int) -> tuple[bytes, int]:
+            count, pos = read_count(data, pos)
+            elements = []
+            for _ in range(count):
+                _, end = read_element(data, pos)
+                elements.append(data[pos:end])
+                pos = end
+            return joined_elements(elements), pos
+
+        return read
+
+    def splitter(self) -> Split:
+        """Return a function from a list's bytes to those of the values of its elements.
+
+        For times it gives all of the bytes, as two lists with the same values differ in nothing
+        else. What only the job can read is not split.
+        """
+        read, size = self.serializer.read, self.time_bytes
+        if read is None or not size:
+            return lambda value: (None, value)
+
+        def read_value(data: bytes, pos: int) -> tuple[bytes, int]:
+            _, end = read(data, pos)
+            return data[pos + size : end], end
+
+        read_elements = elements_reader(read_value)
+
+        def split(value: bytes) -> tuple[Any, Any]:
+            try:
+                return value, read_elements(value, 0)
+            except UnreadableError:
+                return None, value
+
+        return split
+
+    def retimed(self, last_access: int | None) -> Callable[[bytes], bytes]:
+        """Return a function from the bytes of a list to those with another last access."""
+        read, time, size = self.serializer.read, _time(last_access), self.time_bytes
+        assert read is not None  # The verb has checked it.
+
+        def read_element(data: bytes, pos: int) -> tuple[bytes, int]:
+            _, end = read(data, pos)
+            return time + data[pos + size : end], end
+
+        read_elements = elements_reader(read_element)
+        return lambda value: joined_elements(read_elements(value, 0))
+
+    def writer(self, allow_any_last_access: bool) -> WriteValue:
+        """Return a writer of lists, whose elements may each be a TtlValue."""
+        name, write = self.value_name, super().writer(allow_any_last_access)
+
+        def write_elements(value: Any, last_access: int | None) -> bytes:
+            written = []
+            for element in check_class(name, value, list, "a list"):
+                millis = last_access
+                if isinstance(element, TtlValue):
+                    millis, element = element
+                written.append(write(element, millis))
+            if not written:
+                raise InvalidValueError(f"{name} must have elements: an empty list is no entry")
+            return joined_elements(written)
+
+        return write_elements
+
+
+class StoredMapValue(StoredValue):
+    """The value of a user key in a MAP state, after a mark of null.
+
+    Flink: RocksDBMapState; MapSerializer on the heap.
+    """
+
+    null, before_value = _NULL, _NOT_NULL
+    """The bytes of a null, and those before any other value and its time."""
+
+    def reader(self) -> ReadWhole:
+        """Return a reader of a value; what only the job can read is bytes."""
+        read_value = super().reader()
+
+        def read_map_value(data: bytes, pos: int) -> tuple[Any, int | None]:
+            # After a null its serialized form may follow, which the hashmap backend writes.
+            return (None, None) if data[pos] else read_value(data, pos + 1)
+
+        return read_map_value
+
+    def item_reader(self, user_key: Serializer) -> Read | None:
+        """Return a reader of a user key, value and last access from those of the hashmap backend.
+
+        It is None where the job's own classes are needed.
+        """
+        reads = all_reads(user_key, self.value_serializer)
+        if reads is None:
+            return None
+        (read_user_key, read_value), has_time = reads, bool(self.time_bytes)
+
+        def read(data: bytes, pos: int) -> tuple[tuple[Any, Any, int | None], int]:
+            user_key, pos = read_user_key(data, pos)
+            is_null = data[pos]
+            pos += 1
+            value = last_access = None
+            if not is_null:
+                if has_time:
+                    last_access, pos = read_long(data, pos)
+                value, pos = read_value(data, pos)
+            return (user_key, value, last_access), pos
+
+        return read
+
+    def item_framer(self, user_key: Serializer) -> Read | None:
+        """Return a reader of the bytes of a user key, and of those that RocksDB has of a value.
+
+        It reads those of the hashmap backend, and is None where the job's own classes are needed.
+        """
+        reads = all_reads(user_key, self.serializer)
+        if reads is None:
+            return None
+        read_user_key, read_value = reads
+
+        def read(data: bytes, pos: int) -> tuple[tuple[bytes, bytes], int]:
+            _, middle = read_user_key(data, pos)
+            if data[middle]:
+                return (data[pos:middle], _NULL), middle + 1
+            _, end = read_value(data, middle + 1)
+            return (data[pos:middle], data[middle:end]), end
+
+        return read
+
+    def splitter(self) -> Split:
+        """Return a function that takes the time of the last access from the bytes of a value."""
+        start = 1 + self.time_bytes
+
+        def split(value: bytes) -> tuple[Any, Any]:
+            if value[:1] not in (b"", _NOT_NULL):
+                return None, _NULL  # The hashmap backend writes more after the mark of a null.
+            return value[1:start], value[:1] + value[start:]
+
+        return split
+
+    def retimed(self, last_access: int | None) -> Callable[[bytes], bytes]:
+        """Return a function from the bytes of a value to those with another last access."""
+        serializer, time, start = self.value_serializer, _time(last_access), 1 + self.time_bytes
+        null = serializer.encode(None) if serializer.takes_null else None
+
+        def change(value: bytes) -> bytes:
+            mark, rest = value[:1], value[start:]
+            if value[0] == _NULL[0]:
+                if not time:
+                    return value
+                # With a time to live it is the value after the time that is null.
+                if null is None:
+                    raise InvalidValueError(
+                        f"a null cannot have a time to live: a {serializer} writes none"
+                    )
+                mark, rest = _NOT_NULL, null
+            elif not time and rest == null and not serializer.none_is_value:
+                return _NULL
+            return mark + time + rest
+
+        return change
+
+    def writer(self, allow_any_last_access: bool) -> WriteValue:
+        """Return a writer of values; a null too, which Flink's heap backend writes."""
+        write, has_time = self._timed_writer(allow_any_last_access), bool(self.time_bytes)
+        none_is_value = self.value_serializer.none_is_value
+
+        def write_value(value: Any, last_access: int | None) -> bytes:
+            written = write(value, last_access)
+            is_null = value is None and not has_time and not none_is_value
+            return _NULL if is_null else _NOT_NULL + written
+
+        return write_value
+
+
+def stored_value(state: StateDescriptor) -> StoredValue:
+    """Return the StoredValue of a state, which no timers have."""
+    return _STORED.get(state.kind, StoredValue)(state)
+
+
+_STORED: dict[str, type[StoredValue]] = {"LIST": StoredList, "MAP": StoredMapValue}
+
+
+def elements_reader(read: Read) -> Callable[[bytes, int], list[Any]]:
+    """Return a reader of the elements of a LIST from a position on, each as `read` has it."""
+
+    def read_elements(data: bytes, pos: int) -> list[Any]:
+        elements = []
+        while True:
+            element, pos = read(data, pos)
+            elements.append(element)
+            if pos == len(data):
+                return elements
+            if data[pos] != _SEPARATOR:
+                raise ValueError("elements of a list that are not separated by commas")
+            pos += 1
+
+    return read_elements
+
+
+def all_reads(*serializers: Serializer) -> Sequence[Read] | None:
+    """Return the readers of serializers, None where the job's own classes are needed for one."""
+    reads = [serializer.read for serializer in serializers if serializer.read is not None]
+    return reads if len(reads) == len(serializers) else None
+
+
+def _time(last_access: int | None) -> bytes:
+    return b"" if last_access is None else i64(last_access)
+
+
+def check_not_none(name: str, value: Any) -> None:
+    """Refuse a null where Flink keeps none."""
+    if value is None:
+        raise InvalidValueError(f"{name} must not be None: Flink keeps no null there")
 
 
 def check_time(last_access: int) -> None:

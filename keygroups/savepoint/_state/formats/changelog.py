@@ -38,12 +38,12 @@ from keygroups.savepoint._state.header import (
     KeyedHeader,
     StateDescriptor,
     read_keyed_header,
-    stored_serializer,
     write_keyed_header,
 )
 from keygroups.savepoint._state.key_hashes import key_hasher
-from keygroups.savepoint._state.layouts import SEPARATOR, Layout, layout_of
+from keygroups.savepoint._state.layouts import Layout, layout_of
 from keygroups.savepoint._state.state_infos import VALUE, read_state_info
+from keygroups.savepoint._state.values import StoredMapValue, joined_elements, stored_value
 from keygroups.state_keys import composite_key_joiner
 
 # Flink: StateChangeOperation.
@@ -51,7 +51,6 @@ _CLEAR, _SET, _SET_INTERNAL, _ADD, _MERGE_NAMESPACES = range(5)
 _ADD_ELEMENT, _ADD_OR_UPDATE_ELEMENT, _REMOVE_ELEMENT, _METADATA = range(5, 9)
 _METADATA_VERSIONS = (6, 7)  # of what headers say of a state: Flink 1.17 and from 1.18 on
 _NO_KEY_GROUP = -1  # of what headers say; Flink: AbstractStateChangeLogger.COMMON_KEY_GROUP
-_NOT_NULL = b"\0"  # before a value in a MAP
 
 _CHANGE_START = 3  # of what a change is to, after the operation and the state's number
 
@@ -418,6 +417,7 @@ class _ValueReplay(_Replay):
     def __init__(self, state: StateDescriptor) -> None:
         self._entries: dict[bytes, Any] = {}
         self._state = state
+        self._stored = stored_value(state)
         self._scope = _Scope(state)
 
     def start(self, entry: FramedEntry) -> None:
@@ -491,7 +491,7 @@ class _ListReplay(_ValueReplay):
         if operation == _ADD_ELEMENT:
             elements = [change[pos:]]
         elif operation in (_SET, _SET_INTERNAL, _ADD):
-            elements = self._elements(change, pos)
+            elements = self._list(change, pos)
         else:
             raise _unknown(operation)
         if operation in (_SET, _SET_INTERNAL):
@@ -499,19 +499,16 @@ class _ListReplay(_ValueReplay):
         if elements:
             self._entries.setdefault(scope, []).extend(elements)
 
-    def _elements(self, change: bytes, pos: int) -> list[bytes]:
-        read = _reader(stored_serializer(self._state))
-        count, pos = read_count(change, pos)
-        elements = []
-        for _ in range(count):
-            start = pos
-            _, pos = read(change, start)
-            elements.append(change[start:pos])
+    def _list(self, change: bytes, pos: int) -> list[bytes]:
+        """Return the bytes of a list in a change; none of one without elements."""
+        read = _checked(self._stored.framer(), self._stored.serializer)
+        count, _ = read_count(change, pos)
+        elements, pos = read(change, pos)
         _check_end(change, pos)
-        return elements
+        return [elements] if count else []
 
     def _framed(self, scope: bytes, value: Any) -> Iterator[tuple[bytes, bytes]]:
-        yield scope, SEPARATOR.join(value)
+        yield scope, joined_elements(value)
 
 
 class _MapReplay(_ValueReplay):
@@ -520,7 +517,8 @@ class _MapReplay(_ValueReplay):
     Flink: MapStateChangeApplier.
     """
 
-    _repeated = _there = 0  # bytes of keys that maps have once, and of these changes
+    _stored: StoredMapValue
+    _repeated = _there = 0  # Bytes of keys that maps have once, and of these changes.
 
     def start(self, entry: FramedEntry) -> None:
         """Take an entry that was materialized."""
@@ -535,23 +533,22 @@ class _MapReplay(_ValueReplay):
         assert self._state.user_key_serializer is not None
         read_user_key = _reader(self._state.user_key_serializer)
         if operation == _ADD:
-            read_value = _reader(stored_serializer(self._state))
+            read_item = self._stored.item_framer(self._state.user_key_serializer)
+            read_item = _checked(read_item, self._stored.serializer)
             values = self._entries.setdefault(scope, {})
             count, pos = read_count(change, pos)
             self._check_repeated(count * len(scope), len(change))
             for _ in range(count):
-                _, middle = read_user_key(change, pos)
-                end = middle + 1
-                if not change[middle]:
-                    _, end = read_value(change, end)
-                values[change[pos:middle]] = change[middle:end]
-                pos = end
+                (user_key, value), pos = read_item(change, pos)
+                values[user_key] = value
             _check_end(change, pos)
             return
         _, middle = read_user_key(change, pos)
         user_key = change[pos:middle]
         if operation in (_ADD_ELEMENT, _ADD_OR_UPDATE_ELEMENT):
-            self._entries.setdefault(scope, {})[user_key] = _NOT_NULL + change[middle:]
+            self._entries.setdefault(scope, {})[user_key] = (
+                self._stored.before_value + change[middle:]
+            )
         elif operation == _REMOVE_ELEMENT:
             _check_end(change, middle)
             self._entries.get(scope, {}).pop(user_key, None)
@@ -662,9 +659,14 @@ class _Scope:
 
 
 def _reader(serializer: Serializer) -> Read:
-    if serializer.read is None:
+    return _checked(serializer.read, serializer)
+
+
+def _checked(read: Read | None, serializer: Serializer) -> Read:
+    """Return a reader; UnreadableError where the serializer is why there is none."""
+    if read is None:
         raise UnreadableError(f"{serializer} takes the job's own classes to read")
-    return serializer.read
+    return read
 
 
 def _check_end(change: bytes, pos: int) -> None:

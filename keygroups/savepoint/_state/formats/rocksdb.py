@@ -37,7 +37,8 @@ from keygroups.savepoint._metadata.handles import RocksDBHandle, StreamHandle
 from keygroups.savepoint._state.entries import Entry, EntryReader, not_an_entry
 from keygroups.savepoint._state.formats.format import Format, Selection
 from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor, read_keyed_header
-from keygroups.savepoint._state.layouts import SEPARATOR, Layout, layout_of
+from keygroups.savepoint._state.layouts import Layout, layout_of
+from keygroups.savepoint._state.values import joined_elements
 
 if TYPE_CHECKING:
     from keygroups.savepoint._state.entry_columns import EntryColumns, Pairs
@@ -260,7 +261,7 @@ def _live(name: str, chunks: Iterable[list[Record]], deletions: list[RangeDeleti
             and _ALONE.issuperset([order & 255 for order in orders])
         ):
             if current is not None and operands:
-                yield [current], [SEPARATOR.join(reversed(operands))]
+                yield [current], [joined_elements(reversed(operands))]
                 operands = []
             yield keys[:-1], values[:-1]
             records = records[-1:]  # of whose key there may be more behind
@@ -270,7 +271,7 @@ def _live(name: str, chunks: Iterable[list[Record]], deletions: list[RangeDeleti
             if key != current:
                 if current is not None and operands:
                     live_keys.append(current)
-                    live_values.append(SEPARATOR.join(reversed(operands)))
+                    live_values.append(joined_elements(reversed(operands)))
                     operands = []
                 current = key
                 if deletions:
@@ -296,4 +297,4 @@ def _live(name: str, chunks: Iterable[list[Record]], deletions: list[RangeDeleti
                 raise SavepointError(f"{name}: records of kind {kind} are not read here")
         yield live_keys, live_values
     if current is not None and operands:
-        yield [current], [SEPARATOR.join(reversed(operands))]
+        yield [current], [joined_elements(reversed(operands))]

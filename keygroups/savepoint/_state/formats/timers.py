@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
-from keygroups._checks import LONG_MIN, show
+from keygroups._checks import show
 from keygroups._serializers.base import (
     SNAPSHOT_START,
     TRUNCATED,
@@ -19,19 +19,17 @@ from keygroups._serializers.base import (
 )
 from keygroups._serializers.compounds import TupleSerializer
 from keygroups._serializers.data_input import Cursor, ReadingContext
-from keygroups._serializers.data_output import i64
-from keygroups._serializers.scalars import LONG, read_long
+from keygroups._serializers.scalars import LONG, SORTED_LONG, read_long
 from keygroups.savepoint._files.files import OpenStream, Planned
 from keygroups.savepoint._state.entries import Entry, EntryReader
 from keygroups.savepoint._state.formats.format import NotFramedError, Selection, unframed
 from keygroups.savepoint._state.formats.key_group_streams import OffsetFormat, key_group_spans
 from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor, write_state
-from keygroups.savepoint._state.layouts import Layout, layout_of
+from keygroups.savepoint._state.layouts import Layout, TimerLayout, layout_of
 
-_MARK = 0xF1CD859F  # of PostVersionedIOReadableWritable
-_VERSION = 2  # of InternalTimerServiceSerializationProxy
+_MARK = 0xF1CD859F  # Flink: PostVersionedIOReadableWritable
+_VERSION = 2  # Flink: InternalTimerServiceSerializationProxy
 _KIND = "PRIORITY_QUEUE"
-_TIME_BYTES = 8  # at the end of a timer
 
 
 class RawTimers(OffsetFormat):
@@ -139,8 +137,9 @@ class _Service(NamedTuple):
 
 def _framed(timer: bytes) -> bytes:
     """Return a timer as the key of an entry: its time, with the sign flipped, is first there."""
-    time, _ = read_long(timer, len(timer) - _TIME_BYTES)
-    return i64(time ^ LONG_MIN) + timer[:-_TIME_BYTES]
+    end = len(timer) - TimerLayout.before_key
+    time, _ = read_long(timer, end)
+    return SORTED_LONG.write(time) + timer[:end]
 
 
 def _services(

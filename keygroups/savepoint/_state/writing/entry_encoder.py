@@ -7,13 +7,14 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from keygroups._checks import LONG_MIN, show
-from keygroups._serializers.scalars import read_long
+from keygroups._checks import show
+from keygroups._serializers.scalars import SORTED_LONG
 from keygroups._values.checks import refused_key
 from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
 from keygroups.hashing import finalise, hash_code
 from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint._state.layouts import SEPARATOR, layout_of
+from keygroups.savepoint._state.layouts import layout_of
+from keygroups.savepoint._state.values import joined_elements
 from keygroups.state_keys import composite_key_reader, timer_key_reader
 
 
@@ -117,7 +118,7 @@ def joined_lists(
     """Yield entries; those of a key that follow one another in some LIST states become one."""
     for (key_group, state, key), of_key in groupby(entries, itemgetter(0, 1, 2)):
         if state in states:
-            value = SEPARATOR.join(entry.value for entry in of_key)
+            value = joined_elements(entry.value for entry in of_key)
             yield EncodedEntry(key_group, state, key, value)
         else:
             yield from of_key
@@ -138,4 +139,4 @@ def name_of(entry: EncodedEntry, states: Sequence[StateDescriptor]) -> str:
         text += f" with the user key {show(user_key)}"
     if namespace is not None:
         text += f" of {show(namespace)}"
-    return f"{text} at {read_long(encoded, 0)[0] ^ LONG_MIN}" if start else text
+    return f"{text} at {SORTED_LONG.read(encoded, 0)[0]}" if start else text
