@@ -286,7 +286,7 @@ def test_remedy(remedy: Remedy) -> None:
 # what does not.
 TRIED_ELSEWHERE = [
     ("spark/_savepoint/rows/entry_rows", ": cast it"),
-    ("spark/savepoint", "{} must be left out {}, got {}"),
+    ("spark/savepoint", "{} and {} must be left out {} from_savepoint, got {}"),
     ("spark/_workers", "set the environment variable PYSPARK_PYTHON, or spark.pyspark.python for"),
     ("spark/_workers", "or name the folder in the environment variable PYTHONPATH"),
     ("spark/savepoint", "{} needs NumPy and PyArrow: pip install 'keygroups[arrays]'"),
