@@ -1,1 +1,1 @@
-"""What is sent to another machine: to read, to write, to verify."""
+"""Tasks for other machines: to read, to write, to verify."""

@@ -111,14 +111,14 @@ class ReadTask:
         """
         weights = self.weights()
         run: list[tuple[int, int]] = []
-        left = size
+        room = size
         for key_group in self.key_groups:
             weight = weights[key_group]
-            if run and weight > left:
+            if run and weight > room:
                 yield replace(self, key_groups=KeyGroupRanges.of(run))
-                run, left = [], size
+                run, room = [], size
             run.append((key_group, key_group))
-            left -= weight
+            room -= weight
         if run:
             yield replace(self, key_groups=KeyGroupRanges.of(run))
 
@@ -154,7 +154,7 @@ class ReadTask:
             yield from self._format(handle).size_plan(self._selection(handle))
 
     def key_group_sizes(self) -> Iterator[SizeRun]:
-        """Yield how many bytes the key groups have, which add up where one is there twice."""
+        """Yield the sizes of the key groups, which add up where one comes twice."""
         for handle in self.handles:
             yield from self._format(handle).sizes(self._selection(handle))
 
@@ -172,7 +172,7 @@ class ReadTask:
         )
 
     def _read_of(self, handle: KeyedHandle) -> Selection:
-        """Return what is read behind a handle: raw timers only where they are not managed too.
+        """Return the selection behind a handle: raw timers only where they are not managed too.
 
         Flink 1.13 writes timers on the heap twice in a full checkpoint of RocksDB.
         """

@@ -137,7 +137,7 @@ class OperatorFiles:
             self.add(self.task(subtask).write(of_subtask))
 
     def add(self, written: WrittenFile) -> None:
-        """Take what a task wrote into the savepoint.
+        """Add the file that a task wrote to the savepoint.
 
         Raises InvalidValueError where that subtask is there already, as when a task was tried
         twice and both are added, and for another operator's; InvalidTypeError for what no task

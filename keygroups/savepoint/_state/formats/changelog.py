@@ -49,12 +49,12 @@ from keygroups.state_keys import composite_key_joiner
 # Flink: StateChangeOperation.
 _CLEAR, _SET, _SET_INTERNAL, _ADD, _MERGE_NAMESPACES = range(5)
 _ADD_ELEMENT, _ADD_OR_UPDATE_ELEMENT, _REMOVE_ELEMENT, _METADATA = range(5, 9)
-_METADATA_VERSIONS = (6, 7)  # of what headers say of a state: Flink 1.17 and from 1.18 on
-_NO_KEY_GROUP = -1  # of what headers say; Flink: AbstractStateChangeLogger.COMMON_KEY_GROUP
+_METADATA_VERSIONS = (6, 7)  # versions of a state's header: Flink 1.17, and 1.18 on
+_NO_KEY_GROUP = -1  # key group of headers; Flink: AbstractStateChangeLogger.COMMON_KEY_GROUP
 
-_CHANGE_START = 3  # of what a change is to, after the operation and the state's number
+_CHANGE_START = 3  # bytes of a change's operation and state number, before its key or timers
 
-_Bytes = bytes  # by another name where a property has that one
+_Bytes = bytes  # The property `bytes` of Changelog hides that name.
 _Changes = dict[int, list[tuple[str, bytes]]]
 """By key group the changes, each with the name of its state."""
 
@@ -81,7 +81,7 @@ class Changelog(Format):
 
     @property
     def bytes(self) -> int:
-        """How many bytes what was materialized and the changes have."""
+        """The size in bytes of the materialized state and the changes."""
         materialized = sum(keyed.bytes for keyed in self._materialized)
         return materialized + sum(handle.size for handle in self._changes)
 
@@ -106,7 +106,7 @@ class Changelog(Format):
             yield from keyed.plan(selection)
 
     def weights(self) -> Mapping[int, int]:
-        """Return those of what was materialized; of the changes nothing is known."""
+        """Return the weights of the materialized state; those of the changes are not known."""
         weights: Counter[int] = Counter()
         for keyed in self._materialized:
             weights.update(keyed.weights())
@@ -121,7 +121,7 @@ class Changelog(Format):
             yield from keyed.size_plan(selection)
 
     def sizes(self, selection: Selection) -> Iterator[SizeRun]:
-        """Yield how many bytes the key groups have: what was materialized says it by itself."""
+        """Yield the sizes of the key groups, counted entry by entry if there are changes."""
         if self._changes:
             return super().sizes(selection)
         return chain.from_iterable(keyed.sizes(selection) for keyed in self._materialized)
@@ -129,7 +129,7 @@ class Changelog(Format):
     def _entries(
         self, selection: Selection, reader_of: Callable[[Layout], EntryReader[Entry]]
     ) -> Iterator[Entry]:
-        if not self._changes:  # as in every native savepoint
+        if not self._changes:  # A native savepoint never has any.
             yield from merge(
                 *(keyed._entries(selection, reader_of) for keyed in self._materialized),
                 key=lambda entry: entry.key_group,
@@ -165,7 +165,7 @@ class Changelog(Format):
     def _replays(
         self, selection: Selection, states: Sequence[StateDescriptor]
     ) -> dict[str, _Replay]:
-        """Return what replays the changes of states, none for a state without any."""
+        """Return a replay for each of some states, by name."""
         replays: dict[str, _Replay] = {}
         for state in states:
             try:
@@ -199,7 +199,7 @@ class Changelog(Format):
         states: Mapping[str, StateDescriptor],
         reader_of: Callable[[Layout], EntryReader[Entry]],
     ) -> Callable[[str, int, _Bytes, _Bytes], Entry]:
-        """Return what reads an entry of a state."""
+        """Return a reader of entries, which takes the name of their state."""
         reads = {name: reader_of(layout_of(state)).framed for name, state in states.items()}
         check_key = self._key_check(states) if self._context.key_bytes else None
 
@@ -218,7 +218,7 @@ class Changelog(Format):
     def _key_check(
         self, states: Mapping[str, StateDescriptor]
     ) -> Callable[[str, int, _Bytes], None]:
-        """Return what raises for a key that is not of its key group, as its type was told."""
+        """Return a check that raises if a key, read as key_types says, has another key group."""
         starts = {name: layout_of(state).before_key for name, state in states.items()}
         groups = self._context.max_parallelism
 
@@ -251,16 +251,16 @@ class Changelog(Format):
         )
         changes: _Changes = {}
         names: dict[int, str] = {}
-        said: dict[_Bytes, tuple[int, str, _Bytes | None, _Bytes]] = {}  # each is there many times
+        logged_states: dict[_Bytes, tuple[int, str, _Bytes | None, _Bytes]] = {}  # headers repeat
         for handle in self._changes:
             for key_group, change in self._changes_of(handle):
                 if key_group == _NO_KEY_GROUP:
-                    if change not in said:
+                    if change not in logged_states:
                         cursor = Cursor(
                             change, f"{self._files.base}, the changes", context=self._context
                         )
-                        said[change] = _logged_state(cursor)
-                    number, name, key, data = said[change]
+                        logged_states[change] = _logged_state(cursor)
+                    number, name, key, data = logged_states[change]
                     names[number] = name
                     states[name, data] = None
                     if key is not None:
@@ -275,9 +275,9 @@ class Changelog(Format):
         by_name = dict(states.keys())
         if len(by_name) < len(states):
             raise self._error("that have other serializers than what came before")
-        told = self._context.key_bytes
-        if told and not keys:
-            keys.add(told)
+        key_bytes = self._context.key_bytes
+        if key_bytes and not keys:
+            keys.add(key_bytes)
         if len(keys) != 1:
             raise self._error(
                 "say of several types of keys"
@@ -288,8 +288,8 @@ class Changelog(Format):
         header = write_keyed_header(keys.pop(), list(by_name.values()))
         stream = OpenStream(StreamHandle(len(header), header), None, self._files.base)
         read = read_keyed_header(stream, len(header), self._context)
-        if told:
-            serializer = read_serializer(Cursor(told, "key_types", context=self._context))
+        if key_bytes:
+            serializer = read_serializer(Cursor(key_bytes, "key_types", context=self._context))
             if serializer != read.key_serializer:
                 raise self._error(f"have keys of {read.key_serializer}, key_types {serializer}")
         return read, changes
@@ -405,7 +405,7 @@ class _Replay(ABC):
 
     @abstractmethod
     def finish(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yield what there is in the end, by key, and forget it."""
+        """Yield the entries that remain, by key, and forget them."""
 
 
 class _ValueReplay(_Replay):
@@ -465,7 +465,7 @@ class _ValueReplay(_Replay):
         self._entries[scope] = change[pos:]
 
     def finish(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yield what there is in the end, by key, and forget it."""
+        """Yield the entries that remain, by key, and forget them."""
         entries, self._entries = self._entries, {}
         for scope in sorted(entries):
             yield from self._framed(scope, entries[scope])
@@ -649,7 +649,7 @@ class _Scope:
         return change[pos:end], end
 
     def size(self, encoded_key: bytes) -> int:
-        """Return how many bytes key and namespace take at the start of what `join` returned."""
+        """Return the size in bytes of key and namespace at the start of an encoded key."""
         _, middle = self._read_key(encoded_key, 0)
         # Where the bytes do not tell them apart, each has its length behind it.
         length_bytes = len(self.join(b"", b"")) // 2

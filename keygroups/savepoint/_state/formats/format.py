@@ -1,4 +1,4 @@
-"""What the formats of keyed state have in common: how the state behind a handle is read."""
+"""The base of the formats of keyed state, which read the state behind a handle."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class NotFramedError(SavepointError):
 
 
 def unframed(operator: str, state: StateDescriptor, error: UnreadableError, readable: str) -> str:
-    """Return what is said where nothing tells where a value ends that only the job can read."""
+    """Return the message for a value that only the job can read, whose end nothing tells."""
     serializers = (
         state.key_serializer,
         state.namespace_serializer,
@@ -46,7 +46,7 @@ def unframed(operator: str, state: StateDescriptor, error: UnreadableError, read
 
 
 class Selection(NamedTuple):
-    """Which entries are wanted: those of some key groups and states, of all states if None.
+    """The entries that are wanted: those of some key groups and states, of all states if None.
 
     `subtask` wrote them, each behind the `prefix_bytes` of its key group. `keys` are the ones that
     are wanted, as they start in RocksDB; entries of others may come too. `operator` is its label,
@@ -70,7 +70,7 @@ class Selection(NamedTuple):
 
 
 class SizeRun(NamedTuple):
-    """How many bytes key groups that follow one another have, from the first on."""
+    """The sizes in bytes of key groups that follow one another, from the first on."""
 
     start_key_group: int
     sizes: Sequence[int]
@@ -89,7 +89,7 @@ class Format(ABC):
     @property
     @abstractmethod
     def bytes(self) -> int:
-        """How many bytes there are, as `_metadata` says it."""
+        """The size of the state in bytes, as `_metadata` says it."""
 
     @abstractmethod
     def header(self) -> KeyedHeader:
@@ -136,7 +136,7 @@ class Format(ABC):
         return self.plan(selection)
 
     def sizes(self, selection: Selection) -> Iterator[SizeRun]:
-        """Yield how many bytes the key groups have, each at most once."""
+        """Yield the sizes of the key groups, each at most once."""
         sizes: Counter[int] = Counter()
         for entry in self.entries(selection):
             sizes[entry.key_group] += entry.bytes

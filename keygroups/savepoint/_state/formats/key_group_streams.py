@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _COMPARED = 8  # key groups whose numbers are looked at
 _MOST_SOUGHT = 8  # keys with which each entry is compared
-_ALL = (b"",)  # as what keys start with
+_ALL = (b"",)  # the start that all keys have
 _IRREGULAR = 1 << 12  # bytes that are read entry by entry where fewer could be passed over
 _LEAST_FRAMED = 14  # bytes: two numbers, two lengths, a key with its key group
 _EMPTY_STATE = 6  # its number and a count of 0
@@ -79,7 +79,7 @@ def _nothing(handle: KeyGroupsHandle) -> int:
 
 
 def header_size(handle: KeyGroupsHandle) -> int:
-    """Return how many bytes there are for the header: those before the first key group."""
+    """Return the most bytes that the header can have: the offset of the first key group."""
     starts = filter(_nothing(handle).__ne__, handle.offsets)
     return min(starts, default=handle.stream.size)
 
@@ -100,8 +100,8 @@ class _Passed:
         *passed, number = self.numbers
         names = ", ".join(show(self.states[before].name) for before in dict.fromkeys(passed))
         readable = f"what comes before can be read: {names or 'no state'}"
-        said = unframed(self._operator, self.states[number], error, readable)
-        return NotFramedError(str(feed.error(said)))
+        message = unframed(self._operator, self.states[number], error, readable)
+        return NotFramedError(str(feed.error(message)))
 
 
 class OffsetFormat(Format):
@@ -116,11 +116,11 @@ class OffsetFormat(Format):
 
     @property
     def bytes(self) -> int:
-        """How many bytes the stream has."""
+        """The size of the stream in bytes."""
         return self._handle.stream.size
 
     def weights(self) -> dict[int, int]:
-        """Return how many bytes each key group has, which is some where it is empty too."""
+        """Return the sizes in bytes by key group; an empty one may have some too."""
         return {key_group: end - start for key_group, start, end in key_group_spans(self._handle)}
 
     def plan(self, selection: Selection) -> Iterator[Planned]:
@@ -137,7 +137,7 @@ class OffsetFormat(Format):
         return self.header_plan()
 
     def sizes(self, selection: Selection) -> Iterator[SizeRun]:
-        """Yield how many bytes each key group has beyond those of an empty one, wanted or not."""
+        """Yield the sizes of all key groups, wanted or not, less that of an empty one."""
         offsets, nothing = self._handle.offsets, _nothing(self._handle)
         starts = offsets
         if nothing in offsets:
@@ -158,7 +158,7 @@ class OffsetFormat(Format):
 
     @abstractmethod
     def _empty_size(self, stream: OpenStream) -> int:
-        """Return how many bytes a key group without entries takes; a canonical one takes none."""
+        """Return the size in bytes of a key group without entries; a canonical one has 0."""
 
 
 class KeyGroupStreams(OffsetFormat):
@@ -292,7 +292,7 @@ class KeyGroupStreams(OffsetFormat):
                             feed, key_group, prefix, states, held, wanted
                         )
             except SavepointError:
-                for rows in held:  # what comes before may be damaged too
+                for rows in held:  # Entries before the error come first, or an error of theirs.
                     yield from rows.rest()
                 raise
             for rows in held:
@@ -316,7 +316,7 @@ def _is_framed(stream: OpenStream, start: int, end: int) -> bool:
 
 
 def _sought(selection: Selection) -> tuple[bytes, ...]:
-    """Return what keys start with behind their key groups that alone are to be read, or _ALL.
+    """Return the starts, behind the key group, of the keys to be read, or _ALL.
 
     That is for a few, as each entry is compared with each.
     """
@@ -353,7 +353,7 @@ def _canonical_columns(
     held: Sequence[HeldEntries],
     wanted: Collection[int],
 ) -> Iterator[EntryColumns]:
-    """Yield what is held when it is enough, as `_canonical_entries` yields entries."""
+    """Yield columns when enough is held, of the entries that `_canonical_entries` yields."""
     prefix = key_group.to_bytes(prefix_bytes, "big")
     for number in _canonical_states(feed, states):
         state, rows = states[number], held[number]
@@ -490,7 +490,7 @@ def _native_columns(
     held: Sequence[HeldEntries],
     wanted: Collection[int],
 ) -> Iterator[EntryColumns]:
-    """Yield what is held when it is enough, as `_native_entries` yields entries."""
+    """Yield columns when enough is held, of the entries that `_native_entries` yields."""
     try:
         for number, count in _native_states(feed, passed, wanted):
             rows = held[number]
@@ -515,7 +515,7 @@ def _scanned_columns(
     read: NativeEntries[StateEntry],
     scan: Callable[[bytes, int, int], Any],  # an array of NumPy, which is not imported here
 ) -> Iterator[EntryColumns]:
-    """Yield what is held when it is enough, of a state whose entries a scan finds."""
+    """Yield columns when enough is held, of a state whose entries a scan finds."""
     while count:
         places = scan(feed.data, feed.pos, count)
         if len(places) > 1:
@@ -531,8 +531,8 @@ def _native_states(
     feed: Feed, passed: _Passed, wanted: Collection[int]
 ) -> Iterator[tuple[int, int]]:
     """Yield the number of each state that has entries in a key group, and how many."""
-    left, states = set(wanted), passed.states
-    while left:  # what follows the last that is wanted may be unreadable
+    pending, states = set(wanted), passed.states
+    while pending:  # States behind the last wanted one may be unreadable.
         number = feed.read(_read_u16)
         if number >= len(states):
             raise feed.error(f"state {number}, of {len(states)}")
@@ -542,7 +542,7 @@ def _native_states(
         passed.numbers.append(number)
         if count:
             yield number, count
-        left.discard(number)
+        pending.discard(number)
 
 
 def _native_reader(state: StateDescriptor, reader: EntryReader[Entry]) -> NativeEntries[Entry]:

@@ -43,7 +43,8 @@ from keygroups.savepoint._state.values import joined_elements
 if TYPE_CHECKING:
     from keygroups.savepoint._state.entry_columns import EntryColumns, Pairs
 
-_ALONE = {-VALUE & 255, -MERGE & 255}  # what the orders end in of records that may be alone
+# Low bytes of the orders of records whose value counts if no other has their key.
+_ALONE = {-VALUE & 255, -MERGE & 255}
 
 
 class RocksDBFiles(Format):
@@ -59,7 +60,7 @@ class RocksDBFiles(Format):
 
     @property
     def bytes(self) -> int:
-        """How many bytes the SST files have."""
+        """The size of the SST files in bytes."""
         return sum(stream.size for name, stream in self._streams() if _is_sst(name))
 
     def header_plan(self) -> Iterator[Planned]:
@@ -84,7 +85,7 @@ class RocksDBFiles(Format):
             return read_keyed_header(stream, stream.size, self._context)
 
     def weights(self) -> dict[int, int]:
-        """Return the same for each key group: they stand together in the files."""
+        """Return equal weights, as key groups stand together in the files."""
         key_groups = self._handle.key_groups
         total = sum(stream.size for _, stream in self._streams())
         return dict.fromkeys(key_groups, total // max(1, len(key_groups)))
@@ -137,7 +138,7 @@ class RocksDBFiles(Format):
         states = self.header().states
         tables: dict[str, list[SstFile]] = {state.name: [] for state in states}
         prefix_bytes = selection.prefix_bytes
-        # The bytes before which keys of key groups that follow one another start and end.
+        # Half-open ranges of keys, one for each run of key groups that follow one another.
         runs = [
             (
                 key_groups.start_key_group.to_bytes(prefix_bytes, "big"),
@@ -154,7 +155,7 @@ class RocksDBFiles(Format):
                 raise SavepointError(f"{self._files.name_of(stream)}: {show(family)} is no state")
             tables[family].append(table)
         wanted = [state for state in states if selection.has(state.name)]
-        for state in wanted:  # before any is waited for
+        for state in wanted:  # All are asked for before the first is waited for.
             for table in tables[state.name]:
                 table.ask_index()
         found = []
@@ -264,7 +265,7 @@ def _live(name: str, chunks: Iterable[list[Record]], deletions: list[RangeDeleti
                 yield [current], [joined_elements(reversed(operands))]
                 operands = []
             yield keys[:-1], values[:-1]
-            records = records[-1:]  # of whose key there may be more behind
+            records = records[-1:]  # Its key may have more in the next chunk.
         live_keys: list[bytes] = []
         live_values: list[bytes] = []
         for key, order, value in records:

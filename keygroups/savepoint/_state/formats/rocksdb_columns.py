@@ -36,13 +36,13 @@ from keygroups.savepoint._state.entry_columns import (
     of_pairs,
 )
 
-_MOST_FILES = 64  # of a state, as all are asked for each piece
+_MOST_FILES = 64  # files of a state; each step goes through all
 _AT_ONCE = 1 << 18  # bytes of blocks
 _MOST_BLOCK = 1 << 20  # bytes
 _MOST_SHARED = 16  # bytes that keys take in a matrix, to each byte of their blocks
 _MOST_DEPTH = 255  # keys that share bytes with the one before; RocksDB: 15
-_MOST_VERSIONS = 1_000  # of a key, where a piece of a file ends
-_LONG = 0x80  # numbers from here have more than a byte, and its square more than two
+_MOST_VERSIONS = 1_000  # records of the key that a piece of a file ends with
+_LONG = 0x80  # varints from here on have more than a byte, from its square on more than two
 _MARK = 8  # bytes behind a key: its sequence number and kind
 _BEHIND = 1 + _MARK  # bytes behind a key in a row
 
@@ -68,7 +68,7 @@ class _Records(NamedTuple):
 
     @property
     def width(self) -> int:
-        """How many bytes of a row are the key's."""
+        """The number of bytes in a row for the key and the zeros behind it."""
         return int(self.rows.shape[1]) - _BEHIND
 
     @property
@@ -83,7 +83,7 @@ class _Records(NamedTuple):
         return row[: row[self.width]]
 
     def before(self, key: bytes) -> int:
-        """Return how many have lower keys."""
+        """Return the number of records with lower keys."""
         if len(key) > self.width:
             raise Irregular
         row = key.ljust(self.width, b"\0") + bytes([len(key)]) + bytes(_MARK)
@@ -91,7 +91,7 @@ class _Records(NamedTuple):
         return int(np.searchsorted(self.ordered, wanted)[0])
 
     def some(self, start: int, end: int | None = None) -> _Records:
-        """Return those of some numbers."""
+        """Return the records from a number on, up to another."""
         some = slice(start, end)
         return self._replace(
             rows=self.rows[some],
@@ -275,7 +275,7 @@ def _whole_keys(octets: Bytes, starts: Ints, shared: Bytes, width: int) -> Bytes
 
 
 def _side_by_side(files: Sequence[Iterator[_Records]]) -> Iterator[list[_Records]]:
-    """Yield what each of some files has before a key, for higher and higher keys, and the rest."""
+    """Yield the parts of the files for one range of keys after another, with all its records."""
     held = {number: records for number, file in enumerate(files) for records in islice(file, 1)}
     open_ = set(held)
     while open_:
@@ -289,7 +289,7 @@ def _side_by_side(files: Sequence[Iterator[_Records]]) -> Iterator[list[_Records
             if count:
                 parts.append(records.some(0, count))
                 held[number] = records.some(count)
-            if count == len(records.rows):  # of a file that has no more
+            if count == len(records.rows):  # An open file keeps its last key.
                 del held[number]
         yield parts
         for number, last_key in last_keys.items():

@@ -74,13 +74,13 @@ class RawTimers(OffsetFormat):
             for key_group, start, end in key_group_spans(self._handle):
                 if key_group not in selection.key_groups:
                     continue
-                left = set(filter(selection.has, known))
+                pending = set(filter(selection.has, known))
                 for service in _services(stream, start, end, self._context):
-                    if service.unread is not None and (left or selection.states is None):
+                    if service.unread is not None and (pending or selection.states is None):
                         raise self._refused(service, service.unread, selection)
                     if not selection.has(service.state.name):
                         continue
-                    left.discard(service.state.name)
+                    pending.discard(service.state.name)
                     read = reader_of(layout_of(service.state)).framed
                     for timer in service.timers:
                         yield read(key_group, _framed(timer), b"")
@@ -91,8 +91,8 @@ class RawTimers(OffsetFormat):
         del before[before.index(service.state.name) :]
         names = ", ".join(map(show, before))
         readable = f"all but timers can be read, and of timers: {names or 'none'}"
-        said = unframed(selection.operator, service.state, unread.error, readable)
-        return NotFramedError(str(unread.cursor.error(said)))
+        message = unframed(selection.operator, service.state, unread.error, readable)
+        return NotFramedError(str(unread.cursor.error(message)))
 
     def _empty_size(self, stream: OpenStream) -> int:
         """Return the bytes of what tells of the timer services."""
@@ -127,7 +127,7 @@ class _Service(NamedTuple):
     unread: _Unread | None = None
 
     def state_bytes(self) -> bytes:
-        """Return what a header says of the timers, with the snapshots as they are here."""
+        """Return the state as a header has it, with the snapshots as they are here."""
         start = len(SNAPSHOT_START)
         key, namespace = (
             UnknownSerializer("", data[start:]) for data in (self.key_bytes, self.namespace_bytes)
