@@ -20,6 +20,7 @@ from support.bytes.matrix_points import (
     Cell,
     counted,
     expected,
+    line,
     line_of,
     read,
     uuid_of,
@@ -84,6 +85,21 @@ def without_rows(entries: Content, state: str, place: int, value: Any) -> Conten
     )
 
 
+def sold_out(old: Pojo) -> Pojo:
+    """Make a new object for Kryo to write."""
+    return line(f"{old.sku}, é", -1)
+
+
+def with_sold_out(entries: Content) -> Content:
+    """Return the entries with new lines under the user key 1."""
+    return Counter(
+        tuple(sold_out(cell) if isinstance(cell, Pojo) and row[4] == 1 else cell for cell in row)
+        if row[0] == "by-number"
+        else row
+        for row in entries.elements()
+    )
+
+
 def check_version(restores: FlinkRestores, cell: Cell) -> None:
     flink, wrote = version_numbers(restores.version), version_numbers(cell.version)
     if flink < wrote or flink[0] != wrote[0]:
@@ -113,7 +129,8 @@ def test_edited(restores: FlinkRestores, cell: Cell, backend: str, tmp_path: Pat
         for uid in ("plain", "by-uuid", "by-line"):
             editor.operator(uid).map_timers(TIMERS, moved_timer)
         editor.operator("lines").map_entries(
-            "by-number", lambda entry: DELETE if entry.user_key == 2 else entry.value
+            "by-number",
+            lambda entry: {1: sold_out(entry.value), 2: DELETE}.get(entry.user_key, entry.value),
         )
         editor.operator("by-uuid").delete_keys([uuid_of("k1")])
         editor.operator("by-line").delete_keys([line_of("k2")])
@@ -124,7 +141,7 @@ def test_edited(restores: FlinkRestores, cell: Cell, backend: str, tmp_path: Pat
     by_line = without(with_moved_timers(there["by-line"]), [line_of("k2")])
     contents = {
         "plain": with_moved_timers(there["plain"]),
-        "lines": without_rows(there["lines"], "by-number", 4, 2),
+        "lines": with_sold_out(without_rows(there["lines"], "by-number", 4, 2)),
         "by-uuid": without(with_moved_timers(there["by-uuid"]), [uuid_of("k1")]),
         "by-line": without_rows(by_line, "count", 2, line_of("k0")),
     }
