@@ -59,7 +59,7 @@ def native_scan(parts: Sequence[tuple[str, Serializer]] | None) -> Scan | None:
                     break
                 places.append(pos)
                 count -= 1
-        except (*TRUNCATED, ValueError):  # the reader of single entries raises for it
+        except (*TRUNCATED, ValueError):  # it is left to the reader of single entries
             pass
         return places
 
