@@ -1,1 +1,1 @@
-"""What an entry of state looks like, in each format."""
+"""The state of operators: its headers, and its entries in each format."""

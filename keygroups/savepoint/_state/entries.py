@@ -14,7 +14,7 @@ from keygroups.savepoint._files.feed import Feed
 LAST_OF_STATE = 0x80  # set in the first byte of the key that is the last of its state
 END_OF_KEY_GROUP = 0xFFFF  # in the place of a state's number
 
-_Bytes = bytes  # by another name where a field has that one
+_Bytes = bytes  # StateEntry has a field `bytes`, which hides the type
 
 
 class StateEntry(NamedTuple):

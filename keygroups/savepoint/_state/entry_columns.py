@@ -34,11 +34,11 @@ from keygroups.savepoint._state.scans import Scan, framed_size, native_scan
 
 ROWS, BYTES = 1 << 14, 1 << 22
 """How many entries, or bytes of them, are decoded at once, about."""
-_FEW_BYTES = BYTES >> 4  # where values refer to names, or again to what they have in them
+_FEW_BYTES = BYTES >> 4  # bytes decoded at once if `_may_grow` is true of a serializer
 _LONG_NAME = 128  # characters
 _MOST = 1 << 31  # bytes that Arrow's offsets of 32 bits reach
 _OVERHEAD = 256  # bytes that an entry takes in memory besides its own
-_COPIES = 4  # of what entries share: as they become columns each has its own more than once
+_COPIES = 4  # copies that each entry makes of shared bytes as it becomes columns
 _SCANNED = 1 << 12  # entries of which the places are found at once
 _LEAST_RUN = 16  # entries of one size, where others may have another
 _NO_PLACES = np.empty(0, np.int64)
@@ -71,7 +71,7 @@ class EntryColumns:
 
 @dataclass(frozen=True)
 class FramedRows:
-    """Where some entries are in bytes: their keys, without the key group, and their values.
+    """Entries in bytes: the offsets of their keys, without the key group, and of their values.
 
     They are in order.
     """
@@ -100,7 +100,7 @@ class ColumnDecoder:
         self.state = state
         self.reader = layout.decoding(subtask)
         self._key, self._value = _reads(fields.key), _reads(fields.value)
-        has_bytes = has_key_bytes(state)  # which only the reader of single entries gives
+        has_bytes = has_key_bytes(state)  # only the reader of single entries gives them
         if has_bytes:
             self._key = None
         self._has_mark = fields.has_null_mark
@@ -146,12 +146,12 @@ class ColumnDecoder:
         is_null = np.frombuffer(data, np.uint8)[starts] != 0
         if is_null.all():
             return {}
-        there = ~is_null
-        columns, read = _decode(self._value, data, starts[there] + 1)
-        if not np.array_equal(read, ends[there]):
+        is_present = ~is_null
+        columns, read = _decode(self._value, data, starts[is_present] + 1)
+        if not np.array_equal(read, ends[is_present]):
             raise ValueError("values of another size")
         if is_null.any():
-            places = pa.array(np.cumsum(there) - 1, mask=is_null)
+            places = pa.array(np.cumsum(is_present) - 1, mask=is_null)
             columns = {name: _take(column, places) for name, column in columns.items()}
         return columns
 
@@ -201,8 +201,9 @@ class HeldEntries:
         self._starts: list[Ints] = []
         self._ends: list[Ints] = []
         self._key_groups: list[int] = []
-        self._origins: list[tuple[str, int]] = []  # what an error says, and less its offset here
-        self._entries: list[StateEntry] = []  # that are decoded
+        # Each segment's place for errors, and its offset there less that in the joined segments.
+        self._origins: list[tuple[str, int]] = []
+        self._entries: list[StateEntry] = []  # decoded entries, of `add_entry`
         self._size = self._count = 0
 
     def scan(self, data: bytes, pos: int, prefix: bytes) -> tuple[Ints, bool]:
@@ -238,7 +239,7 @@ class HeldEntries:
             yield from self.rest()
 
     def rest(self) -> Iterator[EntryColumns]:
-        """Yield what is held, if anything is."""
+        """Yield the entries that are held, if there are any."""
         if self._entries:
             yield of_entries(self.decoder.state, self._entries)
         elif self._count:
@@ -458,7 +459,7 @@ _READS: dict[type[Serializer], _Read] = {
 
 
 def _most_bytes(state: StateDescriptor) -> int:
-    """Return how many bytes of entries are decoded at once: few where they may become many."""
+    """Return the bytes of entries to decode at once: few where they may become many."""
     serializers = (
         state.key_serializer,
         state.namespace_serializer,
@@ -523,7 +524,7 @@ def scan_framed(
 
 
 def _as_array(scan: Scan) -> Callable[[bytes, int, int], Ints]:
-    """Return what finds the same as an array."""
+    """Return a scan that returns the same places as an array."""
 
     def find(data: bytes, pos: int, count: int) -> Ints:
         places = scan(data, pos, count)

@@ -80,7 +80,7 @@ class StateDescriptor:
 
 
 def exact_state(state: StateDescriptor) -> str:
-    """Return what `str()` says, with names as they are, whatever they have in them."""
+    """Return the text of `str()` with names as they are, whatever they have in them."""
     kind = "timers" if state.value_serializer is None else state.kind
     types = [exact_type(state.key_serializer)]
     if state.namespace_serializer is not VOID_NAMESPACE:
@@ -113,7 +113,7 @@ class KeyedHeader:
 
 
 class _HeaderBytes(NamedTuple):
-    """What a header is read from; which of several files with the same bytes is no difference."""
+    """The bytes and the context of a header; the name of its file makes no difference."""
 
     data: bytes
     context: ReadingContext
@@ -242,7 +242,7 @@ def _as_key_value(info: StateInfo) -> bytes:
 
 
 def _as_it_stands(snapshot: bytes) -> Serializer:
-    """Return what writes a snapshot as it stands in a header."""
+    """Return a serializer that writes a snapshot as it stands in a header."""
     return UnknownSerializer("", snapshot[len(SNAPSHOT_START) :])
 
 
@@ -259,8 +259,8 @@ def _descriptor(cursor: Cursor, info: StateInfo, key: Serializer) -> StateDescri
     kind = options.get("KEYED_STATE_TYPE", "")
     namespace = serializers.get(NAMESPACE)
     if backend_type not in KEYED or kind not in _KINDS or value is None or namespace is None:
-        said = f"{backend_type} {kind[:100]}".rstrip()
-        raise cursor.error(f"state {show(name)} is of no known kind: {said}")
+        description = f"{backend_type} {kind[:100]}".rstrip()
+        raise cursor.error(f"state {show(name)} is of no known kind: {description}")
     user_key: Serializer | None = None
     value = unwrapped(value)
     if backend_type == _ASYNC:

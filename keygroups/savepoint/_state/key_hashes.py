@@ -16,7 +16,7 @@ def has_hash(serializer: Serializer) -> bool:
 
 
 def key_hasher(serializer: Serializer) -> Callable[[Any], int] | None:
-    """Return what computes the hash of a key, None where it is not known.
+    """Return the hasher of a serializer's keys, None where their hash is not known.
 
     That raises KeyGroupsError for what is no key, and what the caller's own `key_hash` raises.
     """

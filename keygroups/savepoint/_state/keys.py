@@ -1,4 +1,4 @@
-"""Of which key an entry is, by the bytes that this library writes for the key."""
+"""The key of an entry, found by the bytes that this library writes for it."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def identity(value: Any) -> str:
 
 
 def key_finder(state: StateDescriptor) -> FindKey:
-    """Return what finds the key of an entry among some: the bytes that stand for it.
+    """Return a FindKey for a state: it returns the sought bytes of an entry's key, or None.
 
     It raises UnreadableError where only the job can tell where the key ends.
     """
@@ -135,8 +135,8 @@ def _unreadable_key_reader(state: StateDescriptor, start: int) -> Callable[[byte
         read = composite_key_reader(key, namespace, state.user_key_serializer)
 
     def read_whole(data: bytes) -> bytes:
-        encoded, _, _, left, _ = read(data, start, len(data))
-        if left is not None or not isinstance(encoded, bytes):
+        encoded, _, _, key_bytes, _ = read(data, start, len(data))
+        if key_bytes is not None or not isinstance(encoded, bytes):
             raise UnreadableError("the bytes do not say where the key ends")
         return encoded
 

@@ -1,4 +1,4 @@
-"""How an entry lies in canonical files, in RocksDB and on the heap: a class for a kind of state.
+"""Layouts of entries in canonical files, RocksDB and on the heap: a class for a kind of state.
 
 RocksDB and canonical savepoints have the same bytes of keys and values, each with its length. The
 hashmap backend's own format has the namespace before the key, and frames nothing.
@@ -46,7 +46,7 @@ VOID = b"\0"  # the namespace of state without windows; Flink: VoidNamespaceSeri
 
 
 class Fields(NamedTuple):
-    """What follows one another in an entry, each with its name in StateEntry.
+    """The parts of an entry in their order, each with its name in StateEntry.
 
     `key` is what RocksDB and a canonical savepoint frame as the key, `value` as the value, which
     `has_null_mark` before it if so; `native` all of an entry in the hashmap backend's own format.
@@ -308,7 +308,7 @@ class MapLayout(ValueLayout):
                 for _ in range(items):
                     item, item_size = feed.read_sized(read_item)
                     yield make((*start, *item, None, size + item_size, None))
-                    size = 0  # that of key and namespace, which stand there once
+                    size = 0  # the first item alone counts key and namespace
 
         return entries
 
@@ -467,7 +467,7 @@ class _KeyWithBytes(Serializer):
 
     def __init__(self, key: Serializer) -> None:
         self.size, read_key = key.size, key.read
-        assert read_key is not None  # as whoever asks for the bytes has checked
+        assert read_key is not None  # `has_key_bytes` has checked it
 
         def read(data: bytes, pos: int) -> tuple[tuple[Any, bytes], int]:
             value, end = read_key(data, pos)
@@ -502,7 +502,7 @@ def _with_key_bytes(layout: Layout, subtask: int) -> EntryReader[StateEntry]:
         except UnreadableError:
             return entry  # whose key is its bytes already
         if entry.key_bytes is not None:
-            return entry  # of which not all parts can be told apart
+            return entry  # its parts cannot all be told apart
         return entry._replace(key_bytes=encoded_key[start:end])
 
     def entries(feed: Feed, key_group: int, count: int) -> Iterator[StateEntry]:
@@ -555,7 +555,7 @@ def _user_key_writer(name: str, state: StateDescriptor, serializer: Serializer) 
 def _part_writer(name: str, serializer: Serializer) -> Write:
     """Return a writer of a namespace or a user key, by the bytes of which RocksDB finds it."""
     if not serializer.writes_keys:
-        return partial(checked_write, name, serializer, is_key=True)  # which refuses it
+        return partial(checked_write, name, serializer, is_key=True)  # `checked_write` refuses it
     if is_in_order(serializer):
         return partial(checked_write, name, serializer)
 

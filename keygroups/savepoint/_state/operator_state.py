@@ -25,7 +25,7 @@ _LEAST_CHUNK = 1 << 11  # bytes that such a chunk takes at least
 
 
 class OperatorStateEntry(NamedTuple):
-    """What one subtask holds of an operator state.
+    """The elements of an operator state that one subtask holds.
 
     `mode` is SPLIT_DISTRIBUTE, UNION or BROADCAST. `elements` are those of the list in order; of
     a broadcast state its entries, a dict. An element that only the job's own classes can read is
@@ -159,14 +159,14 @@ def broadcast_entries(info: StateInfo, cursor: Cursor) -> list[BroadcastEntry] |
     """
     data, entries = cursor.data, []
     read_key, read_value = (info.serializers[role].read or _refuse for role in (KEY, VALUE))
-    for left in reversed(range(cursor.count())):
+    for remaining in reversed(range(cursor.count())):
         start = cursor.pos
         try:
             key, middle = read_key(data, start)
             try:
                 value, end = read_value(data, middle)
             except UnreadableError:
-                if left:
+                if remaining:
                     raise
                 value, end = data[middle:], len(data)
         except UnreadableError:
@@ -186,7 +186,7 @@ def _refuse(data: bytes, pos: int) -> tuple[Any, int]:
 def opened(
     stream: OpenStream, handle: OperatorStateHandle, is_raw: bool, context: ReadingContext
 ) -> tuple[ElementSpans, OperatorStateHeader]:
-    """Return where the elements of a stream are, and its header; raw state has none."""
+    """Return the ElementSpans of a stream, and its header, an empty one for raw state."""
     spans = ElementSpans(stream, handle, is_raw)
     header = OperatorStateHeader(0, False, {})
     if not is_raw and stream.size:
@@ -216,7 +216,7 @@ def _may_be_chunks(starts: Sequence[int]) -> bool:
 
 
 class ElementSpans:
-    """Where each element of a stream of operator state starts and ends."""
+    """The start and the end of each element in a stream of operator state."""
 
     def __init__(self, stream: OpenStream, handle: OperatorStateHandle, is_raw: bool) -> None:
         self._stream = stream
@@ -243,7 +243,7 @@ class ElementSpans:
         for start in starts:
             self._starting[start] -= 1
             end = start if self._starting[start] else self._ends[start]
-            if header.is_compressed:  # with a chunk of its own for each
+            if header.is_compressed:  # each has chunks of its own
                 yield start, b"".join(decompressed(stream, start, end))
             else:
                 yield start, stream.read(start, end)
@@ -256,7 +256,7 @@ class ElementSpans:
         if not header.is_compressed or not _may_be_chunks(starts):
             return False
         spans = ((start, self._ends[start]) for start in starts[:-1])
-        if any(sum(map(len, decompressed(self._stream, *of))) % _CHUNK for of in spans):
+        if any(sum(map(len, decompressed(self._stream, *span))) % _CHUNK for span in spans):
             return False
         info = header.infos.get(state)
         read = None if info is None else info.serializers[VALUE].read
@@ -277,8 +277,8 @@ class ElementSpans:
         """
         where = f"{self._stream.name}, offset {repeated}"
         first, last = min(starts), max(starts)
-        there = bisect_right(self._offsets, last) - bisect_left(self._offsets, first)
-        if not header.is_compressed or there != len(starts):
+        count = bisect_right(self._offsets, last) - bisect_left(self._offsets, first)
+        if not header.is_compressed or count != len(starts):
             raise SavepointError(f"{where}: two elements of operator state start here")
         info = header.infos.get(state)
         read = None if info is None else info.serializers[VALUE].read
@@ -309,7 +309,7 @@ class ElementSpans:
 
 
 class OperatorStateHeader(NamedTuple):
-    """What a stream says of its states, by their names in the order of the header."""
+    """The header of a stream: a StateInfo by the name of each state, in their order there."""
 
     version: int
     is_compressed: bool

@@ -1,4 +1,4 @@
-"""Where entries start, found without decoding them: of many entries those of a key are a few.
+"""Places of entries, found without decoding them: of many entries those of a key are a few.
 
 Only the bytes of fixed sizes and of Strings are passed over; what is not as expected is left to
 the readers of entries, with their errors.
@@ -21,7 +21,7 @@ KeyScan = Callable[[bytes, int, int], tuple[list[int], int, int]]
 
 
 def native_scan(parts: Sequence[tuple[str, Serializer]] | None) -> Scan | None:
-    """Return what finds entries of these parts; None where one has another form.
+    """Return a Scan for entries of these parts; None where one has another form.
 
     `parts` are those of an entry in the hashmap backend's own format, as `Fields` has them.
     """
@@ -59,7 +59,7 @@ def native_scan(parts: Sequence[tuple[str, Serializer]] | None) -> Scan | None:
                     break
                 places.append(pos)
                 count -= 1
-        except (*TRUNCATED, ValueError):  # which the reader of single entries tells of
+        except (*TRUNCATED, ValueError):  # it is left to the reader of single entries
             pass
         return places
 
@@ -69,7 +69,7 @@ def native_scan(parts: Sequence[tuple[str, Serializer]] | None) -> Scan | None:
 def key_scan(
     parts: Sequence[tuple[str, Serializer]] | None, starts: tuple[bytes, ...]
 ) -> KeyScan | None:
-    """Return what finds entries whose keys start as one of some; None where keys are anywhere.
+    """Return a KeyScan for keys that start as one of some; None where keys are anywhere.
 
     `parts` are those of `native_scan`.
     """
@@ -91,7 +91,7 @@ def key_scan(
 
 
 def framed_size(fields: Fields) -> tuple[int, int] | None:
-    """Return how many bytes key and value have in each entry, None where they differ.
+    """Return the sizes of the key and the value of any entry, None where these differ.
 
     The key is without its key group.
     """
@@ -106,7 +106,7 @@ def framed_size(fields: Fields) -> tuple[int, int] | None:
 def framed_skip(
     fields: Fields, prefix: bytes, before_key: int, starts: tuple[bytes, ...]
 ) -> Callable[[bytes, int], int] | None:
-    """Return what passes over entries of other keys, in a canonical savepoint; None if it cannot.
+    """Return a function that passes over entries of other keys in a canonical savepoint, or None.
 
     `prefix` is that of their key group, `before_key` is how many bytes are between it and the
     key, which starts as one of `starts` where it is not another. It passes over entries of the
@@ -119,7 +119,7 @@ def framed_skip(
     head = key_size.to_bytes(4, "big") + prefix
     stride = 8 + key_size + value_size
     of_value = enumerate(value_size.to_bytes(4, "big"), 4 + key_size)
-    # From the last one, in which another size of a value is another byte.
+    # The last byte comes first, as most other sizes of a value differ in it.
     alike = [(place, bytes([byte])) for place, byte in (*enumerate(head), *of_value)][::-1]
     start = len(head) + before_key
 
@@ -133,7 +133,7 @@ def framed_skip(
                 of_each = data[pos + place : pos + count * stride : stride]
                 count -= len(of_each.lstrip(byte))
             end = pos + count * stride
-            if any(data.find(of, pos, end) >= 0 for of in starts):
+            if any(data.find(key, pos, end) >= 0 for key in starts):
                 for entry in range(pos, end, stride):
                     if data.startswith(starts, entry + start):
                         return entry

@@ -1,4 +1,4 @@
-"""What a header says of its states, those with a serializer that is not known too.
+"""The states that a header describes, those with a serializer that is not known too.
 
 The contents of a snapshot have no length, so where one of an unknown class ends is not told. But
 what a header says of a state starts in few ways only. Where these starts are as many as the header
@@ -36,14 +36,14 @@ _ROLES = {
     "PRIORITY_QUEUE": (VALUE,),
     "KEY_VALUE_V2": (VALUE, NAMESPACE, USER_KEY),
 }
-_SNAPSHOT = i32(2)  # before each snapshot
+_SNAPSHOT = i32(2)  # the version that precedes each snapshot
 
 
 def _start(backend_type: str, option: str, *roles: str) -> bytes:
     """Return the pattern of all that is between the name of a state and its first snapshot."""
     options = i32(0)
     if option:
-        value = rb"\0[\1-\x20][A-Z_]+"  # with its length
+        value = rb"\0[\1-\x20][A-Z_]+"  # two bytes of length, and a constant's name
         options = re.escape(i32(1) + utf("option", option)) + value
     first = b"|".join(re.escape(utf("role", role)) for role in roles)
     return b"".join(
@@ -59,7 +59,7 @@ def _start(backend_type: str, option: str, *roles: str) -> bytes:
 
 # Flink: the computeSnapshot of RegisteredKeyValueStateBackendMetaInfo and its like.
 _KIND, _MODE = "KEYED_STATE_TYPE", "OPERATOR_STATE_DISTRIBUTION_MODE"
-_PATTERN = b"(?=%s)" % b"|".join(  # as they may overlap
+_PATTERN = b"(?=%s)" % b"|".join(  # a lookahead finds matches that overlap too
     (
         _start("KEY_VALUE", _KIND, VALUE, NAMESPACE),
         _start("KEY_VALUE_V2", _KIND, VALUE, NAMESPACE),
@@ -73,7 +73,7 @@ _STARTS = re.compile(_PATTERN, re.DOTALL)
 
 
 class StateInfo(NamedTuple):
-    """What a header says of a state; `data` is the bytes that say it.
+    """A state as a header describes it; `data` is the bytes of that.
 
     `snapshots` are those of its serializers, by their roles; none where one is not known.
     """
@@ -127,14 +127,14 @@ def read_unknown_key(cursor: Cursor, error: UnknownSnapshotError) -> Serializer:
 
 
 def _spans(cursor: Cursor, backend_types: Sequence[str], is_last: bool) -> list[tuple[int, int]]:
-    """Return where states of some types can start, and what is of each ends, in what follows."""
+    """Return the possible start, and the end, of each state of some types in what follows."""
     start = cursor.pos
     cursor.take(cursor.left)
     data, end, cursor.pos = cursor.data, cursor.pos, start
     own: list[int] = []
     others: list[int] = []
     for match in _STARTS.finditer(data, start, end):
-        code = data[match.start() + 3]  # as no type needs more than the last byte of its number
+        code = data[match.start() + 3]  # the last byte of a type's number tells it
         of_type = own if BACKEND_TYPES[code] in backend_types else others
         of_type += _names_before(data, start, match.start())
     if not is_last:
@@ -145,7 +145,7 @@ def _spans(cursor: Cursor, backend_types: Sequence[str], is_last: bool) -> list[
 
 
 def _names_before(data: bytes, start: int, end: int) -> list[int]:
-    """Return where a name can start that ends somewhere; modified UTF-8 has no zero in it."""
+    """Return the possible starts of a name before `end`; modified UTF-8 has no zero in it."""
     first = max(data.rfind(b"\0", start, end) - 1, start)
     return [
         pos
@@ -181,18 +181,18 @@ def _read_to_its_end(cursor: Cursor) -> StateInfo:
     start = cursor.pos
     name, backend_type, options = _read_name(cursor)
     serializers: dict[str, Serializer] = {}
-    left, is_at_end = cursor.count(8), True
-    while left:
+    remaining, is_at_end = cursor.count(8), True
+    while remaining:
         role = cursor.utf()
-        left -= 1
+        remaining -= 1
         try:
             serializers[role] = read_serializer(cursor)
         except UnknownSnapshotError as error:
             serializers[role] = UnknownSerializer(error.snapshot)
             others = [role for role in _ROLES[backend_type] if role not in serializers]
-            is_at_end = left > 0 and _skip_to(cursor, others, left)
+            is_at_end = remaining > 0 and _skip_to(cursor, others, remaining)
             if not is_at_end:
-                serializers |= {other: UnknownSerializer("") for other in others[:left]}
+                serializers |= {other: UnknownSerializer("") for other in others[:remaining]}
                 break
     if is_at_end and cursor.left:
         raise cursor.error(f"state {show(name)} ends {cursor.left} bytes earlier")

@@ -1,4 +1,4 @@
-"""Which states go with timers: those of windows, and the buffers of interval joins."""
+"""The states that go with timers: those of windows, and the buffers of interval joins."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CLEANUP = "_timer_state/event_CLEANUP_TIMER"
 
 
 class Role(IntEnum):
-    """What an entry is to the timers that it goes with."""
+    """The role of an entry towards the timers that it goes with."""
 
     OTHER = 0
     CONTENTS = 1

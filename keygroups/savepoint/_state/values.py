@@ -60,7 +60,7 @@ class StoredValue:
         self.value_name = f"value of {self.name}"
 
     def parts(self) -> list[tuple[str, Serializer]] | None:
-        """Return what follows one another in the bytes, a mark of null left out.
+        """Return the parts of a stored value in their order, a mark of null left out.
 
         Each has its name in StateEntry. None is returned where something else is between.
         """

@@ -74,7 +74,7 @@ class EntryEncoder:
         no value. Raises InvalidTypeError or InvalidValueError for what is no entry of the state,
         UnsupportedKeyTypeError for what only the job can write.
         """
-        code = hash_code(key, self._key_type)  # which checks the key too
+        code = hash_code(key, self._key_type)  # `hash_code` checks the key too
         encode = self._encoders[state]
         written = self._write_key(key)
         start, encoded = encode(written, namespace, user_key, value, last_access, timestamp)

@@ -50,7 +50,7 @@ class KeyedStateFile:
         self._key_group = -1
         self._prefix = self._last_prefix = b""
         self._state = -1
-        self._key = self._value = b""  # of the entry that is held back; no key has no bytes
+        self._key = self._value = b""  # the entry held back, none if its key is empty
         self._write(header)
 
     def add(self, entry: EncodedEntry) -> None:

@@ -23,7 +23,7 @@ PROCESSING_TIME, EVENT_TIME = TIME_DOMAINS = ("PROCESSING_TIME", "EVENT_TIME")
 """As Flink's TimeDomain has them, in the order in which it makes their states."""
 USER_TIMERS = "user-timers"  # the timer service of a KeyedProcessFunction
 
-_TIMERS = "_timer_state/"  # what the names of Flink's own states of timers start with
+_TIMERS = "_timer_state/"  # start of the names of Flink's own states of timers
 _DEFAULT = "default"  # the column family that every RocksDB has, and no state of Flink
 
 
@@ -34,14 +34,14 @@ class NewState(ABC):
 
     @abstractmethod
     def described(self, key: Serializer) -> list[StateDescriptor]:
-        """Return what the reader finds, of which there may be several; `key` is the operator's."""
+        """Return the states as the reader finds them, one or several; `key` is the operator's."""
 
 
 class StateOfValues(NewState):
     """A state as a job's own descriptor names it."""
 
-    kind: ClassVar[str]  # of the StateDescriptor that it is written as
-    value_name: ClassVar[str] = "value_type"  # of the argument that is the type of a value
+    kind: ClassVar[str]  # the `kind` of its StateDescriptor
+    value_name: ClassVar[str] = "value_type"  # the argument that is the type of a value
     has_ttl: bool
 
     def __post_init__(self) -> None:
@@ -236,35 +236,35 @@ def described_states(
     return tuple(made.values())
 
 
-def serializer_to_write(name: str, given: object) -> Serializer:
+def serializer_to_write(name: str, type_: object) -> Serializer:
     """Return the serializer of a type of which new state may be, or raise with `name`."""
-    if not isinstance(given, (KeyType, Serializer)):
+    if not isinstance(type_, (KeyType, Serializer)):
         raise InvalidTypeError(
-            f"{name} must be a key type such as LONG or a Serializer, got {show(given)}"
+            f"{name} must be a key type such as LONG or a Serializer, got {show(type_)}"
         )
-    if isinstance(given, PYFLINK):
+    if isinstance(type_, PYFLINK):
         raise UnsupportedKeyTypeError(
-            f"{name} {given!r} cannot be written: PyFlink's state is written by its own coders"
+            f"{name} {type_!r} cannot be written: PyFlink's state is written by its own coders"
         )
-    if isinstance(given, Serializer) and isinstance(unwrapped(given), TtlSerializer):
+    if isinstance(type_, Serializer) and isinstance(unwrapped(type_), TtlSerializer):
         raise InvalidValueError(
-            f"{name} must be the type without its last access, got {given}: pass has_ttl=True"
+            f"{name} must be the type without its last access, got {type_}: pass has_ttl=True"
         )
     try:
-        serializer = given if isinstance(given, Serializer) else serializer_of(given)
+        serializer = type_ if isinstance(type_, Serializer) else serializer_of(type_)
         serializer.snapshot_bytes()
         check_writable(serializer)
     except UnsupportedKeyTypeError as error:
-        raise UnsupportedKeyTypeError(f"{name} {given!r} cannot be written: {error}") from None
+        raise UnsupportedKeyTypeError(f"{name} {type_!r} cannot be written: {error}") from None
     return serializer
 
 
-def key_to_write(name: str, given: object) -> Serializer:
+def key_to_write(name: str, type_: object) -> Serializer:
     """Return the serializer of keys of new state, or of user keys, or raise with `name`."""
-    serializer = serializer_to_write(name, given)
+    serializer = serializer_to_write(name, type_)
     if not is_in_order(serializer):
         raise UnsupportedKeyTypeError(
-            f"{name} {given!r} cannot be written: RocksDB finds a key by its bytes, and those of "
+            f"{name} {type_!r} cannot be written: RocksDB finds a key by its bytes, and those of "
             "a map or a set are in an order that only Java has"
         )
     return serializer

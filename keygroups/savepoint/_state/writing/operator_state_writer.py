@@ -23,7 +23,7 @@ from keygroups.savepoint._state.writing.new_states import (
     serializer_to_write,
 )
 
-_VERSION = 5  # of the stream, with which nothing says that it is not compressed: Flink 1.7 to 2.3
+_VERSION = 5  # stream version that has no flag of compression: Flink 1.7 to 2.3
 _MOST_INLINE = 20_480
 """Bytes of a stream in `_metadata`. Flink: state.storage.fs.memory-threshold, by default."""
 
@@ -41,7 +41,7 @@ class NewOperatorState:
         return f"operator state {self.name!r}"
 
     def info(self) -> bytes:
-        """Return what the header says of it.
+        """Return the bytes of the state in a header.
 
         Flink: RegisteredOperatorStateBackendMetaInfo, RegisteredBroadcastStateBackendMetaInfo.
         """
@@ -95,12 +95,12 @@ def new_operator_states(
 ) -> tuple[NewOperatorState, ...]:
     """Return the states that descriptors name; the arguments are those of `add_operator`."""
     states: dict[str, NewOperatorState] = {}
-    for argument, mode, cls, given in (
+    for argument, mode, cls, value in (
         ("list_states", "SPLIT_DISTRIBUTE", ListStateDescriptor, list_states),
         ("union_list_states", "UNION", ListStateDescriptor, union_list_states),
         ("broadcast_states", "BROADCAST", MapStateDescriptor, broadcast_states),
     ):
-        descriptors: Iterable[object] = given
+        descriptors: Iterable[object] = value
         for state in iterate(argument, "descriptors", descriptors):
             if not isinstance(state, cls):
                 raise InvalidTypeError(
@@ -184,11 +184,11 @@ class OperatorStateWriter:
             self._placed.setdefault((subtask, new.name), []).extend(encoded)
 
     def _write_broadcast(self, state: NewOperatorState, entries: Any) -> None:
-        there = self._broadcast.get(state.name, {})
+        previous = self._broadcast.get(state.name, {})
         encoded: dict[bytes, bytes] = {}
         for key, value in pairs_of("elements", state.name, entries):
             key_bytes, value_bytes = state.encoded_entry(key, value)
-            if key_bytes in there or key_bytes in encoded:
+            if key_bytes in previous or key_bytes in encoded:
                 raise InvalidValueError(f"key {show(key)} of {state} must be there once")
             encoded[key_bytes] = value_bytes
         self._broadcast.setdefault(state.name, {}).update(encoded)

@@ -47,7 +47,7 @@ class Sorter(ABC, Generic[Item]):
 
     @abstractmethod
     def _in_order(self) -> Iterable[Item]:
-        """Return what is held, sorted."""
+        """Return the items that are held, sorted."""
 
     @abstractmethod
     def _write(self, file: BinaryIO, items: Iterable[Item]) -> None:
@@ -71,7 +71,7 @@ class Sorter(ABC, Generic[Item]):
 
     def entries(self) -> Generator[Item, None, None]:
         """Yield all items in their order, once."""
-        if self._runs and self._held:  # what is held makes room for what is read of each file
+        if self._runs and self._held:  # held items leave memory to those read of each file
             self.spill()
         held = self._in_order()
         with self._errors():
