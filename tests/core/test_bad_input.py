@@ -46,6 +46,7 @@ from keygroups.types import (
     NULL,
     OPTIONAL,
     ROW,
+    SCALA_BIG_INT,
     SET,
     SHORT,
     SQL_DATE,
@@ -269,6 +270,8 @@ def test_big_integer_ends_where_java_ends(monkeypatch: pytest.MonkeyPatch) -> No
     assert keygroups.hash_code(2**63 - 1, BIG_INT) == 2147483616  # of the JDK
     with pytest.raises(InvalidValueError, match="at most 63 bits, got 64"):
         keygroups.hash_code(2**63, BIG_INT)
+    with pytest.raises(InvalidValueError, match="type SCALA_BIG_INT must have at most 63 bits"):
+        keygroups.hash_code(2**64, SCALA_BIG_INT)
 
 
 def test_a_big_integer_takes_no_more_words_than_java_s() -> None:

@@ -500,6 +500,11 @@ def test_product_arrays() -> None:
     for name in ("Empty", "polygenelubricants"):  # The latter's hash code is the least Int.
         codes = arrays.hash_code(empty, CASE_CLASS(name, scala="2.13"), nulls="mask")
         assert codes.tolist() == [hash_code(name), None]
+    with pytest.raises(InvalidValueError, match="must be 0 columns, got 1"):
+        arrays.hash_code(columns[:1], CASE_CLASS("Empty", scala="2.13"))
+    for number in (-(2**31) - 1, 2**31):
+        with pytest.raises(InvalidValueError, match="HASHED must be from -2147483648 to"):
+            arrays.hash_code(pa.array([number]), HASHED)
     nulls = pa.nulls(2)
     option = SCALA_OPTION(LONG, scala="2.12")
     assert arrays.hash_code(nulls, option).tolist() == [hash_code("None")] * 2
