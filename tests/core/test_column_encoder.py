@@ -16,7 +16,12 @@ from typing import Any
 import pytest
 from support.selections import first_by_default
 
-from keygroups import InvalidValueError, KeyGroupsError, assign_to_key_group
+from keygroups import (
+    InvalidValueError,
+    KeyGroupsError,
+    UnsupportedKeyTypeError,
+    assign_to_key_group,
+)
 from keygroups.savepoint import (
     ListStateDescriptor,
     MapStateDescriptor,
@@ -47,11 +52,13 @@ pa: Any = pytest.importorskip("pyarrow")
 
 from support.bytes.written_values import TEXTS, VALUES, Type, arrow_type  # noqa: E402
 
+from keygroups._serializers.jvm.kryo import KryoSerializer  # noqa: E402
 from keygroups._serializers.jvm.time import (  # noqa: E402
     DateSerializer,
 )
 from keygroups._serializers.scalars import SQL_STRING  # noqa: E402
 from keygroups.savepoint._columns import column_encoder, row_encoder  # noqa: E402
+from keygroups.savepoint._columns.column_types import column_to_write  # noqa: E402
 from keygroups.savepoint._columns.column_writers import (  # noqa: E402
     UnwrittenError,
     column_writer,
@@ -535,3 +542,10 @@ def test_a_row_that_was_read_and_is_no_entry_is_refused(
     )
     with pytest.raises(InvalidValueError, match=message):
         list(encode([batch]))
+
+
+def test_the_column_that_state_is_written_from() -> None:
+    for column_type in (LONG, serializer_of(LONG)):
+        assert column_to_write(column_type).data_type == pa.int64()
+    with pytest.raises(UnsupportedKeyTypeError, match=r"no column here holds .* KRYO\(a.B\)"):
+        column_to_write(KryoSerializer("a.B"))

@@ -11,9 +11,11 @@ import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.column_entries import entry, operator_of
 from support.bytes.real_savepoints import point
+from support.bytes.unread_values import CLASSES
+from support.bytes.unread_values import operator_of as unread_operator
 
 from keygroups.errors import InvalidValueError
-from keygroups.savepoint import StateEntry
+from keygroups.savepoint import StateEntry, read_savepoint
 from keygroups.savepoint._savepoint import verified
 
 pa: Any = pytest.importorskip("pyarrow")
@@ -133,6 +135,14 @@ def test_how_much_state_each_key_has() -> None:
     assert rows == Counter(map(tuple, operator.key_sizes(top=10_000)))
     source = point("2.3.0-heap-canonical").read().operator("src-by-string")
     assert rows_of(key_size_job(source)) == []
+
+
+def test_keys_of_the_job_are_weighed_by_their_bytes(tmp_path: Path) -> None:
+    unread_operator(tmp_path, "key", "java.lang.Object", CLASSES["java.lang.Object"], "canonical")
+    job = key_size_job(read_savepoint(tmp_path).operator("uid"))
+    [row] = [row for part in job.parts for batch in job.run(part) for row in batch.to_pylist()]
+    assert (row["key"], row["key_bytes"]) == (None, CLASSES["java.lang.Object"])
+    assert (row["entries"], job.schema.names[-1]) == (1, "key_bytes")
 
 
 def test_a_savepoint_is_verified_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
