@@ -29,9 +29,9 @@ from keygroups.savepoint._tasks.read import ReadTask
 pytest.importorskip("cramjam", reason="some are compressed: the extra savepoint")
 pytest.importorskip("fsspec", reason="some name URLs: the extra savepoint")
 
-CASES = 300
+CASES = 150
 ASKED = 2  # of the calls on an operator, which take turns; when more: slow
-MEASURED = 100  # of how many savepoints the calls and the memory of one are measured: slow
+MEASURED = 75  # savepoints; the calls and the memory of one of them are measured, which is slow
 STEPS, MORE_STEPS = 20_000, 60  # of functions, for any savepoint and for each of its bytes
 MEMORY, MORE_MEMORY = 5 << 20, 100  # bytes, likewise: JSON of 32,768 key groups takes 4.7 MB
 SECONDS = 5.0  # of processor time, of which these savepoints of some kB take thousandths
@@ -118,7 +118,7 @@ def peak() -> int:
     ("seed", "cases", "asked"),
     [
         (1, CASES, ASKED),
-        pytest.param(2, 25 * CASES, 8, marks=pytest.mark.slow),
+        pytest.param(2, 50 * CASES, 8, marks=pytest.mark.slow),
     ],
 )
 def test_nothing_but_its_own_files(seed: int, cases: int, asked: int, tmp_path: Path) -> None:
