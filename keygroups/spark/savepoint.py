@@ -239,8 +239,12 @@ def _read_classic(
 
 
 _Write = TypeVar("_Write", bound="Callable[..., Savepoint]")
-_OF_NEW = ("operators", "max_parallelism", "parallelism", "template", "nulls")
-_OF_ROWS = ("from_savepoint", "operator", "states", "allow_any_last_access")
+# The arguments of each of both functions alone, with their defaults.
+_OF_NEW = {
+    **dict.fromkeys(("operators", "max_parallelism", "parallelism", "template")),
+    "nulls": "raise",
+}
+_OF_ROWS = {"operator": None, "states": None, "allow_any_last_access": False}
 
 
 def _takes_rows(write: _Write) -> _Write:
@@ -248,33 +252,29 @@ def _takes_rows(write: _Write) -> _Write:
 
     @wraps(write)
     def either(*args: Any, **kwargs: Any) -> Savepoint:
-        of_rows = {name: kwargs.pop(name, None) for name in _OF_ROWS}
-        if all(value in (None, False) for value in of_rows.values()):
-            return write(*args, **kwargs)
+        source = kwargs.pop("from_savepoint", None)
+        of_rows = {name: kwargs.pop(name, default) for name, default in _OF_ROWS.items()}
         of_new = signature(write).bind_partial(*args, **kwargs).arguments
-        if of_rows["from_savepoint"] is None:
-            names: Sequence[str] = _OF_ROWS[1:]
-            when, passed = "without", of_rows
-        else:
-            names, when, passed = _OF_NEW, "with", of_new
-        for name in names:
-            if passed.get(name) not in (None, False, "raise"):
+        defaults, passed = (_OF_ROWS, of_rows) if source is None else (_OF_NEW, of_new)
+        for name, default in defaults.items():
+            value = passed.get(name, default)
+            # A 0 equals False, and is no default.
+            if value is not default and not (isinstance(value, str) and value == default):
+                *names, last = defaults
+                when = "without" if source is None else "with"
                 raise InvalidValueError(
-                    f"{', '.join(names[:-1])} and {names[-1]} must be left out {when} "
-                    f"from_savepoint, got {show(passed[name])}"
+                    f"{', '.join(names)} and {last} must be left out {when} from_savepoint, got "
+                    f"{show(value)}"
                 )
+        if source is None:
+            return write(*args, **kwargs)
         warn(
             "write_savepoint(..., from_savepoint=...) is write_keyed_state now, which takes the "
             "same arguments; it goes with the next minor version",
             DeprecationWarning,
             stacklevel=2,
         )
-        allow = of_rows.pop("allow_any_last_access")
-        return write_keyed_state(
-            *(of_new.get(name) for name in ("df", "path")),  # type: ignore[arg-type]
-            **of_rows,
-            allow_any_last_access=False if allow is None else allow,
-        )
+        return write_keyed_state(of_new.get("df"), of_new.get("path"), source, **of_rows)  # type: ignore[arg-type]  # It refuses None.
 
     return cast(_Write, either)
 

@@ -302,6 +302,13 @@ def test_write_savepoint_takes_rows_with_a_warning(spark: SparkSession, tmp_path
     [
         ("operators, .* left out with .* {}", {"operators": {}}),
         ("left out with .* 128", {"max_parallelism": 128}),
+        ("left out with .* got 0", {"max_parallelism": 0}),
+        ("left out with .* got False", {"operators": False}),
+        ("left out without .* got 0", {"from_savepoint": None, "operator": 0}),
+        (
+            "left out without .* got 0",
+            {"from_savepoint": None, "operator": None, "allow_any_last_access": 0},
+        ),
         ("left out with .* 'drop'", {"nulls": "drop"}),
         (
             "operator, states and allow_any_last_access must be left out without from_savep",
