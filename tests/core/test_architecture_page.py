@@ -16,7 +16,7 @@ PACKAGE = ROOT / "keygroups"
 FOLDERS = (ROOT, PACKAGE, PACKAGE / "savepoint", PACKAGE / "_serializers")
 PAIRS = (PACKAGE / "savepoint" / "_edits", PACKAGE / "savepoint" / "_files")
 
-if not PAGE.exists():  # as in the sdist
+if not PAGE.exists():  # The sdist has no .github.
     pytest.skip("the page is in the repository alone", allow_module_level=True)
 TEXT = PAGE.read_text("utf-8")
 QUOTED = re.findall(r"`([^`\n]+)`", TEXT)

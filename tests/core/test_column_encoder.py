@@ -511,7 +511,7 @@ def test_rows_that_were_read_make_the_same_entries(
         state = StateDescriptor("s", kind, key, VOID_NAMESPACE, serializer, user_key, has_ttl)
         encode, batch = rows_of_state(state, key=keys, **arrays)
         with monkeypatch.context() as patch:
-            patch.setattr(row_encoder, "entry_batch", None)  # which is not called
+            patch.setattr(row_encoder, "entry_batch", None)  # Nobody may call it.
             by_columns = outcome(encode, batch)
         with monkeypatch.context() as patch:
             patch.setattr(column_encoder, "column_writer", lambda _: None)

@@ -328,8 +328,8 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
         TYPE,
         "must be None or of class Some",
     ),
-    (TRANSACTIONS, TwoPhaseCommitState(None, (), None), TYPE, "must be of class list, got"),  # type: ignore[arg-type]  # as a user may
-    (TRANSACTIONS, TwoPhaseCommitState(None, [(1, 2)], None), TYPE, "class TransactionHolder"),  # type: ignore[list-item]  # as a user may
+    (TRANSACTIONS, TwoPhaseCommitState(None, (), None), TYPE, "must be of class list, got"),  # type: ignore[arg-type]  # A user may do so.
+    (TRANSACTIONS, TwoPhaseCommitState(None, [(1, 2)], None), TYPE, "class TransactionHolder"),  # type: ignore[list-item]  # A user may do so.
     (TRY, 5, TYPE, r"TRY\(BYTE\) must be a Success or a Failure, got 5"),
     (TRY, Success("a"), TYPE, "BYTE must be an int"),
     (TRY, Failure("a.E", 5), TYPE, "a Failure with bytes as its data, got 5"),  # type: ignore[arg-type]  # as a user may

@@ -204,7 +204,7 @@ def test_all_in_one_pass(tmp_path: Path) -> None:
     assert new.operator("by-user").max_parallelism == 4096
     before, after = keyed_bytes(old), keyed_bytes(new)
     same = [place for place in after if place in before and before[place] == after[place]]
-    assert len(same) == len(before) - 6  # of two operators with three subtasks each
+    assert len(same) == len(before) - 6  # Two operators have three subtasks each.
     lines = str(report).splitlines()
     [line] = [line for line in lines if line.startswith("by-user: ")]
     told = "its state changed, max parallelism 128 -> 4096, renamed from by-string"
@@ -282,7 +282,7 @@ def test_what_functions_raise_and_return(tmp_path: Path) -> None:
                 old,
                 tmp_path / "new",
                 lambda editor: editor.set_max_parallelism(64),
-                lambda editor, function=function: editor.operator("by-string").map_entries(  # type: ignore[misc]
+                lambda editor, function=function: editor.operator("by-string").map_entries(  # type: ignore[misc]  # The default binds it.
                     "count", function
                 ),
             )
@@ -299,7 +299,7 @@ def test_misplaced_keys(tmp_path: Path) -> None:
                 old,
                 tmp_path / "new",
                 lambda editor: editor.set_max_parallelism(64),
-                lambda editor, verb=verb: editor.operator("by-string").map_entries("count", verb),  # type: ignore[misc]
+                lambda editor, verb=verb: editor.operator("by-string").map_entries("count", verb),  # type: ignore[misc]  # The default binds it.
             )
     edited(
         old,

@@ -100,7 +100,7 @@ def test_names_of_before_warn(module: ModuleType, old: str, new: str) -> None:
         assert getattr(module, old) is getattr(module, new)
     assert old not in dir(module)
     with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute 'no'"):
-        module.no  # noqa: B018  # which is to raise
+        module.no  # noqa: B018  # It raises.
 
 
 def test_no_name_is_told_twice() -> None:

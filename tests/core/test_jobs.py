@@ -155,4 +155,4 @@ def test_a_savepoint_is_verified_elsewhere(monkeypatch: pytest.MonkeyPatch) -> N
         return [task() for task in pickle.loads(pickle.dumps(tasks))]
 
     assert verified(savepoint, None, run) == savepoint.verify()
-    assert max(counts) == 7  # of 3 subtasks
+    assert max(counts) == 7  # There are 3 subtasks.

@@ -243,7 +243,7 @@ def test_subclasses() -> None:
     value = Pojo("a.B", {"f": 1})
     assert serializer.encode(value) == by_name("a.B") + b"\1\2"
     assert serializer.encode("ab") == b"\3\1a\xe2"
-    no_other = KryoSerializer(ANY)  # of which no class is described
+    no_other = KryoSerializer(ANY)  # It describes no class.
     assert no_other.write is None
 
 

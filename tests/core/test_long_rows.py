@@ -109,7 +109,7 @@ def is_held(operator: Operator, state: StateDescriptor) -> bool:
     ("name", "uid"),
     first_by_default(
         2,
-        [  # of all kinds of state, with times to live and timers; of windows
+        [  # All kinds of state, times to live, timers and windows are there.
             ("2.3.0-heap-canonical", "session"),
             ("2.3.0-heap-canonical", "by-string"),
             ("2.3.0-extraheap-canonical", "string-namespace"),

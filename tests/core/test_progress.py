@@ -33,7 +33,7 @@ from keygroups.savepoint import (
 from keygroups.savepoint.sql import OperatorId
 from keygroups.types import BOOLEAN, INT, STRING
 
-BY_INT = OperatorId.of_uid("by-int")  # as Flink 1 says no uid
+BY_INT = OperatorId.of_uid("by-int")  # Flink 1 says no uid.
 
 
 class Clock:

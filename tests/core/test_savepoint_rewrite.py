@@ -516,7 +516,7 @@ def test_tasks(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         for subtask in reversed(range(operator.parallelism)):
             task = pickle.loads(pickle.dumps(operator.task(subtask)))
             part = [one for one in entries if one.key_group in task.key_groups]
-            task.write(part)  # of a task that is tried again
+            task.write(part)  # It stands for a first try.
             if part:
                 operator.add(pickle.loads(pickle.dumps(task.write(part))))
 

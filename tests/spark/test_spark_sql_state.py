@@ -144,7 +144,7 @@ def test_what_is_not_as_in_the_template(spark: SparkSession, tmp_path: Path) -> 
     with pytest.raises(
         InvalidValueError, match="parallelism, template and nulls must be left out"
     ):
-        write_savepoint(  # type: ignore[call-arg]  # as before
+        write_savepoint(  # type: ignore[call-arg]  # The old call is not typed.
             df, tmp_path / "new", from_savepoint=template(), operator="a", template=template()
         )
     assert not (tmp_path / "new").exists()

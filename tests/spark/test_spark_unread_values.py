@@ -22,7 +22,7 @@ from keygroups.spark.savepoint import (
     register_data_source,
 )
 
-OBJECT = "java.lang.Object"  # of which other values are text
+OBJECT = "java.lang.Object"  # Its other values are text.
 OWN = CLASSES[OBJECT]
 COLUMNS = {"element": "value", "map value": "value", "user key": "user_key", "timer": "key"}
 

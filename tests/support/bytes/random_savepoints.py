@@ -34,7 +34,7 @@ TEMPLATE = (  # what fsspec made code of
 )
 CLASSES: dict[
     str, KryoFields | KryoEnum
-] = {  # as a user describes them; the savepoint may have anything where they are to be
+] = {  # A user describes them; the savepoint may have anything in their places.
     "a.B": KryoFields(
         any="java.lang.Object",
         e="a.E",

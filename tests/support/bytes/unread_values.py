@@ -66,7 +66,7 @@ class Point:
     place: str
     own: bytes
     key: bytes  # its snapshot
-    state: bytes  # what a header says of it
+    state: bytes  # its bytes in a header
     encoded_key: bytes
     value: bytes
     heap: bytes
@@ -173,9 +173,9 @@ def _log(point: Point, operation: int, content: bytes) -> bytes:
     changes.append(logged(number, point.states[number], kind=kind))
     scope = scopes.get(point.place, b"\2a\0")
     changes.append(change(operation, number, scope, content, key_group=A))
-    if point.has_other:  # behind what nobody reads
+    if point.has_other:  # It stands after what nobody reads.
         changes.append(change(SET, 0, b"\2a\0", sb.i64(7), key_group=A))
-    header = sb.keyed_header(point.key, [])  # which says what the keys are
+    header = sb.keyed_header(point.key, [])  # It says what the keys are.
     nothing = sb.older(A, [0], sb.inline(header))
     return changelog([nothing], [inline(changes)])
 
