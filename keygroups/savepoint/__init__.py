@@ -132,7 +132,7 @@ backend restores the canonical format.
 from typing import TYPE_CHECKING
 
 from keygroups._old_names import old_names as _old_names
-from keygroups._serializers.base import Serializer as Serializer
+from keygroups._serializers.base import Serializer
 from keygroups.savepoint._edits.relocate import relocate
 from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._reports.html_report import html_report
@@ -140,101 +140,164 @@ from keygroups.savepoint._reports.report import OperatorReport, operator_reports
 from keygroups.savepoint._savepoint import Savepoint, read_savepoint
 from keygroups.savepoint._writing.conversions import change_max_parallelism, convert_to_canonical
 from keygroups.savepoint.comparing import (
-    Change as Change,
-    EntryDifference as EntryDifference,
-    OperatorComparison as OperatorComparison,
-    SavepointComparison as SavepointComparison,
-    SplitDifference as SplitDifference,
-    StateComparison as StateComparison,
+    Change,
+    EntryDifference,
+    OperatorComparison,
+    SavepointComparison,
+    SplitDifference,
+    StateComparison,
 )
 from keygroups.savepoint.descriptors import (
-    AggregatingStateDescriptor as AggregatingStateDescriptor,
-    ListStateDescriptor as ListStateDescriptor,
-    MapStateDescriptor as MapStateDescriptor,
-    ReducingStateDescriptor as ReducingStateDescriptor,
-    StateDescriptor as StateDescriptor,
-    TimerServiceDescriptor as TimerServiceDescriptor,
-    ValueStateDescriptor as ValueStateDescriptor,
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    TimerServiceDescriptor,
+    ValueStateDescriptor,
 )
 from keygroups.savepoint.editing import (
-    DELETE as DELETE,
-    OperatorEditor as OperatorEditor,
-    SavepointEditor as SavepointEditor,
+    DELETE,
+    OperatorEditor,
+    SavepointEditor,
 )
 from keygroups.savepoint.entries import (
-    KeySize as KeySize,
-    OperatorStateElement as OperatorStateElement,
-    OperatorStateEntry as OperatorStateEntry,
-    StateEntry as StateEntry,
-    Subtask as Subtask,
+    KeySize,
+    OperatorStateElement,
+    OperatorStateEntry,
+    StateEntry,
+    Subtask,
 )
 from keygroups.savepoint.reports import (
     OLD_NAMES as _OLD_NAMES,
-    DeletedKeys as DeletedKeys,
-    EditedOperator as EditedOperator,
-    EditedState as EditedState,
-    EditReport as EditReport,
-    UnsearchedPlace as UnsearchedPlace,
-    WrittenState as WrittenState,
+    DeletedKeys,
+    EditedOperator,
+    EditedState,
+    EditReport,
+    UnsearchedPlace,
+    WrittenState,
 )
 from keygroups.savepoint.sources import (
-    FileSplit as FileSplit,
-    KafkaOffsets as KafkaOffsets,
-    KafkaSplit as KafkaSplit,
-    KinesisSplit as KinesisSplit,
-    SourceSplits as SourceSplits,
-    SpecialOffset as SpecialOffset,
-    UnknownSplit as UnknownSplit,
+    FileSplit,
+    KafkaOffsets,
+    KafkaSplit,
+    KinesisSplit,
+    SourceSplits,
+    SpecialOffset,
+    UnknownSplit,
 )
 from keygroups.savepoint.sql import (
-    OperatorId as OperatorId,
-    SqlOperatorDescription as SqlOperatorDescription,
-    SqlStateDescription as SqlStateDescription,
-    describe_sql_state as describe_sql_state,
+    OperatorId,
+    SqlOperatorDescription,
+    SqlStateDescription,
+    describe_sql_state,
 )
 from keygroups.savepoint.values import (
-    GlobalWindow as GlobalWindow,
-    KryoEnum as KryoEnum,
-    KryoFields as KryoFields,
-    Pojo as Pojo,
-    Row as Row,
-    TimestampData as TimestampData,
-    TimeWindow as TimeWindow,
-    TtlValue as TtlValue,
+    GlobalWindow,
+    KryoEnum,
+    KryoFields,
+    Pojo,
+    Row,
+    TimestampData,
+    TimeWindow,
+    TtlValue,
 )
 from keygroups.savepoint.verifying import (
-    ChannelState as ChannelState,
-    FaultCount as FaultCount,
-    OperatorVerification as OperatorVerification,
-    SavepointVerification as SavepointVerification,
-    StateFault as StateFault,
+    ChannelState,
+    FaultCount,
+    OperatorVerification,
+    SavepointVerification,
+    StateFault,
 )
 from keygroups.savepoint.windows import (
-    CountWindows as CountWindows,
-    EventTimeSessionWindows as EventTimeSessionWindows,
-    ProcessingTimeSessionWindows as ProcessingTimeSessionWindows,
-    SlidingEventTimeWindows as SlidingEventTimeWindows,
-    SlidingProcessingTimeWindows as SlidingProcessingTimeWindows,
-    TumblingEventTimeWindows as TumblingEventTimeWindows,
-    TumblingProcessingTimeWindows as TumblingProcessingTimeWindows,
+    CountWindows,
+    EventTimeSessionWindows,
+    ProcessingTimeSessionWindows,
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
 )
 from keygroups.savepoint.writing import (
-    OperatorWriter as OperatorWriter,
-    SavepointWriter as SavepointWriter,
-    WindowOperatorWriter as WindowOperatorWriter,
+    OperatorWriter,
+    SavepointWriter,
+    WindowOperatorWriter,
 )
 
 __all__ = [
+    "DELETE",
+    "AggregatingStateDescriptor",
+    "Change",
+    "ChannelState",
+    "CountWindows",
+    "DeletedKeys",
+    "EditReport",
+    "EditedOperator",
+    "EditedState",
+    "EntryDifference",
+    "EventTimeSessionWindows",
+    "FaultCount",
+    "FileSplit",
+    "GlobalWindow",
+    "KafkaOffsets",
+    "KafkaSplit",
+    "KeySize",
+    "KinesisSplit",
+    "KryoEnum",
+    "KryoFields",
+    "ListStateDescriptor",
+    "MapStateDescriptor",
     "Operator",
+    "OperatorComparison",
+    "OperatorEditor",
+    "OperatorId",
     "OperatorReport",
+    "OperatorStateElement",
+    "OperatorStateEntry",
+    "OperatorVerification",
+    "OperatorWriter",
+    "Pojo",
+    "ProcessingTimeSessionWindows",
+    "ReducingStateDescriptor",
+    "Row",
     "Savepoint",
+    "SavepointComparison",
+    "SavepointEditor",
+    "SavepointVerification",
+    "SavepointWriter",
+    "Serializer",
+    "SlidingEventTimeWindows",
+    "SlidingProcessingTimeWindows",
+    "SourceSplits",
+    "SpecialOffset",
+    "SplitDifference",
+    "SqlOperatorDescription",
+    "SqlStateDescription",
+    "StateComparison",
+    "StateDescriptor",
+    "StateEntry",
+    "StateFault",
+    "Subtask",
+    "TimeWindow",
+    "TimerServiceDescriptor",
+    "TimestampData",
+    "TtlValue",
+    "TumblingEventTimeWindows",
+    "TumblingProcessingTimeWindows",
+    "UnknownSplit",
+    "UnsearchedPlace",
+    "ValueStateDescriptor",
+    "WindowOperatorWriter",
+    "WrittenState",
     "change_max_parallelism",
     "convert_to_canonical",
+    "describe_sql_state",
     "html_report",
     "operator_reports",
     "read_savepoint",
     "relocate",
 ]
+__dir__ = __all__.copy
 
 if TYPE_CHECKING:
     from keygroups.savepoint.reports import (
@@ -245,7 +308,3 @@ if TYPE_CHECKING:
 else:
     __getattr__ = _old_names(__name__, _OLD_NAMES)
 del TYPE_CHECKING
-
-
-def __dir__() -> list[str]:
-    return [name for name in globals() if not name.startswith("_")]
