@@ -11,7 +11,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 
@@ -509,6 +509,13 @@ def test_entries_of_a_broadcast_state(tmp_path: Path) -> None:
     assert counted(state) == {"only_here": 3, "only_there": 1}
 
 
+# KafkaSourceEnumStateSerializer.serializeV2, in the frame of SourceCoordinator.toBytes.
+KAFKAS = [
+    sb.inline(sb.i32(1, 2, 27, 2) + (first + second) + b"\1")
+    for first, second in permutations([sb.utf("a") + sb.i32(0, 0), sb.utf("b") + sb.i32(0, 1)])
+]
+
+
 @pytest.mark.parametrize(
     ("here", "there", "found"),
     [
@@ -517,6 +524,7 @@ def test_entries_of_a_broadcast_state(tmp_path: Path) -> None:
         (sb.inline(b"a"), sb.inline(b"b"), "changed"),
         (sb.inline(b"a"), b"\0", "only_here"),
         (b"\0", sb.inline(b"a"), "only_there"),
+        (KAFKAS[0], KAFKAS[1], "equal"),  # two partitions of a hash set, in either order
     ],
 )
 def test_coordinators(tmp_path: Path, here: bytes, there: bytes, found: str | None) -> None:

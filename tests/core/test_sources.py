@@ -34,6 +34,7 @@ from keygroups.savepoint import (
     UnknownSplit,
     read_savepoint,
 )
+from keygroups.savepoint._sources.source_splits import has_same_content
 from keygroups.state_keys import BYTES
 
 NO_STOP = -(2**63)
@@ -317,11 +318,9 @@ def test_lag(tmp_path: Path) -> None:
     operator = source(tmp_path / "savepoint", elements, coordinator(2, enumerator))
     ends = {("a", 0): 100, ("a", 1): 100, ("b", 0): 5, ("c", 0): 9, ("new", 0): 3}
     splits = operator.source_splits(ends).splits
-    assert [split[-1] for split in splits] == [60, -2, None, None]
-    assert [split[:-1] for split in splits] == [
-        split[:-1] for split in operator.source_splits().splits
-    ]
-    assert [split[-1] for split in operator.source_splits({}).splits] == [None] * 4
+    assert [split.lag for split in splits] == [60, -2, None, None]
+    assert [split._replace(lag=None) for split in splits] == [*operator.source_splits().splits]
+    assert [split.lag for split in operator.source_splits({}).splits] == [None] * 4
 
 
 @pytest.mark.parametrize(
@@ -371,7 +370,8 @@ def test_a_split_of_another_version(tmp_path: Path) -> None:
         (4, partitions(("a", 0, 0))),
         (-1, partitions(("a", 0, 0))),
         (2, partitions(("a", 0, 2))),
-        (2, partitions(("a", 0, 0), ("a", 0, 1))),
+        (2, partitions(("a", 0, 0), ("a", 0, 0))),
+        (2, partitions(("a", 0, 1), ("a", 0, 0), ("a", 0, 1))),
         (2, partitions(("a", 0, 0))[:-1] + b"\2"),
         (2, struct.pack(">i", 2**31 - 1)),
         (
@@ -392,6 +392,94 @@ def test_enumerators_of_another_source(version: int, enumerator: bytes, tmp_path
     elements = [[versioned(0, A0)]]
     operator = source(tmp_path / "savepoint", elements, coordinator(version, enumerator))
     assert operator.source_splits() == SourceSplits((UnknownSplit(0, 0, A0),), enumerator, version)
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 1), (1, 0)])
+def test_a_partition_that_is_named_both_ways(first: int, second: int, tmp_path: Path) -> None:
+    """Connectors to 4.0 do not assign it again, 5.0 does, as it has an offset then.
+
+    Kafka's source: KafkaSourceEnumerator.getPartitionChange of 4.0.1, start of 5.0.0.
+    """
+    enumerator = partitions(("a", 0, first), ("a", 0, second))
+    found = source(tmp_path / "2", [[versioned(0, A0)]], coordinator(2, enumerator))
+    assert found.source_splits().splits == (READ_A0,)
+    both = b"".join(framed(A0) + struct.pack(">i", status) for status in (first, second))
+    enumerator = struct.pack(">ii", 2, 0) + both + b"\1"
+    found = source(tmp_path / "3", [[versioned(0, A0)]], coordinator(3, enumerator))
+    assert found.source_splits().splits == (READ_A0._replace(is_assigned=False),)
+
+
+# What flink-connector-kafka 4.0.1 wrote in jobs of Flink 2.0.2: each element of two readers, and
+# the enumerator with its version; what the job had read of each partition by then.
+CONNECTORS = {
+    "a start with initial_discovery_finished=False": (
+        [
+            "000000000000001c0006636c69636b730000000300000000000000968000000000000000",
+            "000000000000001c0006636c69636b7300000001ffffffffffffffff8000000000000000",
+            "000000000000001c0006636c69636b730000000000000000000000c88000000000000000",
+        ],
+        ["000000000000001c0006636c69636b730000000200000000000000c88000000000000000"],
+        2,
+        "000000070006636c69636b7300000000000000010006636c69636b7300000002000000000006636c69636b73"
+        "00000002000000010006636c69636b7300000001000000000006636c69636b7300000000000000000006636c"
+        "69636b7300000003000000000006636c69636b73000000010000000101",
+        [(3, 150), (1, SpecialOffset.LATEST), (0, 200), (2, 200)],
+    ),
+    "DynamicKafkaSource": (
+        [
+            "000000010000002b0009636c75737465722d61000000000006636c69636b73000000030000000000000096"
+            "8000000000000000",
+            "000000010000002b0009636c75737465722d61000000000006636c69636b73000000010000000000000096"
+            "8000000000000000",
+        ],
+        [
+            "000000010000002b0009636c75737465722d61000000000006636c69636b730000000200000000000000c8"
+            "8000000000000000",
+            "000000010000002b0009636c75737465722d61000000000006636c69636b730000000000000000000000c8"
+            "8000000000000000",
+        ],
+        1,
+        "000000010006636c69636b73000000010009636c75737465722d61000000010006636c69636b73000f313237"
+        "2e302e302e313a313930393200000002000000010009636c75737465722d6100000045000000040006636c69"
+        "636b7300000002000000000006636c69636b7300000001000000000006636c69636b73000000030000000000"
+        "06636c69636b73000000000000000001",
+        [(3, 150), (1, 150), (2, 200), (0, 200)],
+    ),
+    "HybridSource": (
+        [
+            "0000000000000032000000010008636c69636b732d33000000000000001c0006636c69636b730000000300"
+            "000000000000ab8000000000000000",
+            "0000000000000032000000010008636c69636b732d31000000000000001c0006636c69636b730000000100"
+            "000000000000ac8000000000000000",
+        ],
+        [
+            "0000000000000032000000010008636c69636b732d32000000000000001c0006636c69636b730000000200"
+            "000000000000e58000000000000000",
+            "0000000000000032000000010008636c69636b732d30000000000000001c0006636c69636b730000000000"
+            "000000000000e48000000000000000",
+        ],
+        0,
+        "000000010000000200000045000000040006636c69636b7300000001000000000006636c69636b7300000003"
+        "000000000006636c69636b7300000000000000000006636c69636b73000000020000000001",
+        [(3, 171), (1, 172), (2, 229), (0, 228)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CONNECTORS)
+def test_what_the_connector_wrote(name: str, tmp_path: Path) -> None:
+    *readers, version, enumerator, offsets = CONNECTORS[name]
+    elements = [[bytes.fromhex(element) for element in elements] for elements in readers]
+    state = coordinator(version, bytes.fromhex(enumerator))
+    found = source(tmp_path / "savepoint", elements, state).source_splits()
+    cluster = "cluster-a" if name == "DynamicKafkaSource" else None
+    subtasks = [index for index, of_subtask in enumerate(elements) for _ in of_subtask]
+    assert found.splits == tuple(
+        KafkaSplit("clicks", number, offset, None, subtask, is_assigned=True, cluster=cluster)
+        for (number, offset), subtask in zip(offsets, subtasks, strict=True)
+    )
+    assert found.initial_discovery_finished is True
+    assert found.source_indexes == ((1,) * 4 if name == "HybridSource" else ())
 
 
 # --- files ------------------------------------------------------------------------------------
@@ -543,6 +631,134 @@ def test_what_is_of_no_file_source(case: tuple[int, bytes, int, bytes], tmp_path
     assert operator.source_splits() == SourceSplits(
         (UnknownSplit(0, version, data),), enumerator, enumerator_version
     )
+
+
+def test_content_in_another_order() -> None:
+    """Hash sets are written in any order; the splits that wait for a reader are in theirs."""
+    one, two = ("a", 0, 0), ("b", 0, 1)
+    own = coordinator(2, partitions(one, two))
+    assert has_same_content(own, coordinator(2, partitions(two, one)))
+    assert has_same_content(own, own)
+    for other in (
+        coordinator(2, partitions(one, ("b", 0, 0))),
+        coordinator(2, partitions(one, two, is_finished=False)),
+        coordinator(1, partitions(one, two)),
+        coordinator(2, partitions(one)),
+        coordinator(2, bytes(len(partitions(one, two)))),
+        bytes(len(own)),
+    ):
+        assert not has_same_content(own, other)
+    splits = [file_split("1"), file_split("2")]
+    own = coordinator(1, pending(splits, [b"x", b"y"]))
+    assert has_same_content(own, coordinator(1, pending(splits, [b"y", b"x"])))
+    assert not has_same_content(own, coordinator(1, pending(splits, [b"z", b"x"])))
+    assert not has_same_content(own, coordinator(1, pending(splits[::-1], [b"x", b"y"])))
+
+
+# --- sources of several -------------------------------------------------------------------------
+
+
+def clusters(*servers: bytes, kafkas: dict[str, bytes], version: int = 2) -> bytes:
+    """The enumerators' state of a DynamicKafkaSource with one stream."""
+    stream = b"".join(sb.utf("c") + struct.pack(">i", 1) + sb.utf("a") + end for end in servers)
+    states = b"".join(sb.utf(name) + framed(data) for name, data in kafkas.items())
+    return (
+        struct.pack(">i", 1)
+        + sb.utf("stream")
+        + struct.pack(">i", len(servers))
+        + stream
+        + struct.pack(">ii", version, len(kafkas))
+        + states
+    )
+
+
+def in_cluster(name: str, split: bytes) -> bytes:
+    return versioned(1, sb.utf(name) + struct.pack(">i", 0) + split)
+
+
+def test_several_clusters(tmp_path: Path) -> None:
+    """One partition of each of two, and one that no reader has; a lag is of one cluster."""
+    elements = [[in_cluster("x", A0)], [in_cluster("y", kafka_split("a", 0, 7))]]
+    kafkas = {"x": partitions(("a", 0, 0)), "y": partitions(("b", 3, 1), is_finished=False)}
+    java = struct.pack(">?i", True, 3) + b"\xac\xed\0"
+    expected = (
+        READ_A0._replace(cluster="x"),
+        KafkaSplit("a", 0, 7, subtask=1, cluster="y"),
+        KafkaSplit("b", 3, cluster="y"),
+    )
+    for version, rest in ((1, b""), (2, b"\0\0"), (2, java + b"\0"), (2, b"\0" + java)):
+        state = clusters(sb.utf("h:9092") + rest, kafkas=kafkas)
+        operator = source(tmp_path / "savepoint", elements, coordinator(version, state))
+        found = operator.source_splits()
+        assert found.splits == expected
+        assert found.initial_discovery_finished is False
+    lags = [split.lag for split in operator.source_splits({("b", 3): 9}).splits]
+    assert lags == [None, None, None]
+    with pytest.raises(InvalidValueError, match=r"got \('a', 0\), which 'x' and 'y' have"):
+        operator.source_splits({("a", 0): 9})
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        (3, clusters(sb.utf("h:1"), kafkas={"x": partitions(("a", 0, 0))})),
+        (1, clusters(sb.utf("h:1"), kafkas={"x": partitions(("a", 0, 0))}) + b"\0"),
+        (1, clusters(sb.utf("h:1"), kafkas={"x": partitions(("a", 0, 0))}, version=4)),
+        (2, clusters(sb.utf("h:1") + b"\2\0", kafkas={"x": partitions(("a", 0, 0))})),
+    ],
+)
+def test_clusters_that_are_not_known(state: tuple[int, bytes], tmp_path: Path) -> None:
+    operator = source(tmp_path / "savepoint", [[in_cluster("x", A0)]], coordinator(*state))
+    [split] = operator.source_splits().splits
+    assert isinstance(split, UnknownSplit)
+
+
+def of_hybrid(number: int, version: int, split: bytes) -> bytes:
+    """As HybridSourceSplitSerializer.serialize does."""
+    return versioned(0, struct.pack(">i", number) + sb.utf("id") + versioned(version, split))
+
+
+def test_files_and_then_kafka(tmp_path: Path) -> None:
+    """While one reader still has a file, which is of source 0, the enumerator may be Kafka's."""
+    elements = [
+        [of_hybrid(1, 0, A0)],
+        [of_hybrid(0, 1, file_split("0000000001")), of_hybrid(1, 0, A1)],
+    ]
+    state = struct.pack(">i", 1) + versioned(2, partitions(("a", 0, 0), ("b", 0, 1)))
+    found = source(tmp_path / "1", elements, coordinator(0, state)).source_splits()
+    assert found.splits == (
+        file_of(subtask=1),
+        READ_A0,
+        READ_A1._replace(is_assigned=False),
+        KafkaSplit("b", 0),
+    )
+    assert found.source_indexes == (0, 1, 1, 1)
+    assert (found.enumerator, found.enumerator_version) == (state, 0)
+    found = source(tmp_path / "2", elements).source_splits()  # without a coordinator
+    assert found.source_indexes == (0, 1, 1)
+    # Bytes of a source that is not known stay bytes beside one that is.
+    elements = [[of_hybrid(1, 0, A0), of_hybrid(2, 7, b"?")]]
+    found = source(tmp_path / "3", elements).source_splits()
+    assert found.splits == (READ_A0._replace(is_assigned=False), UnknownSplit(0, 7, b"?"))
+    assert found.initial_discovery_finished is None
+
+
+@pytest.mark.parametrize(
+    ("element", "state"),
+    [
+        (of_hybrid(0, 7, b"?"), None),
+        (of_hybrid(0, 0, A0) + b"", (1, struct.pack(">i", 0) + versioned(2, b""))),
+        (versioned(0, struct.pack(">i", 0) + sb.utf("id") + versioned(0, A0) + b"\0"), None),
+        (versioned(1, struct.pack(">i", 0) + sb.utf("id") + versioned(0, A0)), None),
+    ],
+)
+def test_what_is_no_hybrid_source(
+    element: bytes, state: tuple[int, bytes] | None, tmp_path: Path
+) -> None:
+    operator = source(tmp_path / "1", [[element]], state and coordinator(*state))
+    [split] = operator.source_splits().splits
+    assert isinstance(split, UnknownSplit)
+    assert element.endswith(split.data)
 
 
 # --- other sources, and what is none ------------------------------------------------------------

@@ -34,7 +34,12 @@ from keygroups.savepoint._metadata.handles import OperatorStateHandle
 from keygroups.savepoint._sources.consumers import KinesisSplit
 from keygroups.savepoint._sources.file_splits import FileSplit
 from keygroups.savepoint._sources.kafka import KafkaSplit
-from keygroups.savepoint._sources.source_splits import READER_STATE, SourceSplits, UnknownSplit
+from keygroups.savepoint._sources.source_splits import (
+    READER_STATE,
+    SourceSplits,
+    UnknownSplit,
+    has_same_content,
+)
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.operator_state import (
     EncodedOperatorState,
@@ -253,7 +258,7 @@ class OperatorPair:
         own, other = states
         if own is None or other is None:
             return None if own == other else ONLY[own is None]
-        return EQUAL if own == other else "changed"
+        return EQUAL if has_same_content(own, other) else "changed"
 
 
 # --- states -----------------------------------------------------------------------------
@@ -438,4 +443,6 @@ def _compared(pairs: Sequence[StatePair], own: _Placed, other: _Placed) -> Itera
 
 def _split_id(split: KafkaSplit | KinesisSplit | FileSplit | UnknownSplit) -> object:
     """Return the id of a split in its source: topic and partition of Kafka's."""
-    return split[:2] if isinstance(split, KafkaSplit) else split[0]
+    if isinstance(split, KafkaSplit):
+        return split.topic, split.partition, split.cluster
+    return split[0]

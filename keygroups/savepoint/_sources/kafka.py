@@ -167,7 +167,8 @@ class KafkaSplit(NamedTuple):
     it, None if no reader does; `is_assigned` is the coordinator's word. A partition that is
     assigned and that no reader has is read no more, one that a reader has and that is not
     assigned will be read once more. `lag` is the end that a caller passes minus `offset`, negative
-    if that is beyond the end, None where either is not known.
+    if that is beyond the end, None where either is not known. `cluster` is the id of Kafka's
+    cluster for a DynamicKafkaSource, which reads several, else None.
     """
 
     topic: str
@@ -177,6 +178,7 @@ class KafkaSplit(NamedTuple):
     subtask: int | None = None
     is_assigned: bool = False
     lag: int | None = None
+    cluster: str | None = None
 
 
 # --- bytes ------------------------------------------------------------------------------
@@ -260,25 +262,35 @@ def read_enumerator(version: int, cursor: Cursor) -> Enumerator:
     """
     cursor.expect("version of an enumerator of Kafka", version, 0, 1, 2, 3)
     is_finished = True
-    splits: list[KafkaSplit] = []
     if version == 0:
         splits = [*_read_assignments(cursor)]
     else:
-        count = cursor.count()
-        split_version = cursor.i32() if version == 3 else None
-        for _ in range(count):
-            if split_version is None:
-                split = KafkaSplit(*_read_partition(cursor))
-            else:
-                split = read_split(split_version, cursor.frame(), None)
-            status = _ASSIGNED if version == 1 else cursor.i32()
-            cursor.expect("status of a split", status, _ASSIGNED, _UNASSIGNED)
-            splits.append(split._replace(is_assigned=status == _ASSIGNED))
+        splits = [*_read_statuses(version, cursor)]
         is_finished = version == 1 or cursor.bool()
-    if len({split[:2] for split in splits}) < len(splits):
+    if len({(*split[:2], split.is_assigned) for split in splits}) < len(splits):
         raise cursor.error("a partition is there twice")
     cursor.expect_end("an enumerator")
-    return Enumerator(tuple(splits), is_finished)
+    # Connectors before 5.0 leave a partition unassigned too that a restored job discovered anew.
+    # They do not assign again what is named both ways; 5.0 does: KafkaSourceEnumerator.start.
+    marks: dict[Partition, KafkaSplit] = {}
+    for split in splits:
+        if split[:2] not in marks or split.is_assigned == (version < 3):
+            marks[split[:2]] = split
+    return Enumerator(tuple(marks.values()), is_finished)
+
+
+def _read_statuses(version: int, cursor: Cursor) -> Iterator[KafkaSplit]:
+    """Yield the partitions, of version 3 the splits, each with whether it is assigned."""
+    count = cursor.count()
+    split_version = cursor.i32() if version == 3 else None
+    for _ in range(count):
+        if split_version is None:
+            split = KafkaSplit(*_read_partition(cursor))
+        else:
+            split = read_split(split_version, cursor.frame(), None)
+        status = _ASSIGNED if version == 1 else cursor.i32()
+        cursor.expect("status of a split", status, _ASSIGNED, _UNASSIGNED)
+        yield split._replace(is_assigned=status == _ASSIGNED)
 
 
 def _read_assignments(cursor: Cursor) -> Iterator[KafkaSplit]:

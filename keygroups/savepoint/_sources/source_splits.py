@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from types import ModuleType
 from typing import NamedTuple
 
 from keygroups._checks import LONG_MAX, check_int, show
@@ -11,7 +14,7 @@ from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import i32
 from keygroups._serializers.scalars import BYTES
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
-from keygroups.savepoint._sources import file_splits, kafka
+from keygroups.savepoint._sources import dynamic_kafka, file_splits, kafka
 from keygroups.savepoint._sources.consumers import CONSUMERS, KinesisSplit
 from keygroups.savepoint._sources.file_splits import FileSplit
 from keygroups.savepoint._sources.kafka import KafkaOffsets, KafkaSplit, Partition
@@ -21,6 +24,7 @@ READER_STATE = ListStateDescriptor("SourceReaderState", BYTES)
 """The splits of the readers. Flink: SourceOperator.SPLITS_STATE_DESC."""
 
 _NO_VERSION = -1  # in place of a version, for an element of an older consumer
+_HYBRID_VERSION = 0  # Flink 1.14 to 2.3, of splits and of the enumerator
 _COORDINATOR_VERSION = 1  # Flink 1.14 to 2.3: SourceCoordinatorSerdeUtils.VERSION_1
 
 
@@ -43,7 +47,9 @@ class SourceSplits:
     `enumerator` is the bytes of the enumerator's own serializer, of the version
     `enumerator_version`; both are None where the savepoint has no coordinator's state.
     `initial_discovery_finished` is told by Kafka's, else None; `processed_paths` are the files
-    that a file source has seen, if it goes on to look for new ones.
+    that a file source has seen, if it goes on to look for new ones. `source_indexes` say of a
+    HybridSource to which of its sources, 0 for the first, each of the splits belongs; of all other
+    sources they are empty.
     """
 
     splits: tuple[KafkaSplit | KinesisSplit | FileSplit | UnknownSplit, ...]
@@ -51,6 +57,7 @@ class SourceSplits:
     enumerator_version: int | None
     initial_discovery_finished: bool | None = None
     processed_paths: tuple[str, ...] = ()
+    source_indexes: tuple[int, ...] = ()
 
 
 def reader_elements(source: KafkaOffsets) -> list[bytes]:
@@ -78,21 +85,55 @@ def read_source_splits(
     """Return the splits that are in the readers' elements, each with its subtask.
 
     `name` is that of the savepoint and its operator, for errors. Bytes do not say of which class
-    they are: a source is Kafka's, or of files, if all of them are such, and there is at least one
-    split. Raises SavepointError, and InvalidValueError or InvalidTypeError for `ends`.
+    they are: a source is Kafka's, of files, or a HybridSource of these, if all of them are such,
+    and there is at least one split. Raises SavepointError, and InvalidValueError or
+    InvalidTypeError for `ends`.
     """
     splits = [_framed(data, subtask, name) for subtask, data in elements]
     enumerator = None if coordinator is None else _enumerator(coordinator, name)
-    for read in (_of_kafka, _of_files):
-        try:
+    source = _known(splits, enumerator, name)
+    if source is None:
+        with suppress(SavepointError):
+            source = _of_hybrid(splits, enumerator, name)
+    return source_with_lag(source or _of_another(splits, enumerator), ends)
+
+
+def has_same_content(own: bytes, other: bytes) -> bool:
+    """Return whether two states of a coordinator are the same but for the order of hash sets.
+
+    Kafka's enumerator and that of files write such sets, whose order changes from one savepoint to
+    the next; the states of other sources are the same where their bytes are.
+    """
+    if own == other or len(own) != len(other):
+        return own == other
+    with suppress(SavepointError):
+        return _content(own) == _content(other)
+    return False
+
+
+def _content(state: bytes) -> object:
+    version, data = _enumerator(state, "")
+    with suppress(SavepointError):
+        splits, is_finished = kafka.read_enumerator(version, Cursor(data, ""))
+        return version, frozenset(splits), is_finished
+    pending = file_splits.read_enumerator(version, Cursor(data, ""))
+    return version, pending.splits, frozenset(pending.processed_paths)
+
+
+def _known(
+    splits: Sequence[UnknownSplit], enumerator: tuple[int, bytes] | None, name: str
+) -> SourceSplits | None:
+    """Return the splits of a source that is Kafka's or of files, None of all others."""
+    for read in (
+        partial(_of_kafka, kafka),
+        partial(_of_kafka, dynamic_kafka),
+        _of_files,
+    ):
+        with suppress(SavepointError):
             source = read(splits, enumerator, name)
-        except SavepointError:
-            continue
-        if source.splits or source.processed_paths:
-            break
-    else:
-        source = _of_another(splits, enumerator)
-    return source_with_lag(source, ends)
+            if source.splits or source.processed_paths:
+                return source
+    return None
 
 
 def read_consumer_splits(
@@ -118,20 +159,14 @@ def _framed(data: object, subtask: int, name: str) -> UnknownSplit:
     if not isinstance(data, bytes):
         raise SavepointError(f"{name}: a split of subtask {subtask} is no bytes, but {show(data)}")
     cursor = Cursor(data, f"{name}, a split of subtask {subtask}")
-    version = cursor.i32()
-    framed = cursor.frame()
-    cursor.expect_end("a split")
-    return UnknownSplit(subtask, version, framed.take(framed.left))
+    return UnknownSplit(subtask, *_versioned(cursor))
 
 
 def _enumerator(data: bytes, name: str) -> tuple[int, bytes]:
     """Return the version and the bytes of the enumerator. Flink: SourceCoordinator.fromBytes."""
     cursor = Cursor(data, f"{name}, its coordinator")
     cursor.expect("version of a coordinator", cursor.i32(), _COORDINATOR_VERSION)
-    version = cursor.i32()
-    framed = cursor.frame()
-    cursor.expect_end("the enumerator")
-    return version, framed.take(framed.left)
+    return _versioned(cursor)
 
 
 def _of_another(
@@ -142,21 +177,28 @@ def _of_another(
 
 
 def _of_kafka(
-    splits: Sequence[UnknownSplit], enumerator: tuple[int, bytes] | None, name: str
+    layouts: ModuleType,
+    splits: Sequence[UnknownSplit],
+    enumerator: tuple[int, bytes] | None,
+    name: str,
 ) -> SourceSplits:
     known = kafka.Enumerator((), None)
     if enumerator is not None:
-        known = kafka.read_enumerator(enumerator[0], Cursor(enumerator[1], name))
-    assigned = {split[:2] for split in known.splits if split.is_assigned}
-    found = [kafka.read_split(version, Cursor(data, name), sub) for sub, version, data in splits]
-    found = [split._replace(is_assigned=split[:2] in assigned) for split in found]
-    read = {split[:2] for split in found}
-    found += [split for split in known.splits if split[:2] not in read]
+        known = layouts.read_enumerator(enumerator[0], Cursor(enumerator[1], name))
+    assigned = {_place(split) for split in known.splits if split.is_assigned}
+    found = [layouts.read_split(version, Cursor(data, name), sub) for sub, version, data in splits]
+    found = [split._replace(is_assigned=_place(split) in assigned) for split in found]
+    read = {_place(split) for split in found}
+    found += [split for split in known.splits if _place(split) not in read]
     return replace(
         _of_another((), enumerator),
         splits=tuple(found),
         initial_discovery_finished=known.initial_discovery_finished,
     )
+
+
+def _place(split: KafkaSplit) -> tuple[str | None, str, int]:
+    return split.cluster, split.topic, split.partition
 
 
 def _of_files(
@@ -173,6 +215,54 @@ def _of_files(
         splits=(*found, *pending.splits),
         processed_paths=pending.processed_paths,
     )
+
+
+def _of_hybrid(
+    splits: Sequence[UnknownSplit], enumerator: tuple[int, bytes] | None, name: str
+) -> SourceSplits:
+    """Return the splits within those of a HybridSource, of which at least one has to be known.
+
+    Flink: HybridSourceSplitSerializer, HybridSourceEnumeratorStateSerializer.
+    """
+    readers: dict[int, list[UnknownSplit]] = {}
+    for subtask, version, data in splits:
+        cursor = Cursor(data, name)
+        cursor.expect("version of a split of a HybridSource", version, _HYBRID_VERSION)
+        number = cursor.i32()
+        cursor.utf()  # the id of the split, which its source has too
+        readers.setdefault(number, []).append(UnknownSplit(subtask, *_versioned(cursor)))
+    enumerators: dict[int, tuple[int, bytes]] = {}
+    if enumerator is not None:
+        cursor = Cursor(enumerator[1], name)
+        cursor.expect("version of a HybridSource", enumerator[0], _HYBRID_VERSION)
+        number = cursor.i32()
+        enumerators[number] = _versioned(cursor)
+    sources = {
+        number: _known(readers.get(number, ()), enumerators.get(number), name)
+        for number in sorted({*readers, *enumerators})
+    }
+    if not any(sources.values()):
+        raise SavepointError(f"{name}: no split of a source that is known")
+    splits_of = {
+        number: source.splits if source is not None else readers.get(number, ())
+        for number, source in sources.items()
+    }
+    current = sources[max(sources)] or SourceSplits((), None, None)
+    return replace(
+        _of_another((), enumerator),
+        splits=tuple(split for found in splits_of.values() for split in found),
+        source_indexes=tuple(number for number, found in splits_of.items() for _ in found),
+        initial_discovery_finished=current.initial_discovery_finished,
+        processed_paths=current.processed_paths,
+    )
+
+
+def _versioned(cursor: Cursor) -> tuple[int, bytes]:
+    """Read the rest of a cursor: a version, and a frame of as many bytes as are left."""
+    version = cursor.i32()
+    framed = cursor.frame()
+    cursor.expect_end("a frame")
+    return version, framed.take(framed.left)
 
 
 def _checked_ends(ends: object) -> dict[Partition, int]:
@@ -195,14 +285,19 @@ def source_with_lag(source: SourceSplits, ends: Mapping[Partition, int] | None) 
     if ends is None:
         return source
     ends, splits = _checked_ends(ends), []
+    clusters: dict[Partition, str | None] = {}
     for split in source.splits:
         if not isinstance(split, KafkaSplit):
             raise InvalidValueError(
                 f"ends must be None for a source that is not Kafka's, got {show(split)}"
             )
-        end = ends.get((split.topic, split.partition))
-        lag = None
-        if end is not None and isinstance(split.offset, int):
-            lag = end - split.offset
+        partition = (split.topic, split.partition)
+        end = ends.get(partition)
+        if end is not None and clusters.setdefault(partition, split.cluster) != split.cluster:
+            raise InvalidValueError(
+                f"ends must be of partitions that one cluster has, got {show(partition)}, which "
+                f"{show(clusters[partition])} and {show(split.cluster)} have"
+            )
+        lag = end - split.offset if end is not None and isinstance(split.offset, int) else None
         splits.append(split._replace(lag=lag))
     return replace(source, splits=tuple(splits))
