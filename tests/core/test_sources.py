@@ -97,6 +97,13 @@ def source(
     return operator
 
 
+def splits_of(operator: Operator, ends: Any = None) -> list[KafkaSplit]:
+    """Return the splits of Kafka, which all of the operator's are."""
+    splits = operator.source_splits(ends).splits
+    assert all(isinstance(split, KafkaSplit) for split in splits)
+    return [split for split in splits if isinstance(split, KafkaSplit)]
+
+
 def consumer(folder: Path, name: str, snapshot: bytes, elements: Sequence[bytes]) -> Operator:
     """Return an operator whose two subtasks have elements in turn, in a union list."""
     options = {"OPERATOR_STATE_DISTRIBUTION_MODE": "UNION"}
@@ -182,7 +189,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 def test_a_uid_is_there_once(tmp_path: Path) -> None:
     with SavepointWriter(tmp_path / "savepoint") as writer:
         writer.add_source("kafka", KafkaOffsets({("a", 0): 0}), 128, parallelism=1)
-        with pytest.raises(InvalidValueError, match="uid must be one of the job's, and new here"):
+        with pytest.raises(InvalidValueError, match=r"job's, and new here, got 'kafka'$"):
             writer.add_source("kafka", KafkaOffsets({("a", 0): 0}), 128, parallelism=1)
         offsets: Any = {("a", 0): 0}
         with pytest.raises(InvalidTypeError, match="source must be KafkaOffsets, got"):
@@ -317,10 +324,10 @@ def test_lag(tmp_path: Path) -> None:
     enumerator = partitions(("a", 0, 0), ("a", 1, 0), ("b", 0, 0), ("c", 0, 0))
     operator = source(tmp_path / "savepoint", elements, coordinator(2, enumerator))
     ends = {("a", 0): 100, ("a", 1): 100, ("b", 0): 5, ("c", 0): 9, ("new", 0): 3}
-    splits = operator.source_splits(ends).splits
+    splits = splits_of(operator, ends)
     assert [split.lag for split in splits] == [60, -2, None, None]
-    assert [split._replace(lag=None) for split in splits] == [*operator.source_splits().splits]
-    assert [split.lag for split in operator.source_splits({}).splits] == [None] * 4
+    assert [split._replace(lag=None) for split in splits] == splits_of(operator)
+    assert [split.lag for split in splits_of(operator, {})] == [None] * 4
 
 
 @pytest.mark.parametrize(
@@ -411,7 +418,7 @@ def test_a_partition_that_is_named_both_ways(first: int, second: int, tmp_path: 
 
 # What flink-connector-kafka 4.0.1 wrote in jobs of Flink 2.0.2: each element of two readers, and
 # the enumerator with its version; what the job had read of each partition by then.
-CONNECTORS = {
+CONNECTORS: dict[str, Any] = {
     "a start with initial_discovery_finished=False": (
         [
             "000000000000001c0006636c69636b730000000300000000000000968000000000000000",
@@ -655,6 +662,88 @@ def test_content_in_another_order() -> None:
     assert not has_same_content(own, coordinator(1, pending(splits[::-1], [b"x", b"y"])))
 
 
+# --- edited -------------------------------------------------------------------------------------
+
+
+def written(folder: Path, offsets: KafkaOffsets) -> str:
+    path = str(folder / "old")
+    with SavepointWriter(path) as writer:
+        writer.add_source("clicks", offsets, 128, parallelism=2)
+    return path
+
+
+def test_offsets_are_moved(tmp_path: Path) -> None:
+    """Of some partitions; the others, where it stops and the coordinator's state stay."""
+    offsets: dict[tuple[str, int], int | SpecialOffset] = {
+        ("a", 0): 40,
+        ("a", 1): EARLIEST,
+        ("b", 0): 7,
+    }
+    old = written(tmp_path, KafkaOffsets(offsets, {("a", 0): 90, ("b", 0): SpecialOffset.LATEST}))
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as editor:
+        source = editor.operator("clicks")
+        source.set_offsets({("a", 0): 1})
+        source.set_offsets({("a", 0): 90, ("a", 1): SpecialOffset.LATEST, ("b", 0): 2**63 - 1})
+    before = read_savepoint(old).operator("clicks")
+    after = read_savepoint(tmp_path / "new").operator("clicks")
+    moved: dict[str, Any] = {"a0": 90, "a1": SpecialOffset.LATEST, "b0": 2**63 - 1}
+    assert splits_of(after) == [
+        split._replace(offset=moved[f"{split.topic}{split.partition}"])
+        for split in splits_of(before)
+    ]
+    assert (after.coordinator_state(), after.parallelism) == (before.coordinator_state(), 2)
+    [state] = editor.report().operators[0].states
+    assert (state.new_name, state.kept, state.changed) == ("SourceReaderState", 0, 3)
+
+
+def test_only_what_is_named_is_moved(tmp_path: Path) -> None:
+    old = written(tmp_path, KafkaOffsets({("a", 0): 40, ("a", 1): 41}))
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as editor:
+        editor.operator("clicks").set_offsets({("a", 1): 7})
+    splits = read_savepoint(tmp_path / "new").operator("clicks").source_splits().splits
+    assert {split[1:3] for split in splits} == {(0, 40), (1, 7)}
+
+
+@pytest.mark.parametrize(
+    ("offsets", "error", "says"),
+    [
+        ({}, InvalidValueError, "offsets must be of at least one partition, got none"),
+        ({("a", 9): 1}, InvalidValueError, r"such as \('a', 0\), got \('a', 9\)"),
+        ({("a", 0): -1}, InvalidValueError, "must be from 0 to"),
+        ({("a", 0): 91}, InvalidValueError, "must be at least its offset 91, got 90"),
+        ({"a": 1}, InvalidTypeError, "partition in offsets must be a tuple"),
+        (None, InvalidTypeError, "offsets must be a mapping of partitions"),
+    ],
+)
+def test_offsets_that_are_refused(
+    offsets: Any, error: type[KeyGroupsError], says: str, tmp_path: Path
+) -> None:
+    old = written(tmp_path, KafkaOffsets({("a", 0): 40}, {("a", 0): 90}))
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as editor:
+        with pytest.raises(error, match=says):
+            editor.operator("clicks").set_offsets(offsets)
+        source = editor.operator("clicks")
+    with pytest.raises(InvalidValueError, match="clicks cannot be edited any more"):
+        source.set_offsets({("a", 0): 41})
+
+
+@pytest.mark.parametrize("of_several", ["clusters", "sources", "files"])
+def test_offsets_of_other_sources(of_several: str, tmp_path: Path) -> None:
+    elements = {
+        "clusters": in_cluster("x", A0),
+        "sources": of_hybrid(1, 0, A0),
+        "files": versioned(1, file_split("1")),
+    }
+    old = tmp_path / "old"
+    source(old, [[elements[of_several]]])
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as editor:
+        [operator] = read_savepoint(old).operators
+        with pytest.raises(InvalidValueError, match="must be a KafkaSource that reads partitions"):
+            editor.operator(operator.operator_id).set_offsets({("a", 0): 1})
+        editor.remove_operator(operator.operator_id)
+        editor.add_source("b", KafkaOffsets({("a", 0): 1}), 128, parallelism=1)
+
+
 # --- sources of several -------------------------------------------------------------------------
 
 
@@ -692,7 +781,7 @@ def test_several_clusters(tmp_path: Path) -> None:
         found = operator.source_splits()
         assert found.splits == expected
         assert found.initial_discovery_finished is False
-    lags = [split.lag for split in operator.source_splits({("b", 3): 9}).splits]
+    lags = [split.lag for split in splits_of(operator, {("b", 3): 9})]
     assert lags == [None, None, None]
     with pytest.raises(InvalidValueError, match=r"got \('a', 0\), which 'x' and 'y' have"):
         operator.source_splits({("a", 0): 9})

@@ -280,6 +280,16 @@ def mapped_timers(n: int) -> None:
         editor.operator("by-int").map_timers(USER_TIMERS, lambda timer: (timer.timestamp or 0) + 1)
 
 
+def moved_offsets(partitions: int) -> None:
+    """Give so many partitions of a source another offset."""
+    old = os.fspath(NewPath())
+    offsets = {("clicks", number): 4711 for number in range(partitions)}
+    with SavepointWriter(old) as writer:
+        writer.add_source("clicks", KafkaOffsets(offsets), 128, parallelism=2)
+    with SavepointWriter.from_existing_savepoint(old, NewPath()) as editor:
+        editor.operator("clicks").set_offsets(dict.fromkeys(offsets, 7))
+
+
 def deleted_one_by_one(n: int) -> None:
     with SavepointWriter.from_existing_savepoint(written_folder(), NewPath()) as editor:
         for key in range(n):
@@ -797,6 +807,9 @@ REGISTRY: dict[str, Registered] = {
         )
         for verb, given in OPERATOR_STATE_VERBS.items()
     },
+    "OperatorEditor.set_offsets": Registered(
+        moved_offsets, arguments={"offsets": [{("clicks", 0): 4711}]}
+    ),
     "OperatorEditor.edited_operator_state": Registered(
         constant="of the calls above",
         arguments={"folder": [OutputFolder("folder", NewPath().__fspath__())]},

@@ -202,6 +202,7 @@ def an_edited_savepoint(path: str) -> None:
         operator.map_entries("count", grown)
         operator.map_timers("_timer_state/event_user-timers", lambda timer: timer.timestamp)
         operator.map_keys(len, types.LONG)
+        writer.operator("clicks").set_offsets({("clicks", 0): 4711})
     report: savepoint.EditReport = writer.report()
     edited: savepoint.EditedOperator = report.operators[0]
     state: savepoint.EditedState = edited.states[0]

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from keygroups._checks import check_callable, check_str, exact_repr, show
@@ -25,7 +26,8 @@ from keygroups.savepoint._files.files import OpenStream
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorMetadata, OperatorStateHandle
 from keygroups.savepoint._operator import Operator
-from keygroups.savepoint._sources.source_splits import READER_STATE
+from keygroups.savepoint._sources.kafka import KafkaOffsets, KafkaSplit, SpecialOffset
+from keygroups.savepoint._sources.source_splits import READER_STATE, moved_element
 from keygroups.savepoint._state.operator_state import (
     ElementSpans,
     OperatorStateElement,
@@ -83,8 +85,8 @@ class EditedOperatorState:
 class OperatorStateEditor:
     """Edits the operator state of one operator: list, union and broadcast states.
 
-    Raw operator state stays as it is. That of a source is not edited: what its readers have and
-    what its coordinator knows go together.
+    Raw operator state stays as it is. Of the splits of a source only the offsets are edited: what
+    its readers have and what its coordinator knows go together.
     """
 
     def __init__(self, operator: Operator) -> None:
@@ -161,6 +163,46 @@ class OperatorStateEditor:
         state.functions.append((str.__str__(name), function))
         self._edited_operator_states.add(state.old_name)
 
+    def set_offsets(self, offsets: Mapping[tuple[str, int], int | SpecialOffset]) -> None:
+        """Have a KafkaSource go on at other offsets, for some of its partitions.
+
+        `offsets` maps partitions that its readers have, each the name of a topic and a number from
+        0, to the offset of the next record to read, 0..2^63-1, or a SpecialOffset. The source
+        keeps all else: the offsets of its other partitions, where it stops, its coordinator. A
+        partition that is new to it is found by the source itself, or is written with all others by
+        `remove_operator` and `add_source`.
+
+        Raises InvalidValueError for an operator that is no KafkaSource, for no partition and one
+        that no reader has, for an offset out of bounds or beyond where the source stops;
+        InvalidTypeError; SavepointError where the state is damaged.
+
+        Kafka's source: KafkaPartitionSplitReader.handleSplitsChanges, which seeks the offset.
+        """
+        self._check_open()
+        moved = KafkaOffsets(offsets).offsets
+        source = self._operator.source_splits()
+        stops = {
+            (split.topic, split.partition): split.stopping_offset
+            for split in source.splits
+            if isinstance(split, KafkaSplit) and split.subtask is not None and not split.cluster
+        }
+        states = self._read_operator_states()
+        if not stops or source.source_indexes or READER_STATE.name not in states:
+            raise InvalidValueError(
+                f"operator {self._operator.label} must be a KafkaSource that reads partitions"
+            )
+        for partition in moved:
+            if partition not in stops:
+                raise InvalidValueError(
+                    f"offsets must be of partitions that a reader of {self._operator.label} has, "
+                    f"such as {show(min(stops))}, got {show(partition)}"
+                )
+        limits = {key: stop for key in moved if (stop := stops[key]) is not None}
+        KafkaOffsets(moved, limits)  # It refuses an offset beyond where the source stops.
+        function = partial(_moved, offsets=moved)
+        states[READER_STATE.name].functions.append((READER_STATE.name, function))
+        self._edited_operator_states.add(READER_STATE.name)
+
     def edited_operator_state(self, folder: OutputFolder) -> EditedOperatorState:
         """Write the streams that have an edited state; return the new handles and the counts."""
         counts: dict[str, Counter[str]] = {
@@ -221,8 +263,8 @@ class OperatorStateEditor:
         if state.old_name == READER_STATE.name:
             raise InvalidValueError(
                 f"{READER_STATE.name} of {self._operator.label} cannot be edited, as its "
-                "coordinator knows which splits are assigned: remove_operator and add_source "
-                "write both anew"
+                "coordinator knows which splits are assigned: set_offsets moves the splits of a "
+                "KafkaSource, remove_operator and add_source write both anew"
             )
         return state
 
@@ -295,6 +337,12 @@ class OperatorStateEditor:
         data = operator_state_header(infos["OPERATOR"], infos["BROADCAST"], header.version)
         file_name = f"{self._operator.operator_id}-{subtask}-operator-state-{uuid.uuid4().hex}"
         return operator_state_handle(data, written, folder, file_name)
+
+
+def _moved(
+    element: OperatorStateElement, offsets: Mapping[tuple[str, int], int | SpecialOffset]
+) -> OperatorStateElement:
+    return element._replace(value=moved_element(element.value, offsets))
 
 
 def _size(name: str, mode: str, elements: Sequence[tuple[int, bytes]]) -> int:

@@ -197,10 +197,14 @@ def split_bytes(source: KafkaOffsets) -> Iterator[bytes]:
     Kafka's source: KafkaPartitionSplitSerializer.serialize.
     """
     for partition in sorted(source.offsets):
-        topic, number = partition
-        offset = _as_long(source.offsets[partition])
-        stop = _as_long(source.stopping_offsets.get(partition))
-        yield utf("topic", topic) + i32(number) + i64(offset) + i64(stop)
+        stop = source.stopping_offsets.get(partition)
+        yield bytes_of(KafkaSplit(*partition, source.offsets[partition], stop))
+
+
+def bytes_of(split: KafkaSplit) -> bytes:
+    """Return the bytes of a split. Kafka's source: KafkaPartitionSplitSerializer.serialize."""
+    offsets = i64(_as_long(split.offset)) + i64(_as_long(split.stopping_offset))
+    return utf("topic", split.topic) + i32(split.partition) + offsets
 
 
 def enumerator_bytes(source: KafkaOffsets) -> tuple[int, bytes]:

@@ -17,7 +17,7 @@ from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.savepoint._sources import dynamic_kafka, file_splits, kafka
 from keygroups.savepoint._sources.consumers import CONSUMERS, KinesisSplit
 from keygroups.savepoint._sources.file_splits import FileSplit
-from keygroups.savepoint._sources.kafka import KafkaOffsets, KafkaSplit, Partition
+from keygroups.savepoint._sources.kafka import KafkaOffsets, KafkaSplit, Offset, Partition
 from keygroups.savepoint._state.writing.new_states import ListStateDescriptor
 
 READER_STATE = ListStateDescriptor("SourceReaderState", BYTES)
@@ -68,6 +68,17 @@ def reader_elements(source: KafkaOffsets) -> list[bytes]:
     return [
         i32(kafka.SPLIT_VERSION) + i32(len(split)) + split for split in kafka.split_bytes(source)
     ]
+
+
+def moved_element(element: bytes, offsets: Mapping[Partition, Offset]) -> bytes:
+    """Return an element of the readers of Kafka with the new offset, as it is without one."""
+    split = _framed(element, 0, READER_STATE.name)
+    read = kafka.read_split(split.version, Cursor(split.data, READER_STATE.name), None)
+    offset = offsets.get((read.topic, read.partition))
+    if offset is None:
+        return element
+    data = kafka.bytes_of(read._replace(offset=offset))
+    return i32(split.version) + i32(len(data)) + data
 
 
 def coordinator_bytes(source: KafkaOffsets) -> bytes:

@@ -420,8 +420,10 @@ class SavepointWriter(FolderWriter):
             operator_id = operator_id_of(text)
             self._check_uid(name, text, operator_id, renamed)
         if not uid or operator_id in self._operator_ids():
+            is_old = uid and operator_id not in self._uids
+            cure = f": remove_operator({show(uid)}) takes out what is there" if is_old else ""
             raise InvalidValueError(
-                f"{name} must be one of the job's, and new here, got {show(uid)}"
+                f"{name} must be one of the job's, and new here, got {show(uid)}{cure}"
             )
         return operator_id
 
