@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from keygroups.cli._parser import WRONG_ARGUMENT, AddCommand
 from keygroups.cli._reading import add_options, read
-from keygroups.cli._streams import json_line, key_data
+from keygroups.cli._streams import json_line, key_data, split_data
 
 if TYPE_CHECKING:
     from keygroups.savepoint import (
         Change,
         EntryDifference,
-        FileSplit,
-        KafkaSplit,
         OperatorComparison,
         SplitDifference,
         StateComparison,
@@ -98,17 +96,7 @@ def _change_data(change: Change) -> dict[str, Any]:
 def _split_data(split: SplitDifference) -> dict[str, Any]:
     sides = {name: getattr(split, name) for name in ("here", "there")}
     return {"kind": split.kind} | {
-        name: None if side is None else _split_fields(side) for name, side in sides.items()
-    }
-
-
-def _split_fields(split: KafkaSplit | FileSplit) -> dict[str, Any]:
-    """Return the JSON of a split, with special offsets by their names."""
-    from keygroups.savepoint import SpecialOffset
-
-    return {
-        name: value.name if isinstance(value, SpecialOffset) else value
-        for name, value in split._asdict().items()
+        name: None if side is None else split_data(side) for name, side in sides.items()
     }
 
 

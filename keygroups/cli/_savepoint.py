@@ -13,7 +13,14 @@ from keygroups.cli._key_groups import rescale_data
 from keygroups.cli._key_text import check_text, parse_key
 from keygroups.cli._parser import AddCommand, to_int
 from keygroups.cli._reading import add_options, moved_places, read
-from keygroups.cli._streams import complain, json_line, key_data, lines_of, of_each_line
+from keygroups.cli._streams import (
+    complain,
+    json_line,
+    key_data,
+    lines_of,
+    of_each_line,
+    split_data,
+)
 from keygroups.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -60,13 +67,14 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
 
     JSON: path, kind, version, checkpoint_id, operators (of all: operator_id, uid, name,
     parallelism, max_parallelism, bytes, and in_flight_data of an unaligned checkpoint, by channel:
-    direction, subtask, gate, channel, bytes) and reports (of those with keyed state, or named:
-    operator_id, states, key_group_bytes, heaviest_key_groups, heaviest_keys with key, key_group,
-    subtask, entries and bytes, unknown_keys, which is why there are none of these, warnings,
-    rescale, whose members are those of plan --load, and unread, which is why there are no states,
-    or why key_group_bytes and rescale are null). What cannot be read of one operator is said
-    there, and all others follow. Damage, keys in key groups that are not theirs and windows
-    without timers are looked for by `keygroups verify`.
+    direction, subtask, gate, channel, bytes) and reports (of those with keyed state, of sources,
+    and of those that are named: operator_id, states, key_group_bytes, heaviest_key_groups,
+    heaviest_keys with key, key_group, subtask, entries and bytes, unknown_keys, which is why there
+    are none of these, warnings, rescale, whose members are those of plan --load, splits, null for
+    all but sources, and unread, which is why there are no states, or why key_group_bytes and
+    rescale are null; without keyed state they are null too). What cannot be read of one operator
+    is said there, and all others follow. Damage, keys in key groups that are not theirs and
+    windows without timers are looked for by `keygroups verify`.
 
     With --html all this is in a page that has pictures and loads nothing, with every parallelism
     from half to twice the operator's: of each --operator, else of the 20 with the most bytes.
@@ -267,6 +275,7 @@ def _report_data(report: OperatorReport) -> dict[str, Any]:
         "warnings": report.warnings,
         "rescale": rescale and rescale_data(rescale),
         "unread": report.unread,
+        "splits": report.source and [split_data(split) for split in report.source.splits],
     }
 
 

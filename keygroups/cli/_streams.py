@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
+from enum import Enum
 from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
@@ -49,6 +50,17 @@ def key_data(key: Any) -> str | int:
     if isinstance(key, str) or (isinstance(key, int) and has_digits(key)):
         return key
     return exact_repr(key)
+
+
+def split_data(split: Any) -> dict[str, Any]:
+    """Return the JSON of a source's split: special offsets by name, bytes in hexadecimal."""
+    data = {}
+    for name, value in split._asdict().items():
+        if isinstance(value, Enum):
+            data[name] = value.name
+        else:
+            data[name] = value.hex() if isinstance(value, bytes) else value
+    return data
 
 
 def json_line(value: Any) -> str:

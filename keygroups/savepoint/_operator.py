@@ -592,6 +592,12 @@ def has_keyed_state(operator: Operator) -> bool:
     return any(subtask.key_groups for subtask in operator.subtasks)
 
 
+def is_source(operator: Operator) -> bool:
+    """Return whether an operator has the splits of a source."""
+    names = operator._operator_state_names()
+    return any(name in names for name in (READER_STATE.name, *CONSUMERS))
+
+
 def missing_timers(operator: Operator) -> str | None:
     """Return a warning that names states without the timers they need, None if there are none.
 

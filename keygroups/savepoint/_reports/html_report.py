@@ -12,14 +12,21 @@ from keygroups.errors import short
 from keygroups.key_group_range import ranges_imbalance
 from keygroups.load import KeyGroupLoad, heaviest_weights
 from keygroups.rescale import RescalePlan
-from keygroups.savepoint._operator import has_keyed_state, operator_lines, states_section
+from keygroups.savepoint._operator import (
+    has_keyed_state,
+    is_source,
+    operator_lines,
+    states_section,
+)
 from keygroups.savepoint._reports.report import (
+    NO_KEYED_STATE,
     OperatorReport,
     key_groups_section,
     keys_section,
     operator_reports,
     warnings_section,
 )
+from keygroups.savepoint._reports.splits import splits_section
 from keygroups.savepoint._savepoint import (
     Savepoint,
     advices_of,
@@ -41,9 +48,9 @@ def html_report(savepoint: Savepoint, operators: Iterable[str] | None = None, to
     """Return a page of HTML: the operators, where their state is heavy, other parallelisms.
 
     `operators` are uids, names or ids of those with a section of their own, None the 20 with the
-    most bytes of those with keyed state; of more the page says how many. `top` is how many key
-    groups and keys are named, at least 1. Each parallelism from half to twice the operator's, at
-    most 500 away, is drawn.
+    most bytes of those with keyed state or splits; of more the page says how many. `top` is how
+    many key groups and keys are named, at least 1. Each parallelism from half to twice the
+    operator's, at most 500 away, is drawn.
 
     The page is whole by itself, loads nothing and has no script; whatever is from the savepoint
     is escaped. It is for a file, or a notebook's HTML. What is raised is that of
@@ -64,11 +71,16 @@ def html_report(savepoint: Savepoint, operators: Iterable[str] | None = None, to
     check_class("savepoint", savepoint, Savepoint, "a Savepoint")
     left_out: list[str] = []
     if operators is None:
-        keyed = [operator for operator in savepoint.operators if has_keyed_state(operator)]
+        keyed = [
+            operator
+            for operator in savepoint.operators
+            if has_keyed_state(operator) or is_source(operator)
+        ]
         shown = heaviest(keyed, _DETAILED)
         if len(shown) < len(keyed):
             left_out.append(
-                f"{len(keyed) - len(shown):,} more operators with keyed state have no section: "
+                f"{len(keyed) - len(shown):,} more operators with keyed state or splits have no "
+                "section: "
                 f"the {_DETAILED} with the most bytes have. Name others to see them."
             )
         operators = [operator.operator_id for operator in shown]
@@ -90,6 +102,12 @@ def _operator(report: OperatorReport) -> Iterator[str]:
     yield heading(2, f"Operator {short(operator.label, _LABEL)}")
     sections = [Section([*operator_lines(operator), *report.unread]), warnings_section(report)]
     yield html_sections(sections)
+    if report.source is not None:
+        yield heading(3, "Splits")
+        yield wide(html_sections([splits_section(report.source)]))
+    if not report.has_keyed_state:
+        yield html_sections([Section([NO_KEYED_STATE])])
+        return
     yield heading(3, "Keyed states")
     yield wide(html_sections([states_section(report.states)]))
     if load is not None:

@@ -9,7 +9,7 @@ from heapq import nlargest
 from typing import TypeVar
 
 from keygroups._checks import check_class, check_int, check_str, exact_repr, iterate
-from keygroups._show.tables import Section, html_sections
+from keygroups._show.tables import Section, html_sections, text_table
 from keygroups.errors import KeyGroupsError, SavepointError, printable, short
 from keygroups.hashing import finalise
 from keygroups.key_group_range import compute_operator_index_for_key_group
@@ -21,17 +21,21 @@ from keygroups.savepoint._operator import (
     Operator,
     UnknownKeysError,
     has_keyed_state,
+    is_source,
     missing_timers,
     operator_lines,
     states_section,
 )
+from keygroups.savepoint._reports.splits import splits_section
 from keygroups.savepoint._savepoint import Savepoint
+from keygroups.savepoint._sources.source_splits import SourceSplits
 from keygroups.savepoint._state.formats.format import NotFramedError
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.key_hashes import key_hasher
 
 T = TypeVar("T")
 
+NO_KEYED_STATE = "no keyed state"
 _LONGEST_KEY = 100  # characters in a table
 
 
@@ -45,7 +49,9 @@ class OperatorReport:
     there are none of them, and `unknown_keys` says why. `unread` says what else cannot be read,
     as of a file that is damaged or elsewhere: then there are no states, or no load and no rescale,
     which are None. `warnings` are of what is seen in passing: windows without any timer, and heavy
-    keys that are in a key group that is not theirs. `Savepoint.verify` looks for all.
+    keys that are in a key group that is not theirs. `Savepoint.verify` looks for all. `source` has
+    the splits of a source, None of all other operators. An operator without keyed state has
+    neither load nor rescale.
     """
 
     operator: Operator
@@ -57,23 +63,47 @@ class OperatorReport:
     states: tuple[StateDescriptor, ...] = ()
     unread: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    source: SourceSplits | None = None
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
     def _repr_html_(self) -> str:
         lines = [*operator_lines(self.operator), *self.unread]
-        sections = [Section(lines), warnings_section(self), states_section(self.states)]
-        head = html_sections([*sections, key_groups_section(self), keys_section(self)])
+        sections = [Section(lines), warnings_section(self)]
+        if self.source is not None:
+            sections.append(splits_section(self.source))
+        if self.has_keyed_state:
+            sections += [states_section(self.states), key_groups_section(self), keys_section(self)]
+        else:
+            sections.append(Section([NO_KEYED_STATE]))
+        head = html_sections(sections)
         return head if self.rescale is None else f"{head}{self.rescale._repr_html_()}"
 
+    @property
+    def has_keyed_state(self) -> bool:
+        """Whether a subtask of the operator wrote keyed state."""
+        return has_keyed_state(self.operator)
+
     def _lines(self) -> Iterator[str]:
-        operator, load = self.operator, self.key_group_bytes
-        are_known = self.states or not self.unread
-        count = f"{len(self.states)} states" if are_known else "its states are not known"
-        yield f"== {printable(operator.label)}: {count}"
+        if self.has_keyed_state:
+            are_known = self.states or not self.unread
+            kind = f"{len(self.states)} states" if are_known else "its states are not known"
+        else:
+            kind = NO_KEYED_STATE if self.source is None else "source"
+        yield f"== {printable(self.operator.label)}: {kind}"
         for reason in self.unread:
             yield f"  {printable(reason)}"
+        if self.source is not None:
+            section = splits_section(self.source)
+            yield f"  {section.texts[0]}"
+            rows = [section.header, *section.rows]
+            yield from (f"  {line}" for line in text_table(rows, section.left_columns))
+        if self.has_keyed_state:
+            yield from self._keyed_lines()
+
+    def _keyed_lines(self) -> Iterator[str]:
+        load = self.key_group_bytes
         for state in self.states:
             yield f"  {state}"
         for warning in self.warnings:
@@ -149,16 +179,20 @@ def operator_reports(
 ) -> Iterator[OperatorReport]:
     """Return an iterator over the reports of operators, each read when it is asked for.
 
-    `operators` are uids, names or ids, None all with keyed state. `parallelism` is the one to
-    rescale to, 1..max_parallelism, None one more than the operator's; `top` is how many key
-    groups and keys are named, at least 1. State that is damaged, elsewhere or not read here is no
-    error: its report says so, and those of others follow. Raises InvalidValueError or
+    `operators` are uids, names or ids, None all with keyed state and all sources. `parallelism` is
+    the one to rescale to, 1..max_parallelism, None one more than the operator's; `top` is how many
+    key groups and keys are named, at least 1. State that is damaged, elsewhere or not read here is
+    no error: its report says so, and those of others follow. Raises InvalidValueError or
     InvalidTypeError for an argument, and ParallelismError.
     """
     check_class("savepoint", savepoint, Savepoint, "a Savepoint")
     top = check_int("top", top, 1, 2**31 - 1)
     if operators is None:
-        chosen = [operator for operator in savepoint.operators if has_keyed_state(operator)]
+        chosen = [
+            operator
+            for operator in savepoint.operators
+            if has_keyed_state(operator) or is_source(operator)
+        ]
     else:
         names = iterate("operators", "names", operators)
         chosen = [savepoint.operator(check_str("operator", name)) for name in names]
@@ -170,6 +204,9 @@ def _report(operator: Operator, parallelism: int | None, top: int) -> OperatorRe
     new = min(old + 1, groups) if parallelism is None else parallelism
     plan = RescalePlan(groups, old, new)  # It refuses a parallelism before anything is read.
     unread: list[str] = []
+    source = _read(operator.source_splits, unread) if is_source(operator) else None
+    if not has_keyed_state(operator):
+        return OperatorReport(operator, None, (), (), None, unread=tuple(unread), source=source)
     states = _read(lambda: operator.states, unread) or ()
     load = _read(operator.key_group_bytes, unread)
     heaviest: list[int] = []
@@ -198,6 +235,7 @@ def _report(operator: Operator, parallelism: int | None, top: int) -> OperatorRe
         states,
         tuple(unread),
         (*warnings, *_foreign_keys(operator, keys)),
+        source,
     )
 
 
