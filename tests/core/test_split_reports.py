@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from support.bytes.real_savepoints import point
-from test_sources import (
-    A0,
+from support.bytes.source_bytes import (
     coordinator,
     file_split,
     in_cluster,
+    kafka_split,
     partitions,
     pending,
     source,
@@ -35,9 +35,14 @@ from keygroups.savepoint import (
 from keygroups.savepoint._reports.splits import splits_section
 from keygroups.types import INT
 
+A0 = kafka_split("a", 0, 40)
+
 
 def of_kafka(folder: Path) -> Savepoint:
-    offsets = {("a", 0): 4711, ("a", 1): SpecialOffset.EARLIEST}
+    offsets: dict[tuple[str, int], int | SpecialOffset] = {
+        ("a", 0): 4711,
+        ("a", 1): SpecialOffset.EARLIEST,
+    }
     with SavepointWriter(folder / "savepoint") as writer:
         writer.add_source("clicks", KafkaOffsets(offsets, {("a", 0): 9999}), 128, parallelism=1)
         counts = [ValueStateDescriptor("count", INT)]
