@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from keygroups.cli._parser import WRONG_ARGUMENT, AddCommand
 from keygroups.cli._reading import add_options, read
-from keygroups.cli._streams import json_line, key_data, split_data
+from keygroups.cli._streams import json_line, key_data, record_data
 
 if TYPE_CHECKING:
     from keygroups.savepoint import (
@@ -96,7 +96,7 @@ def _change_data(change: Change) -> dict[str, Any]:
 def _split_data(split: SplitDifference) -> dict[str, Any]:
     sides = {name: getattr(split, name) for name in ("here", "there")}
     return {"kind": split.kind} | {
-        name: None if side is None else split_data(side) for name, side in sides.items()
+        name: None if side is None else record_data(side) for name, side in sides.items()
     }
 
 

@@ -19,7 +19,7 @@ from keygroups.cli._streams import (
     key_data,
     lines_of,
     of_each_line,
-    split_data,
+    record_data,
 )
 from keygroups.errors import InvalidValueError
 
@@ -71,10 +71,11 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     and of those that are named: operator_id, states, key_group_bytes, heaviest_key_groups,
     heaviest_keys with key, key_group, subtask, entries and bytes, unknown_keys, which is why there
     are none of these, warnings, rescale, whose members are those of plan --load, splits, null for
-    all but sources, and unread, which is why there are no states, or why key_group_bytes and
-    rescale are null; without keyed state they are null too). What cannot be read of one operator
-    is said there, and all others follow. Damage, keys in key groups that are not theirs and
-    windows without timers are looked for by `keygroups verify`.
+    all but sources, committables and writers, null for all but sinks, and unread, which is why
+    there are no states, or why key_group_bytes and rescale are null; without keyed state they are
+    null too). What cannot be read of one operator is said there, and all others follow. Damage,
+    keys in key groups that are not theirs and windows without timers are looked for by
+    `keygroups verify`.
 
     With --html all this is in a page that has pictures and loads nothing, with every parallelism
     from half to twice the operator's: of each --operator, else of the 20 with the most bytes.
@@ -275,7 +276,9 @@ def _report_data(report: OperatorReport) -> dict[str, Any]:
         "warnings": report.warnings,
         "rescale": rescale and rescale_data(rescale),
         "unread": report.unread,
-        "splits": report.source and [split_data(split) for split in report.source.splits],
+        "splits": report.source and [record_data(split) for split in report.source.splits],
+        "committables": report.sink and [record_data(what) for what in report.sink.committables],
+        "writers": report.sink and [record_data(writer) for writer in report.sink.writers],
     }
 
 

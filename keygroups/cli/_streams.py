@@ -52,15 +52,17 @@ def key_data(key: Any) -> str | int:
     return exact_repr(key)
 
 
-def split_data(split: Any) -> dict[str, Any]:
-    """Return the JSON of a source's split: special offsets by name, bytes in hexadecimal."""
-    data = {}
-    for name, value in split._asdict().items():
-        if isinstance(value, Enum):
-            data[name] = value.name
-        else:
-            data[name] = value.hex() if isinstance(value, bytes) else value
-    return data
+def record_data(record: Any) -> dict[str, Any]:
+    """Return the JSON of a named tuple of a connector: constants by name, bytes as hexadecimal."""
+    return {name: _value_data(value) for name, value in record._asdict().items()}
+
+
+def _value_data(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, bytes):
+        return value.hex()
+    return record_data(value) if hasattr(value, "_asdict") else value
 
 
 def json_line(value: Any) -> str:

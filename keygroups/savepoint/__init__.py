@@ -31,6 +31,7 @@ Below are these two classes, and functions of whole savepoints. The rest is by s
 
     entries      the state of an operator: entries, operator state, subtasks
     sources      the splits and offsets of a source
+    sinks        the transactions of a sink that a restore commits
     values       the classes of keys and values
     sql          the columns in the states of Flink SQL
     verifying    checks that a savepoint is complete, undamaged, and as Flink looks it up
@@ -44,9 +45,10 @@ Below are these two classes, and functions of whole savepoints. The rest is by s
 Reading: `Operator.entries` yields the keys and values of keyed state, each a `StateEntry`; `get`
 returns the state of one key. `to_arrow`, `to_arrow_batch_reader`, `to_pandas` and `to_polars` give
 a state as a table. `key_sizes` returns the heaviest keys, `operator_state` yields operator state,
-and `source_splits` returns the offsets at which a source continues. `operator_reports` lists what
-to look at before a rescale, `html_report` puts it on a page for a browser, and
-`describe_sql_state` names the columns in the states of Flink SQL.
+and `source_splits` returns the offsets at which a source continues, `sink_state` the transactions
+that a restore commits. `operator_reports` lists what to look at before a rescale, `html_report`
+puts it on a page for a browser, and `describe_sql_state` names the columns in the states of Flink
+SQL.
 
 Verifying: `Savepoint.verify` reads all of it, and reports damage, keys in key groups that are not
 theirs, and windows that no timer clears. Neither `entries` nor `get` looks for these.
@@ -177,6 +179,14 @@ from keygroups.savepoint.reports import (
     UnsearchedPlace,
     WrittenState,
 )
+from keygroups.savepoint.sinks import (
+    Committable,
+    KafkaTransaction,
+    KafkaWriterState,
+    SinkState,
+    UnknownCommittable,
+    UnknownWriterState,
+)
 from keygroups.savepoint.sources import (
     FileSplit,
     KafkaOffsets,
@@ -229,6 +239,7 @@ __all__ = [
     "AggregatingStateDescriptor",
     "Change",
     "ChannelState",
+    "Committable",
     "CountWindows",
     "DeletedKeys",
     "EditReport",
@@ -241,6 +252,8 @@ __all__ = [
     "GlobalWindow",
     "KafkaOffsets",
     "KafkaSplit",
+    "KafkaTransaction",
+    "KafkaWriterState",
     "KeySize",
     "KinesisSplit",
     "KryoEnum",
@@ -266,6 +279,7 @@ __all__ = [
     "SavepointVerification",
     "SavepointWriter",
     "Serializer",
+    "SinkState",
     "SlidingEventTimeWindows",
     "SlidingProcessingTimeWindows",
     "SourceSplits",
@@ -284,7 +298,9 @@ __all__ = [
     "TtlValue",
     "TumblingEventTimeWindows",
     "TumblingProcessingTimeWindows",
+    "UnknownCommittable",
     "UnknownSplit",
+    "UnknownWriterState",
     "UnsearchedPlace",
     "ValueStateDescriptor",
     "WindowOperatorWriter",

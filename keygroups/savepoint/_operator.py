@@ -27,6 +27,7 @@ from keygroups.savepoint._metadata.handles import (
     operator_id_of,
 )
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
+from keygroups.savepoint._sinks.committables import SINK_STATES, SinkState, read_sink_state
 from keygroups.savepoint._sources.consumers import CONSUMERS
 from keygroups.savepoint._sources.source_splits import (
     READER_STATE,
@@ -475,6 +476,30 @@ class Operator:
             return source_with_lag(read_consumer_splits(state, elements, name), ends)
         return read_source_splits(elements, self.coordinator_state(), name, ends)
 
+    def sink_state(self) -> SinkState:
+        """Return what a sink has open: what a restore commits, and the state of its writers.
+
+        A sink of Flink's Sink API has two operators with state, its committer and its writer.
+        Transactions of KafkaSink are decoded, of other sinks the bytes are told.
+
+        Raises InvalidValueError for an operator that is neither, SavepointError where the state
+        is damaged.
+
+        Flink: CommittableCollectorSerializer. Kafka's sink: KafkaWriterStateSerializer.
+        """
+        wanted = [name for name in SINK_STATES if name in self._operator_state_names()]
+        if not wanted:
+            raise InvalidValueError(
+                f"operator {show(self.label)} must be the committer or the writer of a sink, got "
+                f"one without {' and '.join(SINK_STATES)}"
+            )
+        elements = (
+            (entry.state, entry.subtask, element)
+            for entry in self.operator_state(wanted)
+            for element in entry.elements
+        )
+        return read_sink_state(elements, f"{self._files.base}: operator {self.label}")
+
     def _one_state(self, state: str | StateDescriptor | None) -> StateDescriptor:
         """Return a state of the operator, by itself or by its name, or its only one."""
         states = self.states
@@ -596,6 +621,12 @@ def is_source(operator: Operator) -> bool:
     """Return whether an operator has the splits of a source."""
     names = operator._operator_state_names()
     return any(name in names for name in (READER_STATE.name, *CONSUMERS))
+
+
+def is_sink(operator: Operator) -> bool:
+    """Return whether an operator is the committer or the writer of a sink."""
+    names = operator._operator_state_names()
+    return any(name in names for name in SINK_STATES)
 
 
 def missing_timers(operator: Operator) -> str | None:

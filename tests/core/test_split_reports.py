@@ -32,7 +32,7 @@ from keygroups.savepoint import (
     operator_reports,
     read_savepoint,
 )
-from keygroups.savepoint._reports.splits import splits_section
+from keygroups.savepoint._reports.connectors import splits_section
 from keygroups.types import INT
 
 A0 = kafka_split("a", 0, 40)
@@ -72,7 +72,7 @@ def test_a_source_among_others(tmp_path: Path) -> None:
 def test_the_page_and_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     savepoint = of_kafka(tmp_path)
     html = html_report(savepoint)
-    assert html.count("Splits of the source") == 1
+    assert html.count("<caption>Splits of the source") == 1
     assert html.count("Heaviest keys") == 1
     assert "4,711 to 9,999" in html
     assert main(["savepoint", savepoint.path, "--quiet", "--json"]) == 0

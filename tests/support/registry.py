@@ -47,6 +47,7 @@ from keygroups.savepoint import (
     KafkaOffsets,
     KryoEnum,
     KryoFields,
+    ListStateDescriptor,
     MapStateDescriptor,
     Operator,
     OperatorEditor,
@@ -74,6 +75,7 @@ from keygroups.source_partitions import (
     split_owner,
 )
 from keygroups.state_keys import (
+    BYTES,
     VOID_NAMESPACE,
     CompositeKeySerializer,
     Serializer,
@@ -222,6 +224,16 @@ def source_operator(partitions: int) -> Operator:
     return read_savepoint(path).operator("a")
 
 
+def sink_operator(writers: int) -> Operator:
+    """Return an operator with the state of so many writers of another sink than Kafka's."""
+    path = NewPath().__fspath__()
+    with SavepointWriter(path) as writer:
+        states = [ListStateDescriptor("writer_raw_states", BYTES)]
+        operator = writer.add_operator("out", None, None, 128, 3, list_states=states)
+        operator.write_operator_state("writer_raw_states", [b"\0\0\0\7\0\0\0\1?"] * writers)
+    return read_savepoint(path).operator("out")
+
+
 def edited(folder: str, verb: str = "", *arguments: Any) -> SavepointEditor:
     """Write a savepoint from another, with an edit."""
     with SavepointWriter.from_existing_savepoint(folder, NewPath()) as editor:
@@ -341,7 +353,13 @@ RECORDS = {
     "ModuloComparison",
     "FaultCount",
     "FileSplit",
+    "Committable",
     "KafkaSplit",
+    "KafkaTransaction",
+    "KafkaWriterState",
+    "SinkState",
+    "UnknownCommittable",
+    "UnknownWriterState",
     "KinesisSplit",
     "Operator",
     "OperatorComparison",
@@ -899,6 +917,7 @@ REGISTRY: dict[str, Registered] = {
         lambda n: source_operator(n).source_splits(),
         arguments={"ends": [None, {("a", 0): 5}]},
     ),
+    "Operator.sink_state": Registered(lambda n: sink_operator(n).sink_state()),
     "Operator.coordinator_state": Registered(lambda n: source_operator(n).coordinator_state()),
     "OperatorWriter.write": Registered(
         lambda n: operator_writer().write("tags", 1, ["a"] * n), more={"unsorted": write_unsorted}

@@ -17,6 +17,7 @@ from keygroups.savepoint import (
     descriptors,
     editing,
     entries,
+    sinks,
     sources,
     sql,
     values,
@@ -168,6 +169,9 @@ def where_the_stream_goes_on(path: str) -> None:
             assert_type(split.sequence_number, str)
         else:
             unknown: savepoint.UnknownSplit = split
+    for what in savepoint.read_savepoint(path).operator("out").sink_state().committables:
+        if isinstance(what.committable, sinks.KafkaTransaction):
+            assert_type(what.committable.transactional_id, str)
             assert_type(unknown.data, bytes)
     classes: dict[str, savepoint.KryoFields | savepoint.KryoEnum] = {
         "shop.Line": savepoint.KryoFields(qty=types.INT, sku="java.lang.String"),

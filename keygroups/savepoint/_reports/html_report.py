@@ -13,20 +13,18 @@ from keygroups.key_group_range import ranges_imbalance
 from keygroups.load import KeyGroupLoad, heaviest_weights
 from keygroups.rescale import RescalePlan
 from keygroups.savepoint._operator import (
-    has_keyed_state,
-    is_source,
     operator_lines,
     states_section,
 )
 from keygroups.savepoint._reports.report import (
     NO_KEYED_STATE,
     OperatorReport,
+    is_reported,
     key_groups_section,
     keys_section,
     operator_reports,
     warnings_section,
 )
-from keygroups.savepoint._reports.splits import splits_section
 from keygroups.savepoint._savepoint import (
     Savepoint,
     advices_of,
@@ -71,16 +69,11 @@ def html_report(savepoint: Savepoint, operators: Iterable[str] | None = None, to
     check_class("savepoint", savepoint, Savepoint, "a Savepoint")
     left_out: list[str] = []
     if operators is None:
-        keyed = [
-            operator
-            for operator in savepoint.operators
-            if has_keyed_state(operator) or is_source(operator)
-        ]
-        shown = heaviest(keyed, _DETAILED)
-        if len(shown) < len(keyed):
+        reported = [operator for operator in savepoint.operators if is_reported(operator)]
+        shown = heaviest(reported, _DETAILED)
+        if len(shown) < len(reported):
             left_out.append(
-                f"{len(keyed) - len(shown):,} more operators with keyed state or splits have no "
-                "section: "
+                f"{len(reported) - len(shown):,} more operators with state have no section: "
                 f"the {_DETAILED} with the most bytes have. Name others to see them."
             )
         operators = [operator.operator_id for operator in shown]
@@ -102,9 +95,9 @@ def _operator(report: OperatorReport) -> Iterator[str]:
     yield heading(2, f"Operator {short(operator.label, _LABEL)}")
     sections = [Section([*operator_lines(operator), *report.unread]), warnings_section(report)]
     yield html_sections(sections)
-    if report.source is not None:
-        yield heading(3, "Splits")
-        yield wide(html_sections([splits_section(report.source)]))
+    for section in report.connector_sections():
+        yield heading(3, section.caption)
+        yield wide(html_sections([section]))
     if not report.has_keyed_state:
         yield html_sections([Section([NO_KEYED_STATE])])
         return

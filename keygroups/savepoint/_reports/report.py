@@ -21,13 +21,15 @@ from keygroups.savepoint._operator import (
     Operator,
     UnknownKeysError,
     has_keyed_state,
+    is_sink,
     is_source,
     missing_timers,
     operator_lines,
     states_section,
 )
-from keygroups.savepoint._reports.splits import splits_section
+from keygroups.savepoint._reports.connectors import sink_sections, splits_section
 from keygroups.savepoint._savepoint import Savepoint
+from keygroups.savepoint._sinks.committables import SinkState
 from keygroups.savepoint._sources.source_splits import SourceSplits
 from keygroups.savepoint._state.formats.format import NotFramedError
 from keygroups.savepoint._state.header import StateDescriptor
@@ -50,8 +52,8 @@ class OperatorReport:
     as of a file that is damaged or elsewhere: then there are no states, or no load and no rescale,
     which are None. `warnings` are of what is seen in passing: windows without any timer, and heavy
     keys that are in a key group that is not theirs. `Savepoint.verify` looks for all. `source` has
-    the splits of a source, None of all other operators. An operator without keyed state has
-    neither load nor rescale.
+    the splits of a source, `sink` what a sink has open, None of all other operators. An operator
+    without keyed state has neither load nor rescale.
     """
 
     operator: Operator
@@ -64,6 +66,7 @@ class OperatorReport:
     unread: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     source: SourceSplits | None = None
+    sink: SinkState | None = None
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -71,8 +74,7 @@ class OperatorReport:
     def _repr_html_(self) -> str:
         lines = [*operator_lines(self.operator), *self.unread]
         sections = [Section(lines), warnings_section(self)]
-        if self.source is not None:
-            sections.append(splits_section(self.source))
+        sections += self.connector_sections()
         if self.has_keyed_state:
             sections += [states_section(self.states), key_groups_section(self), keys_section(self)]
         else:
@@ -85,19 +87,24 @@ class OperatorReport:
         """Whether a subtask of the operator wrote keyed state."""
         return has_keyed_state(self.operator)
 
+    def connector_sections(self) -> list[Section]:
+        """Return the tables of a source's splits and of what a sink has open."""
+        sections = [] if self.source is None else [splits_section(self.source)]
+        return sections if self.sink is None else [*sections, *sink_sections(self.sink)]
+
     def _lines(self) -> Iterator[str]:
         if self.has_keyed_state:
             are_known = self.states or not self.unread
             kind = f"{len(self.states)} states" if are_known else "its states are not known"
         else:
-            kind = NO_KEYED_STATE if self.source is None else "source"
+            kind = NO_KEYED_STATE if self.sink is None else "sink"
+            kind = kind if self.source is None else "source"
         yield f"== {printable(self.operator.label)}: {kind}"
         for reason in self.unread:
             yield f"  {printable(reason)}"
-        if self.source is not None:
-            section = splits_section(self.source)
+        for section in self.connector_sections():
             yield f"  {section.texts[0]}"
-            rows = [section.header, *section.rows]
+            rows = [section.header, *section.rows] if section.header else []
             yield from (f"  {line}" for line in text_table(rows, section.left_columns))
         if self.has_keyed_state:
             yield from self._keyed_lines()
@@ -179,24 +186,25 @@ def operator_reports(
 ) -> Iterator[OperatorReport]:
     """Return an iterator over the reports of operators, each read when it is asked for.
 
-    `operators` are uids, names or ids, None all with keyed state and all sources. `parallelism` is
-    the one to rescale to, 1..max_parallelism, None one more than the operator's; `top` is how many
-    key groups and keys are named, at least 1. State that is damaged, elsewhere or not read here is
-    no error: its report says so, and those of others follow. Raises InvalidValueError or
+    `operators` are uids, names or ids, None all with keyed state, sources and sinks. `parallelism`
+    is the one to rescale to, 1..max_parallelism, None one more than the operator's; `top` is how
+    many key groups and keys are named, at least 1. State that is damaged, elsewhere or not read
+    here is no error: its report says so, and those of others follow. Raises InvalidValueError or
     InvalidTypeError for an argument, and ParallelismError.
     """
     check_class("savepoint", savepoint, Savepoint, "a Savepoint")
     top = check_int("top", top, 1, 2**31 - 1)
     if operators is None:
-        chosen = [
-            operator
-            for operator in savepoint.operators
-            if has_keyed_state(operator) or is_source(operator)
-        ]
+        chosen = [operator for operator in savepoint.operators if is_reported(operator)]
     else:
         names = iterate("operators", "names", operators)
         chosen = [savepoint.operator(check_str("operator", name)) for name in names]
     return (_report(operator, parallelism, top) for operator in chosen)
+
+
+def is_reported(operator: Operator) -> bool:
+    """Return whether an operator has state that its report shows."""
+    return has_keyed_state(operator) or is_source(operator) or is_sink(operator)
 
 
 def _report(operator: Operator, parallelism: int | None, top: int) -> OperatorReport:
@@ -205,8 +213,11 @@ def _report(operator: Operator, parallelism: int | None, top: int) -> OperatorRe
     plan = RescalePlan(groups, old, new)  # It refuses a parallelism before anything is read.
     unread: list[str] = []
     source = _read(operator.source_splits, unread) if is_source(operator) else None
+    sink = _read(operator.sink_state, unread) if is_sink(operator) else None
     if not has_keyed_state(operator):
-        return OperatorReport(operator, None, (), (), None, unread=tuple(unread), source=source)
+        return OperatorReport(
+            operator, None, (), (), None, unread=tuple(unread), source=source, sink=sink
+        )
     states = _read(lambda: operator.states, unread) or ()
     load = _read(operator.key_group_bytes, unread)
     heaviest: list[int] = []
@@ -236,6 +247,7 @@ def _report(operator: Operator, parallelism: int | None, top: int) -> OperatorRe
         tuple(unread),
         (*warnings, *_foreign_keys(operator, keys)),
         source,
+        sink,
     )
 
 

@@ -1,18 +1,26 @@
-"""The table of a source's splits in reports: where each of them goes on."""
+"""The tables of sources and sinks in reports: where splits go on, what is to be committed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from keygroups._checks import show
 from keygroups._show.tables import Section
 from keygroups.errors import printable, short
+from keygroups.savepoint._sinks.committables import (
+    Committable,
+    KafkaTransaction,
+    KafkaWriterState,
+    SinkState,
+    UnknownCommittable,
+    UnknownWriterState,
+)
 from keygroups.savepoint._sources.consumers import KinesisSplit
 from keygroups.savepoint._sources.file_splits import FileSplit
 from keygroups.savepoint._sources.kafka import KafkaSplit, SpecialOffset
 from keygroups.savepoint._sources.source_splits import SourceSplits, UnknownSplit
 
-_SHOWN = 100  # splits in a table
+_SHOWN = 100  # rows of a table
 _LABEL = 100  # characters of a name
 
 
@@ -22,15 +30,59 @@ def splits_section(source: SourceSplits) -> Section:
     A split that no reader has is said to be unassigned, or read to its end.
     """
     rows = [_row(split) for split in source.splits[:_SHOWN]]
-    count = len(source.splits)
-    texts = [f"{count:,} {'split' if count == 1 else 'splits'}"]
-    if count > _SHOWN:
-        texts[0] += f", of which {_SHOWN} follow"
+    texts = [_counted(len(source.splits), "split", "splits")]
     if source.initial_discovery_finished is False:
         texts[0] += "; the initial discovery of partitions is not finished"
     if source.processed_paths:
         texts[0] += f"; {len(source.processed_paths):,} files were seen"
     return Section(texts, ("split", "goes on at", "subtask"), rows, (0, 1), "Splits of the source")
+
+
+def sink_sections(sink: SinkState) -> Iterator[Section]:
+    """Yield the tables of what a sink is to commit, and of what its writers know, if there is any.
+
+    Of each at most 100 rows are there. Of a sink without either a sentence says so.
+    """
+    if not sink.committables and not sink.writers:
+        yield Section(["nothing is to be committed"], caption="What a restore commits")
+    if sink.committables:
+        committables = [_committable(what) for what in sink.committables[:_SHOWN]]
+        count = _counted(len(sink.committables), "committable", "committables")
+        header: Sequence[str] = ("committable", "checkpoint", "subtask", "state")
+        caption = "What a restore commits"
+        yield Section([f"{count}; a restore commits them"], header, committables, (0, 3), caption)
+    if sink.writers:
+        writers = [_writer(writer) for writer in sink.writers[:_SHOWN]]
+        texts = [_counted(len(sink.writers), "writer", "writers")]
+        header = ("transactional ids begin with", "precommitted", "subtask")
+        yield Section(texts, header, writers, (0, 1), "Writers of the sink")
+
+
+def _committable(what: Committable) -> Sequence[str]:
+    checkpoint = "" if what.checkpoint_id is None else f"{what.checkpoint_id:,}"
+    name = short(printable(_transaction(what.committable)), _LABEL)
+    return name, checkpoint, str(what.subtask), what.state
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    """Return how many there are, and how many of them follow if that is not all."""
+    return f"{count:,} {one if count == 1 else many}" + (
+        f", of which {_SHOWN} follow" if count > _SHOWN else ""
+    )
+
+
+def _transaction(what: KafkaTransaction | UnknownCommittable) -> str:
+    if isinstance(what, KafkaTransaction):
+        return f"{what.transactional_id}, producer {what.producer_id}, epoch {what.epoch}"
+    return f"{show(what.data)}, version {what.version}"
+
+
+def _writer(writer: KafkaWriterState | UnknownWriterState) -> tuple[str, str, str]:
+    if isinstance(writer, UnknownWriterState):
+        return f"not known: {show(writer.data)}, version {writer.version}", "", str(writer.subtask)
+    ids = ", ".join(name for name, _ in writer.precommitted)
+    prefix = short(printable(writer.transactional_id_prefix), _LABEL)
+    return prefix, short(printable(ids), _LABEL), str(writer.subtask)
 
 
 def _row(split: KafkaSplit | KinesisSplit | FileSplit | UnknownSplit) -> Sequence[str]:

@@ -1,0 +1,1 @@
+"""What a job's sinks have open: transactions and files that a restore commits."""

@@ -1,0 +1,230 @@
+"""The state of a sink: what its committer is to commit, and what KafkaSink's writers know.
+
+The layouts are those of Flink's CommittableCollectorSerializer, whose three versions are those of
+1.14 and before, 1.15 to 1.20 and 2.0 to 2.3; and of flink-connector-kafka at its tags v3.0.1 to
+v5.0.0: KafkaCommittableSerializer and KafkaWriterStateSerializer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from keygroups._checks import show
+from keygroups._serializers.data_input import Cursor
+from keygroups.errors import SavepointError
+
+T = TypeVar("T")
+
+COMMITTER_STATE = "streaming_committer_raw_states"
+"""What is to be committed. Flink: CommitterOperator.STREAMING_COMMITTER_RAW_STATES_DESC."""
+WRITER_STATE = "writer_raw_states"
+"""What the writers know. Flink: StatefulSinkWriterStateHandler.WRITER_RAW_STATES_DESC."""
+SINK_STATES = (COMMITTER_STATE, WRITER_STATE)
+
+_MAGIC = 0xB91F252C - (1 << 32)
+_STATES = ("RECEIVED", "RETRY", "FAILED", "COMMITTED")  # Flink: CommitRequestState
+_OWNERSHIPS = ("IMPLICIT_BY_SUBTASK_ID", "EXPLICIT_BY_WRITER_STATE")  # TransactionOwnership
+
+
+class KafkaTransaction(NamedTuple):
+    """A transaction of Kafka that is prepared: what `kafka-transactions.sh` names it by."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+
+
+class UnknownCommittable(NamedTuple):
+    """What another sink is to commit: the bytes of its own serializer, and their version."""
+
+    version: int
+    data: bytes
+
+
+class Committable(NamedTuple):
+    """What a sink is to commit: a restore from the savepoint commits it.
+
+    `subtask` of the committer has it; `writer_subtask` made it, for the checkpoint
+    `checkpoint_id`. The first of these is None where Flink did not write it, as in 1.18, and both
+    are in what a Flink before 1.15 wrote. `state` is RECEIVED, RETRY, FAILED or COMMITTED, and
+    `retries` is how often it was tried again.
+    """
+
+    committable: KafkaTransaction | UnknownCommittable
+    checkpoint_id: int | None
+    subtask: int
+    writer_subtask: int | None
+    state: str
+    retries: int
+
+
+class KafkaWriterState(NamedTuple):
+    """What a writer of KafkaSink knows: its prefix of transactional ids, and what it prepared.
+
+    `precommitted` are the transactions of its last checkpoints, each its id and the checkpoint.
+    It was `owned_subtask` of `total_subtasks` that own the ids, by `ownership`: Kafka's
+    TransactionOwnership. Before flink-connector-kafka 4.0 there is the prefix alone.
+    """
+
+    transactional_id_prefix: str
+    subtask: int
+    owned_subtask: int | None = None
+    total_subtasks: int | None = None
+    ownership: str | None = None
+    precommitted: tuple[tuple[str, int], ...] = ()
+
+
+class UnknownWriterState(NamedTuple):
+    """What a writer of another sink knows: the bytes of its own serializer, and their version."""
+
+    subtask: int
+    version: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class SinkState:
+    """The state of an operator of a sink: what is to be committed, and what its writers know.
+
+    A sink has them in two operators, its committer and its writer.
+    """
+
+    committables: tuple[Committable, ...]
+    writers: tuple[KafkaWriterState | UnknownWriterState, ...]
+
+
+def read_sink_state(elements: Iterable[tuple[str, int, object]], name: str) -> SinkState:
+    """Return the state of a sink, of its elements with their states and subtasks.
+
+    `name` is that of the savepoint and its operator, for errors. Bytes do not say of which class
+    they are: they are Kafka's if they pass as such. Raises SavepointError.
+    """
+    committables: list[Committable] = []
+    writers: list[KafkaWriterState | UnknownWriterState] = []
+    for state, subtask, element in elements:
+        if not isinstance(element, bytes):
+            raise SavepointError(
+                f"{name}: an element of subtask {subtask} is no bytes, but {show(element)}"
+            )
+        cursor = Cursor(element, f"{name}, an element of subtask {subtask}")
+        version, framed = _versioned(cursor)
+        cursor.expect_end("an element")
+        if state == COMMITTER_STATE:
+            committables += _committables(version, framed, subtask)
+        else:
+            writers.append(_writer(version, framed, subtask))
+    return SinkState(tuple(committables), tuple(writers))
+
+
+def _versioned(cursor: Cursor) -> tuple[int, Cursor]:
+    """Read a version and a frame. Flink: SimpleVersionedSerialization."""
+    version = cursor.i32()
+    return version, cursor.frame()
+
+
+def _listed(cursor: Cursor, read: Callable[[int, Cursor], T]) -> list[T]:
+    """Read a list that has its version once. Flink: readVersionAndDeserializeList."""
+    version = cursor.i32()
+    read_elements = []
+    for _ in range(cursor.count(4)):
+        framed = cursor.frame()
+        read_elements.append(read(version, framed))
+        framed.expect_end("an element of a list")
+    return read_elements
+
+
+def _committables(version: int, cursor: Cursor, subtask: int) -> Iterator[Committable]:
+    """Yield what a committer has. Flink: CommittableCollectorSerializer.deserialize."""
+    cursor.expect("version of committables", version, 1, 2)
+    if version == 1:
+        legacy = _listed(cursor, _committable)
+        found = [Committable(what, None, subtask, None, _STATES[0], 0) for what in legacy]
+    else:
+        if cursor.i32() != _MAGIC:
+            raise cursor.error("these are no committables")
+        checkpoints = _listed(cursor, lambda version, at: _checkpoint(version, at, subtask))
+        found = [what for checkpoint in checkpoints for what in checkpoint]
+    cursor.expect_end("committables")
+    yield from found
+
+
+def _checkpoint(version: int, cursor: Cursor, subtask: int) -> list[Committable]:
+    """Read a CheckpointCommittableManagerImpl: those of one checkpoint, of several writers."""
+    cursor.expect("version of a checkpoint's committables", version, 0, 1)
+    checkpoint_id = cursor.i64()
+    if version == 1:
+        cursor.i32()  # the number of writers
+
+    def read(version: int, at: Cursor) -> list[Committable]:
+        cursor.expect("version of a subtask's committables", version, 0, 1, 2)
+        writer = at.i32() if version else None
+        requests = _listed(at, _request)
+        for _ in range(2 if version == 2 else 3):
+            at.i32()  # how many there were in all, are committed (to version 1), have failed
+        return [
+            Committable(what, checkpoint_id, subtask, writer, state, retries)
+            for what, retries, state in requests
+        ]
+
+    return [what for found in _listed(cursor, read) for what in found]
+
+
+def _request(
+    version: int, cursor: Cursor
+) -> tuple[KafkaTransaction | UnknownCommittable, int, str]:
+    """Read a CommitRequestImpl."""
+    cursor.expect("version of a request to commit", version, 0)
+    what = _committable(*_versioned(cursor))
+    retries, state = cursor.i32(), cursor.i32()
+    cursor.expect("state of a request to commit", state, *range(len(_STATES)))
+    return what, retries, _STATES[state]
+
+
+def _committable(version: int, cursor: Cursor) -> KafkaTransaction | UnknownCommittable:
+    start = cursor.pos
+    with suppress(SavepointError):
+        return _kafka_transaction(version, cursor)
+    cursor.pos = start
+    return UnknownCommittable(version, cursor.take(cursor.left))
+
+
+def _kafka_transaction(version: int, cursor: Cursor) -> KafkaTransaction:
+    """Read all that is left. Kafka's sink: KafkaCommittableSerializer."""
+    cursor.expect("version of a transaction of Kafka", version, 1)
+    epoch, producer = cursor.u16(), cursor.i64()
+    transaction = KafkaTransaction(cursor.utf(), producer, epoch)
+    cursor.expect_end("a transaction")
+    if epoch >= 1 << 15 or producer < 0 or not transaction.transactional_id:
+        raise cursor.error(f"{show(transaction)} is no transaction of Kafka")
+    return transaction
+
+
+def _writer(version: int, cursor: Cursor, subtask: int) -> KafkaWriterState | UnknownWriterState:
+    start = cursor.pos
+    with suppress(SavepointError):
+        return _kafka_writer(version, cursor, subtask)
+    cursor.pos = start
+    return UnknownWriterState(subtask, version, cursor.take(cursor.left))
+
+
+def _kafka_writer(version: int, cursor: Cursor, subtask: int) -> KafkaWriterState:
+    """Read all that is left. Kafka's sink: KafkaWriterStateSerializer."""
+    cursor.expect("version of a writer of Kafka", version, 1, 2)
+    state = KafkaWriterState(cursor.utf(), subtask)
+    if version == 2:
+        owned, total, ownership = cursor.i32(), cursor.i32(), cursor.i32()
+        cursor.expect("ownership of transactions", ownership, *range(len(_OWNERSHIPS)))
+        precommitted = tuple((cursor.utf(), cursor.i64()) for _ in range(cursor.count(10)))
+        state = state._replace(
+            owned_subtask=owned,
+            total_subtasks=total,
+            ownership=_OWNERSHIPS[ownership],
+            precommitted=precommitted,
+        )
+    cursor.expect_end("the state of a writer")
+    if not state.transactional_id_prefix:
+        raise cursor.error("a prefix of transactional ids is missing")
+    return state
