@@ -563,6 +563,44 @@ def test_arrays_of_each_mix_of_numbers(
             assert arrays.hash_code([array], product).tolist() == expected, array
 
 
+@BOTH
+def test_arrays_of_doubles_that_end_as_singles_do(scala: str) -> None:
+    """Those that are Floats hash as their bits: 0x3DCCCCCD has all 24 that a Float can have.
+
+    2^200 has one bit, and is larger than every Float.
+    """
+    np: Any = pytest.importorskip("numpy")
+    pytest.importorskip("pyarrow")
+    from keygroups import arrays
+
+    product, of_bits = (SCALA_TUPLE(kind, scala=scala) for kind in (DOUBLE, HASHED))
+    tenth = float(np.float32(0.1))
+    codes = {
+        tenth: 0x3DCCCCCD,
+        1.5: 0x3FC00000,
+        2.0**200: 0x4C700000,
+        0.1: 0x3FB99999 ^ -0x66666666,
+    }
+    for numbers in itertools.permutations(codes):
+        for size in range(1, len(numbers) + 1):
+            some = numbers[:size]
+            expected = [hash_code((codes[number],), of_bits) for number in some]
+            assert arrays.hash_code([np.array(some)], product).tolist() == expected, some
+
+
+def test_arrays_of_nans_as_floats() -> None:
+    """All are one in Java, 0x7FC00000; a Float has no bits for the last one of this NaN."""
+    np: Any = pytest.importorskip("numpy")
+    pytest.importorskip("pyarrow")
+    from keygroups import arrays
+
+    nans = np.array([(0x7FF8 << 48) + 1, 0x7FF8 << 48], "u8").view("f8")
+    assert arrays.hash_code(nans, FLOAT).tolist() == [0x7FC00000] * 2
+    product, of_bits = (SCALA_TUPLE(kind, scala="2.13") for kind in (FLOAT, HASHED))
+    expected = hash_code((0x7FC00000,), of_bits)
+    assert arrays.hash_code([nans], product).tolist() == [expected] * 2
+
+
 def test_arrays_of_bytes() -> None:
     np: Any = pytest.importorskip("numpy")
     pa: Any = pytest.importorskip("pyarrow")

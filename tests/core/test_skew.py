@@ -380,6 +380,12 @@ def texts_of(value: object) -> str:
             "(12,768 more, 50% of the heaviest load), or 20,000 with max parallelism 20,000, "
             "which takes change_max_parallelism",
         ),
+        # 11 is one more than twice 5, which is far away.
+        (
+            (11, 5),
+            "1 subtask has 3 key groups, 4 have 2: at best 1.36 times the mean; even are 5 with "
+            "max parallelism 15, which takes change_max_parallelism",
+        ),
         (
             (3, 2),
             "1 subtask has 2 key groups, 1 has 1: at best 1.33 times the mean; even are "
@@ -471,6 +477,8 @@ def test_many_subtasks_are_cut() -> None:
     assert "The 40 heaviest subtasks of 100" in lines
     assert [int(line.split()[0]) for line in lines[-40:]] == [*range(99, 59, -1)]
     assert len(shown(counts).rows) == 41
+    assert "heaviest subtasks of" not in str(SubtaskCounts(128, range(40)))
+    assert "The 40 heaviest subtasks of 41" in str(SubtaskCounts(128, range(41)))
 
 
 def test_counts_as_a_data_frame() -> None:
@@ -491,6 +499,7 @@ def test_a_picture_of_counts() -> None:
     pytest.importorskip("matplotlib").use("agg")
     axes = SubtaskCounts(10, [4, 2, 2, 2, 2, 4, 2, 2]).plot()
     assert axes.get_title() == "uneven key groups: 1.60 times the mean"
+    assert axes.get_xlabel() == "subtask, of 8"
     title = KeyGroupLoad(10, [1] * 10).plot(8).get_title()
     assert title.endswith("\nuneven key groups: at best 1.60 times the mean")
     pyplot.close("all")
@@ -577,6 +586,7 @@ def test_pasted_counts_get_the_diagnosis_of_a_job(text: str) -> None:
         ('[{"id": 5, "value": 6}]', "text must be a JSON array of counts"),
         ('[{"id": "0.n"}]', "text must be a JSON array of counts"),
         ('[{"id": "x.n", "value": "1"}]', "text must be a JSON array of counts"),
+        ('[{"id": "0e0.n", "value": "1"}]', "text must be a JSON array of counts"),
         ("[true]", "count of subtask 0 must be a number, got True"),
         (" " * (2**25 + 1), "text must have at most 33554432 characters, got more"),
     ],
@@ -609,6 +619,10 @@ def test_the_command_of_pasted_counts(tmp_path: Path, capsys: pytest.CaptureFixt
     said = capsys.readouterr().err
     assert "max_parallelism must be from 1 to 32768" in said
     assert "counts cannot be read from" in said
+
+
+def test_the_longest_text() -> None:
+    assert SubtaskCounts.from_text(128, "0 5" + " " * (2**25 - 3)).counts == (5,)
 
 
 @pytest.mark.parametrize("text", [None, b"0 5", 5, ["0 5"]])
