@@ -76,6 +76,13 @@ def test_there_are_streams_of_many_types() -> None:
     assert len({name for name, _ in STREAMS}) >= 12
 
 
+@pytest.mark.parametrize(("fields", "types"), [(3, 8), (4, 16), (5, 16)])
+def test_sixteen_types_of_tuples_are_tried(fields: int, types: int) -> None:
+    """INT or LONG in each field, as a tuple of Java, of PyFlink and of SQL, and two of Scala."""
+    found = infer_routing(key_groups=[(tuple(range(fields)), 32767)])
+    assert found.tried == 3 * types + 2
+
+
 @pytest.mark.parametrize("name", sorted({name for name, _ in STREAMS}))
 def test_finds_the_job_of_every_recorded_stream(name: str) -> None:
     key_type = decode_key_type(name.removesuffix(" of the other vectors"))

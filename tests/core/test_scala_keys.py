@@ -270,6 +270,7 @@ def test_refused_types(
     ("name", "cure"),
     [
         *((name, "by a String of it, or by fields") for name in ("Seq", "vector", "Traversable")),
+        ("Iterable", "by a String of it, or by fields"),
         *((f"SCALA_{name}", "by a String of it, or by fields") for name in ("LIST", "SEQ")),
         *((f"SCALA_{name}", "by a String of it, or by fields") for name in ("VECTOR", "SET")),
         ("SCALA_MAP", "by a String of it, or by fields"),
