@@ -294,6 +294,21 @@ def test_classes_of_scala_without_a_key_type(name: str, cure: str) -> None:
         parse_key_type("SETS")
 
 
+def test_a_tuple_of_scala_has_up_to_22_fields() -> None:
+    codes = [hash_code((7,) * n, SCALA_TUPLE(*[INT] * n, scala="2.13")) for n in range(1, 23)]
+    assert len(set(codes)) == 22
+
+
+@pytest.mark.parametrize(
+    ("start", "text"),
+    [(1, ""), (0, ", start=0"), (2, ", start=2"), (-(2**31), f", start={-(2**31)}")],
+)
+def test_the_text_of_an_objects_hash_has_a_start_other_than_1(start: int, text: str) -> None:
+    key_type = OBJECTS_HASH(INT, start=start)
+    assert repr(key_type) == f"OBJECTS_HASH(INT{text})"
+    assert parse_key_type(repr(key_type)) == key_type
+
+
 def test_eithers_are_in_no_array() -> None:
     pytest.importorskip("pyarrow")
     from keygroups import arrays
