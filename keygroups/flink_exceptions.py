@@ -101,12 +101,13 @@ def explain_exception(
         for pattern, explain in _PATTERNS
         if (match := re.search(pattern, text)) is not None
     )
-    match, explain = min(matches, key=lambda known: known[0].start(), default=(None, None))
-    if match is None or explain is None:
+    first = min(matches, key=lambda known: known[0].start(), default=None)
+    if first is None:
         raise InvalidValueError(
             f"text must have a message of Flink that is known, got {show(text)}: known are "
             f"{'; '.join(_KNOWN)}"
         )
+    match, explain = first
     says, causes, checks = explain(match, job)
     return ExplainedException(match[0], tuple(says), tuple(causes), tuple(checks))
 

@@ -202,7 +202,7 @@ def compute_operator_indexes_for_key_group_range(
     most = max_parallelism if size == 1 else (max_parallelism - 1) // (size - 1)
     return {
         parallelism: start * parallelism // max_parallelism
-        for parallelism in range(fewest, min(most, max_parallelism) + 1)
+        for parallelism in range(fewest, most + 1)
         if (start - 1) * parallelism // max_parallelism
         < start * parallelism // max_parallelism
         == end * parallelism // max_parallelism

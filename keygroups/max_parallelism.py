@@ -177,7 +177,7 @@ def _smallest_even(lowest: int, wanted: Sequence[int]) -> int:
     for parallelism in wanted:
         step = math.lcm(step, parallelism)
         if step > UPPER_BOUND_MAX_PARALLELISM:
-            break
+            return step
     return -(-lowest // step) * step
 
 

@@ -333,7 +333,7 @@ def _counts_of_table(
     for number, line in lines:
         cells = _cells(separator, line, len(header))
         # A browser copies no last cells that are empty.
-        is_whole = len(cells) == len(header) or max(at) < len(cells) < len(header)
+        is_whole = max(at) < len(cells) <= len(header)
         try:
             if not is_whole or (separator != "\t" and len(cells) < len(header)):
                 raise ValueError

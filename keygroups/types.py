@@ -228,7 +228,7 @@ OF_OTHERS = {
     **{"DECIMAL": "BIG_DEC", "NUMERIC": "BIG_DEC", "DEC": "BIG_DEC", "VARCHAR": "STRING"},
     **{"DATE": "LOCAL_DATE", "TIME": "LOCAL_TIME", "TIMESTAMP": "LOCAL_DATE_TIME"},
     **{"TIMESTAMP_LTZ": "INSTANT", "ARRAY": "LIST", "TEXT": "STRING"},
-    **dict.fromkeys(("BINARY", "VARBINARY", "BYTES"), ""),  # Flink refuses arrays as keys.
+    "BYTES": "",  # It is like BYTE, and Flink refuses arrays as keys.
 }
 """Type names of Flink SQL and of databases, with the key type that is likely meant; "" if none."""
 

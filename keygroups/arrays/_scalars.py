@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from keygroups import types
-from keygroups._checks import INT_MAX, INT_MIN, LONG_MIN
+from keygroups._checks import INT_MAX, INT_MIN
 from keygroups._values.checks import EPOCH, UTC_EPOCH
 from keygroups._values.java_lang import DOUBLE_NAN, FLOAT_NAN
 from keygroups.arrays._kernels import Array, Codes, Nulls, choose, fold_long
@@ -348,11 +348,10 @@ def _with_whole(
 ) -> Codes:
     """Return codes with those of whole numbers in place; 2^63 equals Long.MaxValue."""
     if not within_ints:
-        size = np.abs(values)
         with np.errstate(invalid="ignore"):
-            is_long = (np.trunc(values) == values) & (size <= 2.0**63)
+            is_long = (np.trunc(values) == values) & (np.abs(values) <= 2.0**63)
+            # 2^63 becomes the least Long or the largest one, whose hash codes are one.
             longs = values.astype(np.int64)
-        longs[size == 2.0**63] = LONG_MIN  # Its hash code is that of Long.MaxValue.
         codes = choose(is_long, fold_long(longs), codes)
     return choose(is_int, ints, codes) if is_int.any() else codes
 

@@ -293,6 +293,15 @@ def far_date_code(days: int) -> int:
     return code - 2**32 if code >= 2**31 else code
 
 
+@pytest.mark.parametrize(("days", "second"), [(2**31 - 1, 86_399), (-(2**31), 0)])
+def test_the_last_seconds_of_days_of_32_bits(days: int, second: int) -> None:
+    """LocalDateTime.hashCode is that of the date xor that of the time, a Long of nanoseconds."""
+    nanos = second * 10**9
+    expected = far_date_code(days) ^ (nanos & 0xFFFFFFFF) ^ (nanos >> 32)
+    found = arrays.hash_code(np.array([days * 86_400 + second], "M8[s]")).tolist()
+    assert found == [expected - 2**32 if expected >= 2**31 else expected]
+
+
 def test_dates_in_a_time_zone() -> None:
     array = np.array([20, 30], "M8[500D]")
     key_type = SQL_DATE("Europe/Berlin")

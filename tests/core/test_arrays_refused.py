@@ -176,7 +176,15 @@ NOON = pa.array([43_200_000, 43_200_050], pa.time32("ms"))
             InvalidTypeError,
             "without a zone",
         ),
-        (pa.array([2**60], pa.timestamp("s")), None, InvalidValueError, r"key 0: .*2\^31 days"),
+        *(
+            (
+                pa.array([0, far], pa.timestamp("s")),
+                None,
+                InvalidValueError,
+                r"key 1: .*2\^31 days",
+            )
+            for far in (2**60, 2**31 * 86_400, -(2**31) * 86_400 - 1)
+        ),
         (date32(-200_000), SQL_DATE("UTC"), InvalidValueError, "key 1: .*from 1582-10-15"),
         (date32(2**31 - 1), SQL_DATE("UTC"), InvalidValueError, "key 1: .*1 to 9999"),
         (date32(40_000), SQL_DATE("Europe/Berlin"), InvalidValueError, "key 1: .*2036"),

@@ -136,6 +136,24 @@ def test_the_job_decides_which_subtask_it_was() -> None:
     )
 
 
+@pytest.mark.parametrize("max_parallelism", [None, 128])
+def test_the_last_key_group_is_one_of_the_job(max_parallelism: int | None) -> None:
+    """Of 128 it is key group 127; its subtask is the last one of three."""
+    text = "key group from 43 to 86 does not contain 127"
+    assert explain_exception(text, max_parallelism, 3).says[1:] == (
+        "at max parallelism 128 that is subtask 1 of 3; key group 127 belongs to subtask 2",
+    )
+    says = explain_exception("Key Group 127 does not belong to the local range", 128, 3).says
+    assert says[1:] == ("it belongs to subtask 2 of 3",)
+    says = explain_exception("Key Group 128 does not belong to the local range", 128, 3).says
+    assert says[1:] == ("which max parallelism 128 does not have",)
+
+
+def test_a_job_of_one_key_group() -> None:
+    says = explain_exception("Key group index out of range of key group range [0, 1)", 1).says
+    assert says[1:] == ("at max parallelism 1 that is subtask 0 of 1",)
+
+
 def test_a_job_that_sets_none_has_the_default_of_its_parallelism() -> None:
     """At 256 and above [16, 31] is of 16 subtasks and more, whose default is 128."""
     explained = explain_exception("Key group index out of range of key group range [16, 32)")
@@ -199,6 +217,9 @@ def test_keys_are_never_migrated() -> None:
     changed, other = explain_exception(text).causes
     assert changed.endswith("keys are never migrated")
     assert other.startswith("the type is another one")
+    causes = explain_exception(text.replace("key", "state")).causes
+    assert len(causes) == 2
+    assert not any("never migrated" in cause for cause in causes)
 
 
 def test_the_first_message_is_explained() -> None:
@@ -263,3 +284,5 @@ def test_ranges_that_no_job_has() -> None:
         compute_operator_indexes_for_key_group_range(128, KeyGroupRange(3, 128))
     with pytest.raises(InvalidTypeError, match="key_group_range must be a KeyGroupRange"):
         compute_operator_indexes_for_key_group_range(128, (3, 5))  # type: ignore[arg-type]
+    with pytest.raises(ParallelismError, match=r"^max_parallelism must be from 1 to 32768 "):
+        compute_operator_indexes_for_key_group_range(0, KeyGroupRange(0, 0))

@@ -140,6 +140,8 @@ def test_what_is_no_key_type(text: str) -> None:
         ),
         *(("SMALLINT", "SHORT"), ("TINYINT", "BYTE"), ("timestamp_ltz", "INSTANT")),
         *(("DATE", "LOCAL_DATE"), ("TIMESTAMP(3)", "LOCAL_DATE_TIME"), ("TIME", "LOCAL_TIME")),
+        *(("DEC", "BIG_DEC"), ("numeric(9, 2)", "BIG_DEC"), ("TEXT", "STRING")),
+        ("ARRAY(INT)", "LIST"),
         *(("LNG", "LONG"), ("Strng", "STRING"), ("BigInteger", "BIG_INT"), ("bool", "BOOLEAN")),
         *(("LocalDate", "LOCAL_DATE"), ("TUPEL(INT)", "TUPLE"), ("SQLROW('INT')", "SQL_ROW")),
         *(("Tuple", "TUPLE(t, ...)"), ("LIST(sql_row)", "SQL_ROW('BIGINT', ...)")),
@@ -153,7 +155,9 @@ def test_what_was_likely_meant(text: str, likely: str) -> None:
         parse_key_type(text)
 
 
-@pytest.mark.parametrize("text", ["NOPE", "BYTES", "VARBINARY(3)", "\u4e2d", "x" * 10_000, "5"])
+@pytest.mark.parametrize(
+    "text", ["NOPE", "BYTES", "BINARY(3)", "VARBINARY(3)", "\u4e2d", "x" * 10_000, "5"]
+)
 def test_what_was_meant_is_not_known(text: str) -> None:
     with pytest.raises(InvalidValueError) as caught:
         parse_key_type(text)

@@ -18,6 +18,7 @@ import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.kryo_values import COLOR, DESCRIBED, OF_THE_JOB, PLAIN, by_name, in_python, kryo
 from support.bytes.serializer_cases import cases
+from support.golden import lines
 
 from keygroups import assign_to_key_group, types
 from keygroups._serializers.base import Serializer
@@ -221,6 +222,45 @@ def test_bad_fields(arguments: Any, error: type[KeyGroupsError], message: str) -
         KryoFields(arguments.pop("fields", None), **arguments)
 
 
+# Key types, with the types of Java's language that they are, and their classes as arguments.
+OF_KEY_TYPES = [
+    *((types.BOOLEAN, "boolean", "lang.Boolean"), (types.BYTE, "byte", "lang.Byte")),
+    *((types.CHAR, "char", "lang.Character"), (types.DOUBLE, "double", "lang.Double")),
+    *((types.FLOAT, "float", "lang.Float"), (types.INT, "int", "lang.Integer")),
+    *((types.LONG, "long", "lang.Long"), (types.SHORT, "short", "lang.Short")),
+    *((types.STRING, "", "lang.String"), (types.UUID, "", "util.UUID")),
+    *((types.INSTANT, "", "time.Instant"), (types.LOCAL_DATE, "", "time.LocalDate")),
+    *((types.LOCAL_TIME, "", "time.LocalTime"), (types.BIG_INT, "", "math.BigInteger")),
+    *((types.LOCAL_DATE_TIME, "", "time.LocalDateTime"), (types.BIG_DEC, "", "math.BigDecimal")),
+]
+
+
+@pytest.mark.parametrize(("key_type", "primitive", "name"), OF_KEY_TYPES)
+def test_fields_of_key_types(key_type: types.KeyType, primitive: str, name: str) -> None:
+    fields = KryoFields(
+        f=key_type,
+        l=types.LIST(key_type),
+        s=types.SET(key_type),
+        m=types.MAP(key_type, types.LIST(key_type)),
+    )
+    assert fields.fields == (
+        ("f", primitive or f"java.{name}"),
+        ("l", f"java.util.List<java.{name}>"),
+        ("s", f"java.util.Set<java.{name}>"),
+        ("m", f"java.util.Map<java.{name}, java.util.List<java.{name}>>"),
+    )
+    known = KryoSerializer(f"java.{name}").key_type
+    assert known == (None if name.startswith("math.") else key_type)
+
+
+def test_type_arguments_of_type_arguments() -> None:
+    """Eight levels are read."""
+    declared = "a.B" + "<a.B" * 8 + ">" * 8
+    assert KryoFields(f=declared).fields == (("f", declared),)
+    with pytest.raises(InvalidValueError, match="type of field 'f' must be such as"):
+        KryoFields(f=f"a.B<{declared}>")
+
+
 def test_bad_constants() -> None:
     with pytest.raises(InvalidValueError, match="constants must be there once, got"):
         KryoEnum("A", "A")
@@ -257,6 +297,12 @@ def test_tables_of_classes() -> None:
     assert BODIES.keys() >= FINAL
     assert KEY_TYPES.keys() <= FINAL
     assert not SUPERTYPES & BODIES.keys()
+    known = [line for line in lines("java_classes") if "class" in line]
+    assert {line["class"] for line in known} == BODIES.keys()
+    assert {name for line in known for name in line["above"]} - BODIES.keys() == SUPERTYPES
+    # An Object[] may be an Integer[] too, and the classes of an EnumSet were not always final.
+    final = {line["class"] for line in known if line["final"]} - {"[Ljava.lang.Object;"}
+    assert {name for name in final if "EnumSet" not in name} == FINAL
     for name in (
         "a.B",
         "java.util.OptionalInt",

@@ -132,6 +132,34 @@ def test_none_is_nearly_even() -> None:
     assert only[:3] == (32768, 2 * 32767 / 32768, 32767)
 
 
+def test_none_is_above_the_bound_of_flink() -> None:
+    """From 31,352 on, 32,769 is the first with a fifth less beyond the mean."""
+    assert [one.max_parallelism for one in suggest_max_parallelism(20_000, 1.5676)] == [31_352]
+    best = suggest_max_parallelism(16_384, 1.5)[0]
+    assert (best.max_parallelism, best.imbalance) == (32_768, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "growth", "suggested"),
+    [
+        ([4, 6], 1, [12, 11, 10, 6]),
+        ([3, 5], 1, [15, 14, 9, 5]),
+        # 40 is a 20th above the mean, which is even enough: 41 is left out.
+        ([21], 1.01, [42, 40, 39, 38, 36, 34, 32, 30, 28, 25, 22]),
+        ([7] * 32_768, 1, [7]),
+    ],
+)
+def test_all_that_is_suggested(wanted: list[int], growth: float, suggested: list[int]) -> None:
+    """By hand: each has at most four fifths of what the one below it is beyond the mean."""
+    found = suggest_max_parallelism(wanted, growth)
+    assert [one.max_parallelism for one in found] == suggested
+
+
+def test_the_default_is_that_of_the_largest_parallelism() -> None:
+    """Of 100 Flink makes 256: one and a half times it, rounded up to a power of two."""
+    assert suggest_max_parallelism([2, 100]).default == Suggestion(256, 1.171875, 100, 2048, 2560)
+
+
 def test_suggestions_without_a_default() -> None:
     assert str(Suggestions(suggest_max_parallelism(4), [4], 4)).splitlines()[2].startswith("max")
 

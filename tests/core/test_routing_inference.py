@@ -76,6 +76,13 @@ def test_there_are_streams_of_many_types() -> None:
     assert len({name for name, _ in STREAMS}) >= 12
 
 
+@pytest.mark.parametrize(("fields", "types"), [(3, 8), (4, 16), (5, 16)])
+def test_sixteen_types_of_tuples_are_tried(fields: int, types: int) -> None:
+    """INT or LONG in each field, as a tuple of Java, of PyFlink and of SQL, and two of Scala."""
+    found = infer_routing(key_groups=[(tuple(range(fields)), 32767)])
+    assert found.tried == 3 * types + 2
+
+
 @pytest.mark.parametrize("name", sorted({name for name, _ in STREAMS}))
 def test_finds_the_job_of_every_recorded_stream(name: str) -> None:
     key_type = decode_key_type(name.removesuffix(" of the other vectors"))
@@ -412,6 +419,8 @@ def test_refuses_both_forms_at_once(name: str, value: object) -> None:
 def test_refuses_what_is_no_key_type() -> None:
     with pytest.raises(InvalidTypeError, match="key type must be a key type such as INT"):
         infer_routing([("a", 0)], 2, ["STRING"])  # type: ignore[list-item]
+    with pytest.raises(InvalidTypeError, match=r"^key_types must be an iterable of key types"):
+        infer_routing([("a", 0)], 2, STRING)  # type: ignore[arg-type]
     assert infer_routing([("a", 0)], 32768, [STRING] * 100).tried == 3
     with pytest.raises(InvalidValueError, match="key_types must be at most 100"):
         infer_routing([("a", 0)], 2, [STRING] * 101)

@@ -270,6 +270,7 @@ def test_refused_types(
     ("name", "cure"),
     [
         *((name, "by a String of it, or by fields") for name in ("Seq", "vector", "Traversable")),
+        ("Iterable", "by a String of it, or by fields"),
         *((f"SCALA_{name}", "by a String of it, or by fields") for name in ("LIST", "SEQ")),
         *((f"SCALA_{name}", "by a String of it, or by fields") for name in ("VECTOR", "SET")),
         ("SCALA_MAP", "by a String of it, or by fields"),
@@ -291,6 +292,21 @@ def test_classes_of_scala_without_a_key_type(name: str, cure: str) -> None:
             call()
     with pytest.raises(InvalidValueError, match=r"did you mean SET\?"):
         parse_key_type("SETS")
+
+
+def test_a_tuple_of_scala_has_up_to_22_fields() -> None:
+    codes = [hash_code((7,) * n, SCALA_TUPLE(*[INT] * n, scala="2.13")) for n in range(1, 23)]
+    assert len(set(codes)) == 22
+
+
+@pytest.mark.parametrize(
+    ("start", "text"),
+    [(1, ""), (0, ", start=0"), (2, ", start=2"), (-(2**31), f", start={-(2**31)}")],
+)
+def test_the_text_of_an_objects_hash_has_a_start_other_than_1(start: int, text: str) -> None:
+    key_type = OBJECTS_HASH(INT, start=start)
+    assert repr(key_type) == f"OBJECTS_HASH(INT{text})"
+    assert parse_key_type(repr(key_type)) == key_type
 
 
 def test_eithers_are_in_no_array() -> None:
@@ -561,6 +577,44 @@ def test_arrays_of_each_mix_of_numbers(
             array = np.concatenate(some)
             expected = [hash_code((number,), product) for number in array.tolist()]
             assert arrays.hash_code([array], product).tolist() == expected, array
+
+
+@BOTH
+def test_arrays_of_doubles_that_end_as_singles_do(scala: str) -> None:
+    """Those that are Floats hash as their bits: 0x3DCCCCCD has all 24 that a Float can have.
+
+    2^200 has one bit, and is larger than every Float.
+    """
+    np: Any = pytest.importorskip("numpy")
+    pytest.importorskip("pyarrow")
+    from keygroups import arrays
+
+    product, of_bits = (SCALA_TUPLE(kind, scala=scala) for kind in (DOUBLE, HASHED))
+    tenth = float(np.float32(0.1))
+    codes = {
+        tenth: 0x3DCCCCCD,
+        1.5: 0x3FC00000,
+        2.0**200: 0x4C700000,
+        0.1: 0x3FB99999 ^ -0x66666666,
+    }
+    for numbers in itertools.permutations(codes):
+        for size in range(1, len(numbers) + 1):
+            some = numbers[:size]
+            expected = [hash_code((codes[number],), of_bits) for number in some]
+            assert arrays.hash_code([np.array(some)], product).tolist() == expected, some
+
+
+def test_arrays_of_nans_as_floats() -> None:
+    """All are one in Java, 0x7FC00000; a Float has no bits for the last one of this NaN."""
+    np: Any = pytest.importorskip("numpy")
+    pytest.importorskip("pyarrow")
+    from keygroups import arrays
+
+    nans = np.array([(0x7FF8 << 48) + 1, 0x7FF8 << 48], "u8").view("f8")
+    assert arrays.hash_code(nans, FLOAT).tolist() == [0x7FC00000] * 2
+    product, of_bits = (SCALA_TUPLE(kind, scala="2.13") for kind in (FLOAT, HASHED))
+    expected = hash_code((0x7FC00000,), of_bits)
+    assert arrays.hash_code([nans], product).tolist() == [expected] * 2
 
 
 def test_arrays_of_bytes() -> None:

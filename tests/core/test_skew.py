@@ -227,6 +227,7 @@ def test_ordinary_keys_are_a_little_uneven() -> None:
     more = math.nextafter(ordinary, 2)
     of_ranges, of_keys = excess_shares(128, 100, 2, more)
     assert (of_ranges, of_keys) == (more - 1 - of_keys, more - expected)
+    assert excess_shares(128, 100, 2, 0.5) == (0.0, 0.0)  # below the mean
 
 
 def test_the_hottest_subtask_comes_first() -> None:
@@ -380,6 +381,12 @@ def texts_of(value: object) -> str:
             "(12,768 more, 50% of the heaviest load), or 20,000 with max parallelism 20,000, "
             "which takes change_max_parallelism",
         ),
+        # 11 is one more than twice 5, which is far away.
+        (
+            (11, 5),
+            "1 subtask has 3 key groups, 4 have 2: at best 1.36 times the mean; even are 5 with "
+            "max parallelism 15, which takes change_max_parallelism",
+        ),
         (
             (3, 2),
             "1 subtask has 2 key groups, 1 has 1: at best 1.33 times the mean; even are "
@@ -444,6 +451,27 @@ def test_one_and_a_half_times_the_mean_is_hot() -> None:
     """3 of 94 on 47 subtasks; 3 / 94 * 47 is a little less in floats."""
     counts = SubtaskCounts(128, [3, *[2] * 45, 1])
     assert (counts.hot_subtasks, counts.imbalance) == ((0,), 1.5)
+    [cause] = counts.causes
+    assert (cause.name, cause.share) == (KEYS, 0.5)
+    assert cause.remedy.startswith("128 key groups at this parallelism would give 1.10 if all")
+
+
+def test_shares_are_shown_so_that_they_add_up() -> None:
+    """13 of 24 are 1.625 means: 4 of 10 key groups explain 0.2 of them, and the keys 0.425."""
+    counts = SubtaskCounts(10, [13, 6, 5])
+    assert repr(counts) == "SubtaskCounts(max_parallelism=10, counts=(13, 6, 5))"
+    lines = str(counts).splitlines()
+    assert lines[0].endswith("the heaviest of 3 subtasks has 1.62 times the")
+    assert "of 0.62 beyond the mean: uneven keys 0.43, uneven key groups 0.19" in lines
+    assert (
+        "remedy: 10 key groups at this parallelism would give 1.20 if all were alike, so" in lines
+    )
+    assert len(lines[0]) <= 80
+    # With "has", which comes next, the second line would have 81 columns.
+    lines = str(SubtaskCounts(128, [0, *[5] * 9])).splitlines()
+    assert lines[1] == (
+        "remedy: 1 of 10 subtasks have nothing: key by more values or, where the keyBy"
+    )
 
 
 def test_a_hot_subtask_with_few_key_groups_owes_nothing_to_the_ranges() -> None:
@@ -471,6 +499,8 @@ def test_many_subtasks_are_cut() -> None:
     assert "The 40 heaviest subtasks of 100" in lines
     assert [int(line.split()[0]) for line in lines[-40:]] == [*range(99, 59, -1)]
     assert len(shown(counts).rows) == 41
+    assert "heaviest subtasks of" not in str(SubtaskCounts(128, range(40)))
+    assert "The 40 heaviest subtasks of 41" in str(SubtaskCounts(128, range(41)))
 
 
 def test_counts_as_a_data_frame() -> None:
@@ -491,6 +521,7 @@ def test_a_picture_of_counts() -> None:
     pytest.importorskip("matplotlib").use("agg")
     axes = SubtaskCounts(10, [4, 2, 2, 2, 2, 4, 2, 2]).plot()
     assert axes.get_title() == "uneven key groups: 1.60 times the mean"
+    assert axes.get_xlabel() == "subtask, of 8"
     title = KeyGroupLoad(10, [1] * 10).plot(8).get_title()
     assert title.endswith("\nuneven key groups: at best 1.60 times the mean")
     pyplot.close("all")
@@ -577,6 +608,7 @@ def test_pasted_counts_get_the_diagnosis_of_a_job(text: str) -> None:
         ('[{"id": 5, "value": 6}]', "text must be a JSON array of counts"),
         ('[{"id": "0.n"}]', "text must be a JSON array of counts"),
         ('[{"id": "x.n", "value": "1"}]', "text must be a JSON array of counts"),
+        ('[{"id": "0e0.n", "value": "1"}]', "text must be a JSON array of counts"),
         ("[true]", "count of subtask 0 must be a number, got True"),
         (" " * (2**25 + 1), "text must have at most 33554432 characters, got more"),
     ],
@@ -609,6 +641,10 @@ def test_the_command_of_pasted_counts(tmp_path: Path, capsys: pytest.CaptureFixt
     said = capsys.readouterr().err
     assert "max_parallelism must be from 1 to 32768" in said
     assert "counts cannot be read from" in said
+
+
+def test_the_longest_text() -> None:
+    assert SubtaskCounts.from_text(128, "0 5" + " " * (2**25 - 3)).counts == (5,)
 
 
 @pytest.mark.parametrize("text", [None, b"0 5", 5, ["0 5"]])
@@ -700,5 +736,8 @@ def test_a_table_has_at_most_a_hundred_columns_that_count() -> None:
     names = ["id", "count", *["x"] * 98]
     row = ["0", "5", *["y"] * 98]
     assert SubtaskCounts.from_text(8, "\t".join(names) + "\n" + "\t".join(row)).counts == (5,)
+    # What is behind the hundredth is one cell more.
+    last = "\t".join(["id", *["x"] * 99, "count"]) + "\n" + "\t".join([*"0", *"y" * 99, "5"])
+    assert SubtaskCounts.from_text(8, last).counts == (5,)
     with pytest.raises(InvalidValueError, match="in line 2"):
         SubtaskCounts.from_text(8, "\t".join(names) + "\n" + "\t".join([*row, "y"]))

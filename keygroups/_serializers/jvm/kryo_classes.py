@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from keygroups import types
-from keygroups._checks import check_class, check_str, iterate, show
+from keygroups._checks import check_class, check_str, show
 from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.types import KeyType
 
@@ -229,7 +229,7 @@ class KryoEnum:
     is_final = True
 
     def __init__(self, *constants: str) -> None:
-        names = tuple(check_str("constant", name) for name in iterate("", "", constants))
+        names = tuple(check_str("constant", name) for name in constants)
         if len({*names}) < len(names):
             raise InvalidValueError(f"constants must be there once, got {show(names)}")
         object.__setattr__(self, "constants", names)
