@@ -31,6 +31,7 @@ np = pytest.importorskip("numpy")
 from support.bytes.changelog_bytes import changelog  # noqa: E402
 from support.bytes.column_entries import by_state, column_entries  # noqa: E402
 
+from keygroups.savepoint._columns.readers import texts  # noqa: E402
 from keygroups.savepoint._state import entry_columns  # noqa: E402
 from keygroups.savepoint._state.formats import rocksdb_columns  # noqa: E402
 
@@ -262,7 +263,7 @@ def test_how_many_are_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert counts == [7] * 5 + [5]
 
 
-OF_LONG, OF_LIST = sb.state("s", "VALUE", LONG), sb.state("s", "LIST", sb.list_of(LONG))
+OF_LONG, OF_MAP = sb.state("s", "VALUE", LONG), sb.state("s", "MAP", sb.map_of(LONG, LONG))
 
 
 @pytest.mark.parametrize(
@@ -271,7 +272,8 @@ OF_LONG, OF_LIST = sb.state("s", "VALUE", LONG), sb.state("s", "LIST", sb.list_o
         (canonical, OF_LONG, sb.i64(7), 4 + 1 + 5 + 4 + 8),  # with the lengths and the key group
         (of_two_bytes, OF_LONG, sb.i64(7), 4 + 2 + 5 + 4 + 8),
         (partial(rocksdb, per_block=1), OF_LONG, sb.i64(7), 1 + 5 + 8),
-        (native, OF_LIST, sb.i32(1) + sb.i64(7), 5 + 12 + 256),  # one by one, as Python's objects
+        # One by one, as Python's objects, and what user keys share four times more.
+        (native, OF_MAP, sb.i32(1) + sb.i64(7) + b"\0" + sb.i64(7), 9 + 17 + 256 + 4 * 9),
         (materialized, OF_LONG, sb.i64(7), 5 + 8 + 256),
     ],
 )
@@ -337,11 +339,11 @@ def test_how_many_entries_of_one_size_are_found(monkeypatch: pytest.MonkeyPatch)
         assert found(20 * data) == ([0], False)
 
 
-@pytest.mark.parametrize("texts", [b"\2a\3b", b"\3a\2b"])
-def test_no_text_ends_behind_the_next_one_or_the_bytes(texts: bytes) -> None:
+@pytest.mark.parametrize("data", [b"\2a\3b", b"\3a\2b"])
+def test_no_text_ends_behind_the_next_one_or_the_bytes(data: bytes) -> None:
     """Arrow would read what is there."""
     with pytest.raises(IndexError):
-        entry_columns._read_texts(texts, np.array([0, 2]))
+        texts.read_texts(data, np.array([0, 2]))
 
 
 @pytest.mark.parametrize(
