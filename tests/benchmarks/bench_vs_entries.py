@@ -53,6 +53,8 @@ class State(NamedTuple):
 
     def header(self) -> bytes:
         value = self.serializer.versioned_snapshot()
+        if self.kind == "LIST":
+            value = sb.list_of(value)
         return sb.keyed_header(sb.simple("String"), [sb.state("s", self.kind, value)])
 
 
@@ -117,10 +119,8 @@ STATES = {
     ),
     "SQL_ROW nested": State(
         "VALUE",
-        sql_row("ROW<id BIGINT, name STRING>", "ARRAY<STRING>", "ARRAY<INT>"),
-        lambda number: Row(
-            (Row((number, f"inner-{number}")), [f"element {number}", "b"], [number, 2, 3])
-        ),
+        sql_row("ROW<id BIGINT, name STRING>", "STRING"),
+        lambda number: Row((Row((number, f"inner-{number}")), f"a text of {number}")),
     ),
     "TUPLE": State(
         "VALUE",

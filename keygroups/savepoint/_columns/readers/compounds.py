@@ -21,10 +21,9 @@ _EXACT, _NULL = 2, 1  # flags of a POJO
 _KINDS = pa.array(ROW_KINDS)
 
 
-def struct_of(arrays: Sequence[pa.Array], data_type: pa.DataType) -> pa.Array:
-    """Return the array of structs with these fields, one at least."""
-    check(arrays)
-    return pa.StructArray.from_arrays(arrays, fields=[*data_type])
+def struct_of(arrays: Sequence[pa.Array], data_type: pa.DataType, count: int) -> pa.Array:
+    """Return the array of so many structs with these fields, of which there may be none."""
+    return pa.Array.from_buffers(data_type, count, [None], children=arrays)
 
 
 def pojos(data_type: pa.DataType, parts: Sequence[Part]) -> ReadColumn:
@@ -36,7 +35,7 @@ def pojos(data_type: pa.DataType, parts: Sequence[Part]) -> ReadColumn:
             is_null = octets_at(data, pos) != 0
             array, pos = part.read_present(data, pos + 1, is_null)
             arrays.append(array)
-        return struct_of(arrays, data_type), pos
+        return struct_of(arrays, data_type, len(pos)), pos
 
     whole = Part(data_type, read_fields)
 
@@ -57,7 +56,7 @@ def tuples(data_type: pa.DataType, parts: Sequence[Part]) -> ReadColumn:
         for part in parts:
             array, pos = part.read(data, pos)
             arrays.append(array)
-        return struct_of(arrays, data_type), pos
+        return struct_of(arrays, data_type, len(pos)), pos
 
     return read
 
@@ -79,7 +78,7 @@ def rows(data_type: pa.DataType, parts: Sequence[Part], has_row_kind: bool) -> R
             is_null = octets_at(data, masks + bit // 8) & (0x80 >> bit % 8) != 0
             array, pos = part.read_present(data, pos, is_null)
             arrays.append(array)
-        return struct_of([*arrays, row_kinds(kinds)], data_type), pos
+        return struct_of([*arrays, row_kinds(kinds)], data_type, len(pos)), pos
 
     return read
 
@@ -129,6 +128,6 @@ def branches(data_type: pa.DataType, parts: Sequence[Part]) -> ReadColumn:
         first, ends = left.read_present(data, pos + 1, ~is_left)
         second, ends_of_right = right.read_present(data, pos + 1, is_left)
         ends = np.where(is_left, ends, ends_of_right)
-        return struct_of([pa.array(is_left), first, second], data_type), ends
+        return struct_of([pa.array(is_left), first, second], data_type, len(pos)), ends
 
     return read

@@ -205,7 +205,8 @@ def map_array(counts: Ints, keys: pa.Array, values: pa.Array, data_type: pa.Data
     """Return maps of so many items each, which have each key once."""
     check(not keys.null_count)
     _check_distinct(counts, keys)
-    items = struct_of([keys, values], pa.struct([data_type.key_field, data_type.item_field]))
+    of_items = pa.struct([data_type.key_field, data_type.item_field])
+    items = struct_of([keys, values], of_items, len(keys))
     return list_array(counts, items, data_type)
 
 

@@ -214,7 +214,7 @@ def sql_rows(fields: Sequence[LogicalType], data_type: pa.DataType, is_key: bool
             check(not kinds.any())
         else:
             arrays.append(row_kinds(kinds))
-        return struct_of(arrays, data_type)
+        return struct_of(arrays, data_type, len(starts))
 
     return read
 
