@@ -24,6 +24,7 @@ from support.bytes.sst_bytes import VALUE, sst
 
 from keygroups._serializers import collections, compounds, scalars
 from keygroups._serializers.base import Serializer
+from keygroups._serializers.big_numbers import BigDecSerializer
 from keygroups._serializers.jvm import time as java_time
 from keygroups._serializers.jvm.pojos import PojoSerializer
 from keygroups._serializers.sql.rows import RowDataSerializer
@@ -45,7 +46,10 @@ LONG, INT, DOUBLE, BOOLEAN, TEXT = (
 
 
 class State(NamedTuple):
-    """A state: its kind, the serializer of its values, the values, and of a MAP the user keys."""
+    """A state: its kind, the serializer of its values, and the values by number.
+
+    Those of a LIST are lists of such values, those of a MAP dicts from text to them.
+    """
 
     kind: str
     serializer: Serializer
@@ -55,7 +59,27 @@ class State(NamedTuple):
         value = self.serializer.versioned_snapshot()
         if self.kind == "LIST":
             value = sb.list_of(value)
+        elif self.kind == "MAP":
+            value = sb.map_of(sb.simple("String"), value)
         return sb.keyed_header(sb.simple("String"), [sb.state("s", self.kind, value)])
+
+    def framed(self, number: int) -> list[tuple[bytes, bytes]]:
+        """Return the entries of a key: the end of their keys, that of a user key, and values."""
+        value, encode = self.value(number), self.serializer.encode
+        if self.kind == "LIST":
+            return [(b"", b",".join(map(encode, value)))]
+        if self.kind == "MAP":
+            return [(TEXT.encode(key), b"\0" + encode(one)) for key, one in value.items()]
+        return [(b"", encode(value))]
+
+    def native(self, number: int) -> bytes:
+        """Return the bytes of a value on the heap."""
+        whole: Serializer = self.serializer
+        if self.kind == "LIST":
+            whole = collections.ListSerializer(whole)
+        elif self.kind == "MAP":
+            whole = collections.MapSerializer(TEXT, whole)
+        return whole.encode(self.value(number))
 
 
 POJO_NAMES = ("id", "name", "city", "score", "count", "active", "created", "note")
@@ -137,6 +161,10 @@ STATES = {
     ),
     "LIST of LONG": State("LIST", LONG, lambda number: [*range(number % 7 + 1)]),
     "LIST of STRING": State("LIST", TEXT, lambda number: ["element"] * (number % 7 + 1)),
+    "MAP": State("MAP", LONG, lambda number: {f"city-{city}": number for city in range(10)}),
+    "MAP of POJO": State(
+        "MAP", POJO, lambda number: {f"city-{city}": pojo(number) for city in range(10)}
+    ),
     "List": State(
         "VALUE", collections.ListSerializer(TEXT), lambda number: ["element"] * (number % 7)
     ),
@@ -145,19 +173,13 @@ STATES = {
         collections.MapSerializer(TEXT, LONG),
         lambda number: {f"key-{key}": number for key in range(number % 7)},
     ),
+    "Set": State("VALUE", collections.SetSerializer(LONG), lambda number: {*range(number % 7)}),
+    "BIG_DEC": State("VALUE", BigDecSerializer(), price),
     "ENUM": State("VALUE", compounds.EnumSerializer("a.E", ("NEW", "OLD")), lambda number: "NEW"),
     "INSTANT": State("VALUE", java_time.InstantSerializer(), lambda number: DAY),
     "LOCAL_DATE": State("VALUE", java_time.LocalDateSerializer(), lambda number: DAY.date()),
     "BYTES": State("VALUE", scalars.BYTES, lambda number: b"\0" * (number % 30)),
 }
-
-
-def encoded(state: State) -> list[bytes]:
-    """Return the bytes of some values, as RocksDB and canonical savepoints frame them."""
-    values = [state.value(number) for number in range(DISTINCT)]
-    if state.kind == "LIST":
-        return [b",".join(map(state.serializer.encode, value)) for value in values]
-    return [state.serializer.encode(value) for value in values]
 
 
 def keys(count: int) -> list[list[bytes]]:
@@ -171,7 +193,8 @@ def keys(count: int) -> list[list[bytes]]:
 
 def write(folder: Path, form: str, state: State, count: int) -> None:
     folder.mkdir()
-    FORMS[form](folder, state, keys(count), encoded(state))
+    of_a_key = len(state.framed(0))
+    FORMS[form](folder, state, keys(count // of_a_key))
 
 
 def write_streams(
@@ -190,17 +213,22 @@ def save(folder: Path, handle: bytes) -> None:
     sb.write(folder, [sb.operator([sb.subtask(managed_keyed=handle)], uid="s")])
 
 
-def write_canonical(
-    folder: Path, state: State, members: list[list[bytes]], values: list[bytes]
-) -> None:
-    groups = []
-    for number, of_group in enumerate(members):
-        entries = [
-            (bytes([number]) + key + b"\0", values[index % DISTINCT])
-            for index, key in enumerate(of_group)
-        ]
-        groups.append(b"\0\0" + framed(entries) + b"\xff\xff")
-    write_streams(folder, state, groups, sb.canonical)
+def members(state: State, key_group: int, of_group: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
+    """Return the framed entries of a key group."""
+    some = [state.framed(number) for number in range(DISTINCT)]
+    return [
+        (bytes([key_group]) + key + b"\0" + end, value)
+        for index, key in enumerate(of_group)
+        for end, value in some[index % DISTINCT]
+    ]
+
+
+def write_canonical(folder: Path, state: State, groups: list[list[bytes]]) -> None:
+    written = [
+        b"\0\0" + framed(members(state, number, of_group)) + b"\xff\xff"
+        for number, of_group in enumerate(groups)
+    ]
+    write_streams(folder, state, written, sb.canonical)
 
 
 def framed(entries: list[tuple[bytes, bytes]]) -> bytes:
@@ -215,27 +243,21 @@ def framed(entries: list[tuple[bytes, bytes]]) -> bytes:
     )
 
 
-def write_native(
-    folder: Path, state: State, members: list[list[bytes]], values: list[bytes]
-) -> None:
-    if state.kind == "LIST":
-        made = [state.value(number) for number in range(DISTINCT)]
-        values = [*map(collections.ListSerializer(state.serializer).encode, made)]
-    groups = []
-    for number, of_group in enumerate(members):
+def write_native(folder: Path, state: State, groups: list[list[bytes]]) -> None:
+    values = [state.native(number) for number in range(DISTINCT)]
+    written = []
+    for number, of_group in enumerate(groups):
         entries = (b"\0" + key + values[index % DISTINCT] for index, key in enumerate(of_group))
         head = sb.i32(number) + b"\0\0" + sb.i32(len(of_group))
-        groups.append(head + b"".join(entries))
-    write_streams(folder, state, groups, sb.native)
+        written.append(head + b"".join(entries))
+    write_streams(folder, state, written, sb.native)
 
 
-def write_rocksdb(
-    folder: Path, state: State, members: list[list[bytes]], values: list[bytes]
-) -> None:
+def write_rocksdb(folder: Path, state: State, groups: list[list[bytes]]) -> None:
     records = sorted(
-        (bytes([number]) + key + b"\0", 7, VALUE, values[index % DISTINCT])
-        for number, of_group in enumerate(members)
-        for index, key in enumerate(of_group)
+        (key, 7, VALUE, value)
+        for number, of_group in enumerate(groups)
+        for key, value in members(state, number, of_group)
     )
     table = sst(records, "s", per_block=PER_BLOCK)
     (folder / "1.sst").write_bytes(table)
