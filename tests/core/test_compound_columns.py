@@ -147,18 +147,78 @@ def test_a_key_of_sql_of_another_kind(tmp_path: Path) -> None:
     assert repr(entry.key) == "Row((1,), '-D')"
 
 
+MAPS: dict[str, dict[Any, Any]] = {
+    "a": {1: pojo(1, "a"), 2: None, -3: pojo(4, None)},
+    "b": {},
+    "é": {7: None},
+    "c" * 300: {number: pojo(number, "x") for number in range(20)},  # not to be repeated often
+    "d": {5: pojo(5, "é")},
+}
+
+
+@pytest.mark.parametrize("has_times", [False, True])
 @pytest.mark.parametrize("form", FORMS)
-def test_the_value_null_of_a_user_key(tmp_path: Path, form: Form) -> None:
-    if form is native:
-        return
-    members = [
-        (scalars.write_string("k") + b"\0" + INT.encode(number), value)
-        for number, value in enumerate([b"\0" + POJO.encode(pojo(1, "a")), b"\1", b"\0\1"])
-    ]
-    maps = sb.map_of(INT.versioned_snapshot(), POJO.versioned_snapshot())
-    operator = form(tmp_path, TEXT.versioned_snapshot(), sb.state("s", "MAP", maps), members)
-    assert assert_same(operator) == 3
-    assert is_arrow(operator, "value")
+def test_maps(tmp_path: Path, form: Form, has_times: bool) -> None:
+    """A user key has an entry, or on the heap a place in the map; of a null the mark alone."""
+    time = LONG.encode(5) if has_times else b""
+    value = sb.ttl_of(POJO.versioned_snapshot()) if has_times else POJO.versioned_snapshot()
+    entries = []
+    for key, items in MAPS.items():
+        written = [
+            (INT.encode(user_key), b"\1" if one is None else b"\0" + time + POJO.encode(one))
+            for user_key, one in items.items()
+        ]
+        start = scalars.write_string(key) + b"\0"
+        if form is native:
+            whole = b"".join(user_key + one for user_key, one in written)
+            entries.append((start, sb.i32(len(items)) + whole))
+        else:
+            entries += [(start + user_key, one) for user_key, one in written]
+    state = sb.state("s", "MAP", sb.map_of(INT.versioned_snapshot(), value))
+    operator = form(tmp_path, TEXT.versioned_snapshot(), state, entries)
+    assert assert_same(operator) == sum(map(len, MAPS.values()))
+    if form is not native:
+        assert is_arrow(operator, "value")
+    batches = [entries for task in operator.tasks() for entries in task.columns()]
+    are_arrow = [isinstance(entries.columns["user_key"], pa.Array) for entries in batches]
+    assert are_arrow == ([True, False, True] if form is native else [True])
+
+
+def test_maps_on_the_heap_that_are_odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their batch is read entry by entry; bytes that are no map are an error as there."""
+    state = sb.state("s", "MAP", sb.map_of(TEXT.versioned_snapshot(), ENUM.versioned_snapshot()))
+    good = sb.i32(2) + b"\2a\0" + sb.i32(0) + b"\2b\1"
+    for number, odd in enumerate(
+        [
+            sb.i32(1) + b"\4\x80\xb0\3a" + b"\0" + sb.i32(1),  # half of a surrogate pair
+            sb.i32(1) + b"\2a\0" + sb.i32(2),  # no constant
+            sb.i32(-1),
+            sb.i32(2**31 - 1),
+            b"\0",
+        ]
+    ):
+        entries = [(b"\2a\0", good), (b"\2b\0", odd)]
+        assert_same(native(tmp_path / str(number), TEXT.versioned_snapshot(), state, entries))
+    from keygroups.savepoint._files import files
+
+    monkeypatch.setattr(files, "CHUNK", 11)
+    entries = [(f"\2{key}\0".encode(), good) for key in "abcdefg"]
+    operator = native(tmp_path / "pieces", TEXT.versioned_snapshot(), state, entries)
+    assert assert_same(operator) == 14
+
+
+def test_maps_on_the_heap_come_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of their entries may become many, so that fewer bytes are decoded at once."""
+    monkeypatch.setattr(entry_columns, "_FEW_BYTES", 1)
+    from keygroups.savepoint._files import files
+
+    monkeypatch.setattr(files, "CHUNK", 64)
+    state = sb.state("s", "MAP", sb.map_of(TEXT.versioned_snapshot(), TEXT.versioned_snapshot()))
+    good = sb.i32(2) + b"\2a\0\2b\2b\1"
+    entries = [(f"\2{key}\0".encode(), good) for key in "abcdefghijkl"]
+    operator = native(tmp_path, TEXT.versioned_snapshot(), state, entries)
+    assert assert_same(operator) == 24
+    assert len([*operator.to_arrow_batch_reader("s")]) > 3
 
 
 @pytest.mark.parametrize("form", FORMS[:2])

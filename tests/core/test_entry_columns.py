@@ -198,7 +198,9 @@ def test_how_many_are_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert counts == [7] * 5 + [5]
 
 
-OF_LONG, OF_MAP = sb.state("s", "VALUE", LONG), sb.state("s", "MAP", sb.map_of(LONG, LONG))
+GLOBAL_WINDOW = f"{sb.WINDOWS}GlobalWindow$Serializer$GlobalWindowSerializerSnapshot"
+OF_LONG = sb.state("s", "VALUE", LONG)
+OF_WINDOW = sb.state("s", "VALUE", sb.snapshot(GLOBAL_WINDOW, 3))
 
 
 @pytest.mark.parametrize(
@@ -207,8 +209,7 @@ OF_LONG, OF_MAP = sb.state("s", "VALUE", LONG), sb.state("s", "MAP", sb.map_of(L
         (canonical, OF_LONG, sb.i64(7), 4 + 1 + 5 + 4 + 8),  # with the lengths and the key group
         (of_two_bytes, OF_LONG, sb.i64(7), 4 + 2 + 5 + 4 + 8),
         (partial(rocksdb, per_block=1), OF_LONG, sb.i64(7), 1 + 5 + 8),
-        # One by one, as Python's objects, and what user keys share four times more.
-        (native, OF_MAP, sb.i32(1) + sb.i64(7) + b"\0" + sb.i64(7), 9 + 17 + 256 + 4 * 9),
+        (native, OF_WINDOW, b"\0", 5 + 1 + 256),  # one by one, as Python's objects
         (materialized, OF_LONG, sb.i64(7), 5 + 8 + 256),
     ],
 )

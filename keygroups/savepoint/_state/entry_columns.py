@@ -11,7 +11,6 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,15 +24,15 @@ from keygroups.errors import SavepointError
 from keygroups.savepoint._columns.readers.parts import (
     Column,
     Ints,
-    ReadColumn,
     numbers_at,
 )
-from keygroups.savepoint._columns.readers.readers import list_reader_of, reader_of
+from keygroups.savepoint._columns.readers.readers import list_reader_of
 from keygroups.savepoint._files.feed import Feed, HeldFeed
 from keygroups.savepoint._state.entries import LAST_OF_STATE, StateEntry, not_an_entry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.layouts import has_key_bytes, layout_of
-from keygroups.savepoint._state.scans import Scan, entry_scan, framed_size
+from keygroups.savepoint._state.native_columns import decode, decode_present, native_of, reads_of
+from keygroups.savepoint._state.scans import Scan, framed_size
 
 ROWS, BYTES = 1 << 14, 1 << 22
 """How many entries, or bytes of them, are decoded at once, about."""
@@ -46,7 +45,6 @@ _SCANNED = 1 << 12  # entries of which the places are found at once
 _LEAST_RUN = 16  # entries of one size, where others may have another
 _NO_PLACES = np.empty(0, np.int64)
 _INT = np.dtype(">i4")
-_KEYS = ("key", "user_key")  # whose rows of SQL are of kind +I, and have no column of it
 
 _i32 = struct.Struct(">i").unpack_from
 _size_and_byte = struct.Struct(">iB").unpack_from
@@ -99,7 +97,7 @@ class ColumnDecoder:
         fields = layout.fields()
         self.state = state
         self.reader = layout.decoding(subtask)
-        self._key, self._value = _reads(fields.key), _reads(fields.value)
+        self._key, self._value = reads_of(fields.key), reads_of(fields.value)
         has_bytes = has_key_bytes(state)  # only the reader of single entries gives them
         if has_bytes:
             self._key = None
@@ -107,18 +105,16 @@ class ColumnDecoder:
         self._has_mark = fields.has_null_mark
         self._read_value = fields.read_value
         self.framed_size = framed_size(fields)
-        self._native = None if has_bytes else _reads(fields.native)
         self.most_bytes = _most_bytes(state)
-        self.scan_native = None
-        if self._native is not None and fields.native is not None:
-            self.scan_native = _as_array(entry_scan(fields.native))
+        self._native = None if has_bytes else native_of(state, fields)
+        self.scan_native = None if self._native is None else _as_array(self._native.scan)
 
     def framed(self, rows: FramedRows) -> EntryColumns:
         """Decode entries; raises SavepointError for one that is none of the state."""
         if self._key is None or len(rows.data) >= _MOST:
             return self._one_by_one(rows)
         try:
-            columns, ends = _decode(self._key, rows.data, rows.key_starts)
+            columns, ends = decode(self._key, rows.data, rows.key_starts)
             if not np.array_equal(ends, rows.key_ends):
                 raise ValueError("keys of another size")
             columns |= self._values(rows)
@@ -141,22 +137,16 @@ class ColumnDecoder:
             values, times = zip(*stored)
             return {"value": list(values), "last_access": list(times)}
         if not self._has_mark:
-            columns, read = _decode(self._value, data, starts)
+            columns, read = decode(self._value, data, starts)
             if not np.array_equal(read, ends):
                 raise ValueError("values of another size")
             return columns
         if (starts == ends).any():
             raise IndexError("a value without a mark of null")
         is_null = np.frombuffer(data, np.uint8)[starts] != 0
-        if is_null.all():
-            return {}
-        is_present = ~is_null
-        columns, read = _decode(self._value, data, starts[is_present] + 1)
-        if not np.array_equal(read, ends[is_present]):
+        columns, read = decode_present(self._value, data, starts + 1, is_null)
+        if not np.array_equal(read[~is_null], ends[~is_null]):
             raise ValueError("values of another size")
-        if is_null.any():
-            places = pa.array(np.cumsum(is_present) - 1, mask=is_null)
-            columns = {name: _take(column, places) for name, column in columns.items()}
         return columns
 
     def _one_by_one(self, rows: FramedRows) -> EntryColumns:
@@ -184,14 +174,11 @@ class ColumnDecoder:
         """Decode entries that `scan_native` found; None where they are to be read one by one."""
         assert self._native is not None
         try:
-            columns, read = _decode(self._native, data, starts)
+            columns, rows = self._native.decode(data, starts, ends)
         except (*TRUNCATED, ValueError):
             return None
-        if not np.array_equal(read, ends):
-            return None
-        columns["key_group"] = pa.array(key_groups)
-        columns["bytes"] = pa.array(ends - starts)
-        return EntryColumns(self.state, len(starts), columns)
+        columns["key_group"] = pa.array(key_groups[rows])
+        return EntryColumns(self.state, len(rows), columns)
 
 
 class HeldEntries:
@@ -203,6 +190,9 @@ class HeldEntries:
         self.decoder = ColumnDecoder(state, subtask)
         self._prefix_bytes = prefix_bytes
         self._is_native = is_native
+        self.are_maps = is_native and state.kind == "MAP"
+        """Whether each of the entries that a scan finds may become many."""
+        self._most_bytes = min(self.decoder.most_bytes, _FEW_BYTES if self.are_maps else BYTES)
         self._clear()
 
     def _clear(self) -> None:
@@ -224,6 +214,8 @@ class HeldEntries:
 
         Yields what is held where that is enough.
         """
+        if self._entries:
+            yield from self.rest()
         start, end = int(places[0]), int(places[-1])
         self._segments.append(feed.data[start:end])
         self._origins.append((feed.place, feed.offset - feed.pos + start - self._size))
@@ -234,17 +226,19 @@ class HeldEntries:
         self._size += end - start
         self._count += len(places) - 1
         feed.pos = end
-        if self._count >= ROWS or self._size >= self.decoder.most_bytes:
+        if self._count >= ROWS or self._size >= self._most_bytes:
             yield from self.rest()
 
     def add_entry(self, entry: StateEntry, feed: Feed) -> Iterator[EntryColumns]:
         """Take an entry that a feed has just had; yield what is held if that is enough."""
+        if self._count:
+            yield from self.rest()
         self._entries.append(entry)
         shared = feed.shared
         self._size += entry.bytes + _OVERHEAD + _COPIES * shared
         if shared > MOST_REPEATED:
             feed.repeat(shared, self.decoder.state)
-        if self._size >= self.decoder.most_bytes:
+        if self._size >= self._most_bytes:
             yield from self.rest()
 
     def rest(self) -> Iterator[EntryColumns]:
@@ -368,25 +362,6 @@ def chunks(
         yield of_entries(states[name], rest)
 
 
-def _decode(
-    parts: Sequence[tuple[str, ReadColumn]], data: bytes, pos: Ints
-) -> tuple[dict[str, Column], Ints]:
-    """Read parts that follow one another; return their columns, and where they end."""
-    columns = {}
-    for name, read in parts:
-        column, pos = read(data, pos)
-        if column is not None:
-            columns[name] = column
-    return columns, pos
-
-
-def _take(column: Column, places: Any) -> Column:
-    """Return the values at some places, None at those that are null."""
-    if isinstance(column, list):
-        return [None if place is None else column[place] for place in places.to_pylist()]
-    return column.take(places)
-
-
 def _most_bytes(state: StateDescriptor) -> int:
     """Return the bytes of entries to decode at once: few where they may become many."""
     serializers = (
@@ -408,15 +383,6 @@ def _may_grow(serializer: Serializer) -> bool:
     if isinstance(serializer, pojos.PojoSerializer) and (serializer.registered or serializer.met):
         return True
     return any(map(_may_grow, serializer.parts))
-
-
-def _reads(parts: Sequence[tuple[str, Serializer]] | None) -> list[tuple[str, ReadColumn]] | None:
-    """Return the readers of parts, None where one has none."""
-    if parts is None:
-        return None
-    reads = [(name, reader_of(part, name in _KEYS)) for name, part in parts]
-    known = [(name, read) for name, read in reads if read is not None]
-    return known if len(known) == len(reads) else None
 
 
 def scan_framed(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from keygroups._serializers.base import TRUNCATED, Serializer, total_size
 from keygroups._serializers.scalars import StringSerializer, read_string
 from keygroups.savepoint._state.layouts import Fields
-from keygroups.savepoint._state.skips import in_a_row
+from keygroups.savepoint._state.skips import Skip, in_a_row
 
 _LEAST_RUN = 16  # entries that are looked at together, and twice as many after those
 
@@ -72,7 +72,11 @@ def entry_scan(parts: Sequence[tuple[str, Serializer]]) -> Scan:
     scan = native_scan(parts)
     if scan is not None:
         return scan
-    skip = in_a_row([serializer for _, serializer in parts])
+    return skip_scan(in_a_row([serializer for _, serializer in parts]))
+
+
+def skip_scan(skip: Skip) -> Scan:
+    """Return a Scan for entries that a skip passes over."""
 
     def find(data: bytes, pos: int, count: int) -> Sequence[int]:
         places, length = [pos], len(data)

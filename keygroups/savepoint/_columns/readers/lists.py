@@ -176,7 +176,7 @@ def maps(data_type: pa.DataType, key: Element, value: Element) -> ReadColumn:
 
     def read(data: bytes, pos: Ints) -> tuple[Column, Ints]:
         counts = counts_at(data, pos)
-        places, middles, behind, ends = _items(data, pos + 4, counts, key.skip, value.skip)
+        places, middles, behind, ends = items_at(data, pos + 4, counts, key.skip, value.skip)
         keys = key.read(data, places, middles)
         is_null = np.frombuffer(data, np.uint8)[middles] != 0
         values, read_ends = value.part.read_present(data, middles + 1, is_null)
@@ -186,7 +186,7 @@ def maps(data_type: pa.DataType, key: Element, value: Element) -> ReadColumn:
     return read
 
 
-def _items(
+def items_at(
     data: bytes, starts: Ints, counts: Ints, skip_key: Skip, skip_value: Skip
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """Return where keys start, keys and values end, and maps."""
