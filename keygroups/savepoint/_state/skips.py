@@ -24,6 +24,8 @@ from keygroups._serializers.sql import python_rows, python_scalars, table_runtim
 from keygroups._serializers.sql import rows as sql_rows
 
 Skip = Callable[[bytes, int], int]
+Passed = Callable[[bytes, int, int], "list[int]"]
+"""Passes over so many values that follow one another, and returns where each ends."""
 
 _i32 = struct.Struct(">i").unpack_from
 _EXACT, _NULL = 2, 1  # flags of a POJO
@@ -51,6 +53,34 @@ def skip_text(data: bytes, pos: int) -> int:
     if size < 0x80 and data[pos:end].isascii():
         return end
     return read_string(data, pos)[1]
+
+
+def passed_of(serializer: Serializer) -> Passed:
+    """Return what passes over values of a serializer, one behind the other."""
+    if type(serializer) is scalars.StringSerializer:
+        return _passed_texts
+    return passing(skip_of(serializer))
+
+
+def passing(skip: Skip) -> Passed:
+    """Return the function that passes over several values, and returns where each ends."""
+
+    def passed(data: bytes, pos: int, count: int) -> list[int]:
+        return [pos := skip(data, pos) for _ in range(count)]
+
+    return passed
+
+
+def _passed_texts(data: bytes, pos: int, count: int) -> list[int]:
+    ends = []
+    for _ in range(count):
+        size = data[pos]
+        end = pos + (size or 1)
+        if size >= 0x80 or not data[pos:end].isascii():
+            end = read_string(data, pos)[1]
+        ends.append(end)
+        pos = end
+    return ends
 
 
 def _skip_frame(data: bytes, pos: int) -> int:
@@ -137,15 +167,26 @@ def _masked(parts: Sequence[Serializer], kind_bits: int) -> Skip:
 
 def _list(serializer: Serializer) -> Skip:
     [part] = serializer.parts
-    size, skip_element = part.size, skip_of(part)
+    size = part.size
+    return _counted(passed_of(part)) if size is None else _sized(size)
+
+
+def _counted(passed: Passed) -> Skip:
+    """Return the skip over a count and as many values."""
 
     def skip(data: bytes, pos: int) -> int:
         count, pos = read_count(data, pos)
-        if size is not None:
-            return pos + count * size
-        for _ in range(count):
-            pos = skip_element(data, pos)
-        return pos
+        return passed(data, pos, count)[-1] if count else pos
+
+    return skip
+
+
+def _sized(size: int) -> Skip:
+    """Return the skip over a count and as many values of one size."""
+
+    def skip(data: bytes, pos: int) -> int:
+        count, pos = read_count(data, pos)
+        return pos + count * size
 
     return skip
 
@@ -177,23 +218,7 @@ def _map(serializer: Serializer) -> Skip:
 
 def _numbers(serializer: Serializer) -> Skip:
     assert isinstance(serializer, arrays.NumberArray)
-    size = struct.calcsize(serializer.typecode)
-
-    def skip(data: bytes, pos: int) -> int:
-        count, pos = read_count(data, pos)
-        return pos + count * size
-
-    return skip
-
-
-def _texts(serializer: Serializer) -> Skip:
-    def skip(data: bytes, pos: int) -> int:
-        count, pos = read_count(data, pos)
-        for _ in range(count):
-            pos = skip_text(data, pos)
-        return pos
-
-    return skip
+    return _sized(struct.calcsize(serializer.typecode))
 
 
 def _nullable(serializer: Serializer) -> Skip:
@@ -248,7 +273,7 @@ _SKIPS: dict[type[Serializer], Callable[[Serializer], Skip]] = {
         arrays.FloatPrimitiveArraySerializer,
         arrays.DoublePrimitiveArraySerializer,
     ),
-    **_all(_texts, arrays.StringArraySerializer),
+    **_all(lambda serializer: _counted(_passed_texts), arrays.StringArraySerializer),
     **_all(_pojo, pojos.PojoSerializer),
     **_all(
         lambda serializer: in_a_row(serializer.parts),

@@ -21,7 +21,7 @@ from keygroups.savepoint._columns.readers.parts import (
     check_apart,
     numbers_at,
 )
-from keygroups.savepoint._state.skips import Skip
+from keygroups.savepoint._state.skips import Passed, Skip, passing
 
 _COUNT = np.dtype(">i4")
 _SEPARATOR = b","[0]
@@ -34,12 +34,13 @@ ReadWhole = Callable[[bytes, Ints, Ints], pa.Array]
 class Element(NamedTuple):
     """The elements of lists: their reader, their size if it is fixed, and how to pass over one.
 
-    `numbers` is how they are written if they are numbers.
+    `numbers` is how they are written if they are numbers, `passed` passes over several.
     """
 
     part: Part
     size: int | None
     skip: Skip
+    passed: Passed
     numbers: Numbers | None = None
 
     def read(self, data: bytes, starts: Ints, ends: Ints) -> pa.Array:
@@ -72,45 +73,54 @@ def repeated(starts: Ints, counts: Ints, step: int) -> Ints:
 
 def lists(data_type: pa.DataType, element: Element) -> ReadColumn:
     """Return the reader of lists: a count, then the elements."""
+    if element.numbers is not None:
+        return lists_of_numbers(data_type, element.numbers)
 
     def read(data: bytes, pos: Ints) -> tuple[Column, Ints]:
         counts, starts = counts_at(data, pos), pos + 4
         if element.size is None:
-            places, places_behind, ends = _elements(data, starts, counts, element.skip)
-            values = element.read(data, places, places_behind)
+            places, behind, ends = elements_at(data, starts, counts, element.passed)
         else:
             ends = starts + counts * element.size
             check_apart(data, starts, ends)
-            values = _sized(data, starts, ends, counts, element)
+            places = repeated(starts, counts, element.size)
+            behind = places + element.size
+        return list_array(counts, element.read(data, places, behind), data_type), ends
+
+    return read
+
+
+def lists_of_numbers(data_type: pa.DataType, numbers: Numbers) -> ReadColumn:
+    """Return the reader of lists of numbers, which are decoded where they lie together."""
+
+    def read(data: bytes, pos: Ints) -> tuple[Column, Ints]:
+        counts, starts = counts_at(data, pos), pos + 4
+        ends = starts + counts * numbers.size
+        check_apart(data, starts, ends)
+        spans = zip(starts.tolist(), ends.tolist())
+        values = numbers.of_bytes(b"".join([data[start:end] for start, end in spans]))
         return list_array(counts, values, data_type), ends
 
     return read
 
 
-def _sized(data: bytes, starts: Ints, ends: Ints, counts: Ints, element: Element) -> pa.Array:
-    """Return elements of one size, which follow one another in each list."""
-    if element.numbers is not None:
-        spans = zip(starts.tolist(), ends.tolist())
-        return element.numbers.of_bytes(b"".join([data[start:end] for start, end in spans]))
-    assert element.size is not None
-    places = repeated(starts, counts, element.size)
-    return element.read(data, places, places + element.size)
-
-
-def _elements(data: bytes, starts: Ints, counts: Ints, skip: Skip) -> tuple[Ints, Ints, Ints]:
+def elements_at(
+    data: bytes, starts: Ints, counts: Ints, passed: Passed
+) -> tuple[Ints, Ints, Ints]:
     """Return where elements start and end, and where their lists end."""
     places: list[int] = []
-    behind: list[int] = []
-    ends = []
     bounds = [*starts[1:].tolist(), len(data)]
     for pos, count, bound in zip(starts.tolist(), counts.tolist(), bounds):
-        for _ in range(count):
-            places.append(pos)
-            pos = skip(data, pos)
-            behind.append(pos)
-        check(pos <= bound)
-        ends.append(pos)
-    return np.array(places, np.int64), np.array(behind, np.int64), np.array(ends, np.int64)
+        places.append(pos)
+        places += passed(data, pos, count)
+        check(places[-1] <= bound)
+    ends = np.array(places, np.int64)
+    lasts = np.cumsum(counts + 1) - 1
+    is_behind = np.ones(len(ends), np.bool_)
+    is_behind[lasts - counts] = False
+    is_place = np.ones(len(ends), np.bool_)
+    is_place[lasts] = False
+    return ends[is_place], ends[is_behind], ends[lasts]
 
 
 def flagged_lists(data_type: pa.DataType, element: Element) -> ReadColumn:
@@ -122,7 +132,7 @@ def flagged_lists(data_type: pa.DataType, element: Element) -> ReadColumn:
         def skip(data: bytes, pos: int) -> int:
             return element.skip(data, pos + 1) if data[pos] else pos + 1
 
-        places, behind, ends = _elements(data, starts, counts, skip)
+        places, behind, ends = elements_at(data, starts, counts, passing(skip))
         is_null = np.frombuffer(data, np.uint8)[places] == 0
         values, read_ends = element.part.read_present(data, places + 1, is_null)
         check(np.array_equal(read_ends, behind))
@@ -197,7 +207,7 @@ def items_at(
         middles.append(pos)
         return pos + 1 if data[pos] else skip_value(data, pos + 1)
 
-    places, behind, ends = _elements(data, starts, counts, skip)
+    places, behind, ends = elements_at(data, starts, counts, passing(skip))
     return places, np.array(middles, np.int64), behind, ends
 
 

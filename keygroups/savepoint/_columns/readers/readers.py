@@ -42,7 +42,7 @@ from keygroups.savepoint._columns.readers.parts import (
     octets_at,
 )
 from keygroups.savepoint._state.header import StateDescriptor, stored_serializer
-from keygroups.savepoint._state.skips import skip_of
+from keygroups.savepoint._state.skips import passed_of, skip_of
 
 _LONG = np.dtype(">i8")
 _NUMBERS: dict[type[Serializer], nb.Numbers] = {
@@ -149,7 +149,8 @@ def _typed(serializer: Serializer) -> Part:
 
 def _element(serializer: Serializer) -> Element:
     numbers = _NUMBERS.get(type(serializer)) if serializer.size is not None else None
-    return Element(_part(serializer), serializer.size, skip_of(serializer), numbers)
+    part, skip = _part(serializer), skip_of(serializer)
+    return Element(part, serializer.size, skip, passed_of(serializer), numbers)
 
 
 def _parts(serializer: Serializer) -> list[Part]:
@@ -159,9 +160,7 @@ def _parts(serializer: Serializer) -> list[Part]:
 def _array_of_numbers(serializer: Serializer) -> ReadColumn:
     numbers, column = _NUMBERS[type(serializer)], column_of(serializer)
     assert column is not None
-    part = Part(column.data_type.value_type, numbers.read)
-    element = Element(part, numbers.size, lambda data, pos: pos + numbers.size, numbers)
-    return lists.lists(column.data_type, element)
+    return lists.lists_of_numbers(column.data_type, numbers)
 
 
 def _nothing(data: bytes, pos: Ints) -> tuple[Column, Ints]:
