@@ -84,7 +84,7 @@ def _passed_texts(data: bytes, pos: int, count: int) -> list[int]:
 
 
 def _skip_frame(data: bytes, pos: int) -> int:
-    (size,) = _i32(data, pos)
+    size: int = _i32(data, pos)[0]
     if size < 0:
         raise ValueError(f"a count of {size}")
     return pos + 4 + size
@@ -123,7 +123,7 @@ def _pojo(serializer: Serializer) -> Skip:
 
 def in_a_row(serializers: Sequence[Serializer]) -> Skip:
     """Return the skip over a value of each of these, those of a fixed size together."""
-    steps: list[tuple[int, Skip | None]] = []
+    steps: list[tuple[int, Skip]] = []
     before = 0
     for serializer in serializers:
         if serializer.size is not None:

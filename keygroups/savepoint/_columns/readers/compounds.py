@@ -68,10 +68,8 @@ def rows(data_type: pa.DataType, parts: Sequence[Part], has_row_kind: bool) -> R
 
     def read(data: bytes, pos: Ints) -> tuple[Column, Ints]:
         masks = pos
-        kinds = np.zeros(len(pos), np.uint8)
-        if has_row_kind:
-            first = octets_at(data, masks)
-            kinds = first >> 7 | first >> 5 & 2
+        first = octets_at(data, masks)
+        kinds = (first >> 7 | first >> 5 & 2) if has_row_kind else first & 0
         pos = pos + mask_size
         arrays = []
         for bit, part in enumerate(parts, kind_bits):

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from keygroups.savepoint._columns.readers.compounds import struct_of
 from keygroups.savepoint._columns.readers.numbers import Numbers
 from keygroups.savepoint._columns.readers.parts import (
-    Bools,
     Column,
     Ints,
     Part,
@@ -60,7 +59,7 @@ def list_array(counts: Ints, values: pa.Array, data_type: pa.DataType) -> pa.Arr
 
 def counts_at(data: bytes, pos: Ints) -> Ints:
     """Return the counts at some places, which all together are at most those of the bytes."""
-    counts = numbers_at(data, pos, _COUNT).astype(np.int64)
+    counts: Ints = numbers_at(data, pos, _COUNT).astype(np.int64)
     check((counts >= 0).all() and counts.sum() <= len(data))
     return counts
 
@@ -68,7 +67,8 @@ def counts_at(data: bytes, pos: Ints) -> Ints:
 def repeated(starts: Ints, counts: Ints, step: int) -> Ints:
     """Return where elements are, so many from each start on, one step apart."""
     firsts = np.cumsum(counts) - counts
-    return np.repeat(starts - firsts * step, counts) + step * np.arange(counts.sum())
+    places: Ints = np.repeat(starts - firsts * step, counts) + step * np.arange(counts.sum())
+    return places
 
 
 def lists(data_type: pa.DataType, element: Element) -> ReadColumn:
@@ -235,15 +235,11 @@ def _check_distinct(counts: Ints, keys: pa.Array) -> None:
     codes = np.asarray(keys.dictionary_encode().indices).astype(np.int64)
     maps = np.repeat(np.arange(len(counts)), counts)
     numbers = maps * (int(codes.max()) + 1) + codes
-    check(_are_distinct(numbers))
-
-
-def _are_distinct(numbers: Ints) -> Bools:
     in_order = np.sort(numbers)
-    return (in_order[1:] != in_order[:-1]).all()
+    check((in_order[1:] != in_order[:-1]).all())
 
 
 def _is_plainly_hashed(data_type: pa.DataType) -> bool:
     """Return whether few values of a type have the same hash in Python."""
-    is_text = pa.types.is_string(data_type) or pa.types.is_binary(data_type)
-    return is_text or pa.types.is_integer(data_type) or pa.types.is_boolean(data_type)
+    of_a_few = (pa.types.is_string, pa.types.is_binary, pa.types.is_integer, pa.types.is_boolean)
+    return any(is_of(data_type) for is_of in of_a_few)

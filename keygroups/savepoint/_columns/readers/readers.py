@@ -209,7 +209,8 @@ def _ttl(serializer: Serializer, data_type: pa.DataType) -> ReadColumn:
 
 def _nullable(serializer: Serializer, data_type: pa.DataType) -> ReadColumn:
     assert isinstance(serializer, compounds.NullableSerializer)
-    return of_parts.nullables(*_parts(serializer), serializer.padding)
+    [part] = serializer.parts
+    return of_parts.nullables(_part(part), serializer.padding)
 
 
 def _constants(serializer: Serializer, data_type: pa.DataType) -> ReadColumn:

@@ -245,11 +245,11 @@ def sql_arrays(element: LogicalType, data_type: pa.DataType, is_key: bool) -> Re
             values = slot.numbers.of_bytes(b"".join([data[start:end] for start, end in spans]))
             return list_array(counts, values, data_type)
         arrays = np.repeat(np.arange(len(counts)), counts)
-        spans = (data, starts[arrays], ends[arrays], repeated(firsts, counts, size))
+        places = (data, starts[arrays], ends[arrays], repeated(firsts, counts, size))
         if is_null is None:
-            values, taken = slot.read(*spans)
+            values, taken = slot.read(*places)
         else:
-            values, taken = slot.read_present(*spans, is_null)
+            values, taken = slot.read_present(*places, is_null)
         if taken is not None:
             held = np.bincount(arrays, taken, len(counts))
             check((held <= sizes).all())  # else values share bytes
@@ -265,7 +265,8 @@ def _nulls_in_arrays(data: bytes, starts: Ints, firsts: Ints, counts: Ints) -> B
         return None
     numbers = repeated(np.zeros(len(counts), np.int64), counts, 1)
     places = np.repeat(starts + 4, counts) + numbers // 8
-    return octets_at(data, places) & np.left_shift(1, numbers % 8) != 0
+    is_null: Bools = octets_at(data, places) & np.left_shift(1, numbers % 8) != 0
+    return is_null
 
 
 def maps_of(items: Sequence[LogicalType], data_type: pa.DataType, is_key: bool) -> ReadWhole:
