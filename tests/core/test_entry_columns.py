@@ -7,7 +7,6 @@ here has numbers at their bounds, texts of every kind that Flink writes, and dam
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -17,20 +16,31 @@ from support.bytes import savepoint_bytes as sb
 from support.bytes.damaged_files import damages
 from support.bytes.job_points import JOB_POINTS
 from support.bytes.real_savepoints import POINTS, Point, point
-from support.bytes.sst_bytes import VALUE, sst
 
 from keygroups._serializers.scalars import write_string
 from keygroups.errors import SavepointError
-from keygroups.savepoint import Operator, read_savepoint
+from keygroups.savepoint import read_savepoint
 from keygroups.savepoint._files import files as files_module
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle
 
 pa = pytest.importorskip("pyarrow")
 np = pytest.importorskip("numpy")
 
-from support.bytes.changelog_bytes import changelog  # noqa: E402
 from support.bytes.column_entries import by_state, column_entries  # noqa: E402
+from support.bytes.column_forms import (  # noqa: E402
+    FORMS,
+    Form,
+    assert_same,
+    canonical,
+    is_arrow,
+    materialized,
+    native,
+    of_two_bytes,
+    operator_of,
+    rocksdb,
+)
 
+from keygroups.savepoint._columns.readers import texts  # noqa: E402
 from keygroups.savepoint._state import entry_columns  # noqa: E402
 from keygroups.savepoint._state.formats import rocksdb_columns  # noqa: E402
 
@@ -50,80 +60,6 @@ NUMBERS = {  # the bytes of values at the bounds of a type
 }
 TEXTS = ["a", "", "user-1", "x" * 126, "y" * 127, "z" * 20_000, "é", "中文", "😀 b", "\0", "c" * 9]
 LONE = "\ud83d"  # half of a surrogate pair
-
-Entries = Sequence[tuple[bytes, bytes]]
-
-
-def operator_of(folder: Path, keyed: bytes, max_parallelism: int = 128) -> Operator:
-    task = sb.operator([sb.subtask(managed_keyed=keyed)], max_parallelism=max_parallelism)
-    (operator,) = read_savepoint(sb.write(folder, [task])).operators
-    return operator
-
-
-def canonical_handle(key: bytes, state: bytes, entries: Entries) -> bytes:
-    header = sb.keyed_header(key, [state])
-    content = sb.canonical_key_group([(0, [(b"\3" + key, value) for key, value in entries])])
-    return sb.canonical(3, [len(header)], sb.inline(header + content))
-
-
-def canonical(folder: Path, key: bytes, state: bytes, entries: Entries) -> Operator:
-    return operator_of(folder, canonical_handle(key, state, entries))
-
-
-def materialized(folder: Path, key: bytes, state: bytes, entries: Entries) -> Operator:
-    """State of the changelog backend, of which no format has columns of its own."""
-    return operator_of(folder, changelog([canonical_handle(key, state, entries)], []))
-
-
-def of_two_bytes(folder: Path, key: bytes, state: bytes, entries: Entries) -> Operator:
-    header = sb.keyed_header(key, [state])
-    members = [(b"\x01\x05" + key, value) for key, value in entries]
-    content = header + sb.canonical_key_group([(0, members)])
-    return operator_of(folder, sb.canonical(0x105, [len(header)], sb.inline(content)), 300)
-
-
-def native(folder: Path, key: bytes, state: bytes, entries: Entries) -> Operator:
-    """State without a namespace, whose byte is the last of a key, and the first here."""
-    header = sb.keyed_header(key, [state])
-    content = sb.i32(3) + sb.i16(0) + sb.i32(len(entries))
-    content += b"".join(key[-1:] + key[:-1] + value for key, value in entries)
-    return operator_of(folder, sb.native(3, [len(header)], sb.inline(header + content)))
-
-
-def rocksdb(
-    folder: Path, key: bytes, state: bytes, entries: Entries, per_block: int = 3
-) -> Operator:
-    header = sb.keyed_header(key, [state])
-    members = sorted((b"\3" + key, 7, VALUE, value) for key, value in entries)
-    table = sst(members, "s", per_block=per_block)
-    keyed = sb.rocksdb(3, 4, sb.inline(header), [("1.sst", sb.inline(table))])
-    return operator_of(folder, keyed)
-
-
-FORMS = [canonical, of_two_bytes, native, rocksdb]
-Form = Callable[[Path, bytes, bytes, Entries], Operator]
-
-
-def read(entries: Callable[[], object]) -> object:
-    """Return what is read, or the error."""
-    try:
-        return entries()
-    except SavepointError as error:
-        return str(error)
-
-
-def assert_same(operator: Operator) -> int:
-    """Return how many entries there are."""
-    ours = read(lambda: by_state(column_entries(operator)))
-    theirs = read(lambda: by_state(operator.entries()))
-    assert ours == theirs
-    return sum(map(len, theirs.values())) if isinstance(theirs, dict) else 0
-
-
-def is_arrow(operator: Operator, name: str) -> bool:
-    """Tell whether a column is decoded as a whole."""
-    batches = [entries for task in operator.tasks() for entries in task.columns()]
-    return all(isinstance(entries.columns[name], pa.Array) for entries in batches)
 
 
 def check(saved: Point) -> int:
@@ -262,7 +198,9 @@ def test_how_many_are_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert counts == [7] * 5 + [5]
 
 
-OF_LONG, OF_LIST = sb.state("s", "VALUE", LONG), sb.state("s", "LIST", sb.list_of(LONG))
+GLOBAL_WINDOW = f"{sb.WINDOWS}GlobalWindow$Serializer$GlobalWindowSerializerSnapshot"
+OF_LONG = sb.state("s", "VALUE", LONG)
+OF_WINDOW = sb.state("s", "VALUE", sb.snapshot(GLOBAL_WINDOW, 3))
 
 
 @pytest.mark.parametrize(
@@ -271,7 +209,7 @@ OF_LONG, OF_LIST = sb.state("s", "VALUE", LONG), sb.state("s", "LIST", sb.list_o
         (canonical, OF_LONG, sb.i64(7), 4 + 1 + 5 + 4 + 8),  # with the lengths and the key group
         (of_two_bytes, OF_LONG, sb.i64(7), 4 + 2 + 5 + 4 + 8),
         (partial(rocksdb, per_block=1), OF_LONG, sb.i64(7), 1 + 5 + 8),
-        (native, OF_LIST, sb.i32(1) + sb.i64(7), 5 + 12 + 256),  # one by one, as Python's objects
+        (native, OF_WINDOW, b"\0", 5 + 1 + 256),  # one by one, as Python's objects
         (materialized, OF_LONG, sb.i64(7), 5 + 8 + 256),
     ],
 )
@@ -337,11 +275,11 @@ def test_how_many_entries_of_one_size_are_found(monkeypatch: pytest.MonkeyPatch)
         assert found(20 * data) == ([0], False)
 
 
-@pytest.mark.parametrize("texts", [b"\2a\3b", b"\3a\2b"])
-def test_no_text_ends_behind_the_next_one_or_the_bytes(texts: bytes) -> None:
+@pytest.mark.parametrize("data", [b"\2a\3b", b"\3a\2b"])
+def test_no_text_ends_behind_the_next_one_or_the_bytes(data: bytes) -> None:
     """Arrow would read what is there."""
     with pytest.raises(IndexError):
-        entry_columns._read_texts(texts, np.array([0, 2]))
+        texts.read_texts(data, np.array([0, 2]))
 
 
 @pytest.mark.parametrize(

@@ -209,7 +209,7 @@ def _slot(field: LogicalType) -> _Slot:
         return _Slot("Q", decode=Bitmap if name == "BITMAP" else bytes, is_inline=True)
     if name == "RAW":
         return _Slot("Q", decode=bytes)
-    return _Slot("Q", decode=reader_of(field) or _read_variant)
+    return _Slot("Q", decode=reader_of(field) or read_variant)
 
 
 def _inline_or_part(data: bytes, slot: int) -> bytes:
@@ -307,7 +307,7 @@ def decimal_reader(field: LogicalType) -> Callable[[bytes], Decimal]:
     return to_decimal
 
 
-def _read_variant(data: bytes) -> Variant:
+def read_variant(data: bytes) -> Variant:
     """Return a VARIANT: in a row it is the metadata's size in big endian, metadata, value."""
     size = int.from_bytes(data[:4], "big")
     if size > len(data) - 4:

@@ -176,18 +176,20 @@ def is_open(serializer: Serializer) -> bool:
 
 def _list_of(serializer: Serializer) -> ArrowColumn:
     [element] = serializer.parts
-    return array_of(_part(element))
+    return array_of(part_column_of(element))
 
 
 def _two_phase_of(serializer: Serializer) -> ArrowColumn:
     transaction, context = serializer.parts
-    holder = struct_of(TransactionHolder._fields, [_part(transaction), LONG], TransactionHolder)
-    parts = [holder, array_of(holder), option_of(_part(context))]
+    holder = struct_of(
+        TransactionHolder._fields, [part_column_of(transaction), LONG], TransactionHolder
+    )
+    parts = [holder, array_of(holder), option_of(part_column_of(context))]
     return struct_of(TwoPhaseCommitState._fields, parts, TwoPhaseCommitState)
 
 
 def _matches_of(serializer: Serializer) -> ArrowColumn:
-    version, node_id, event_id = map(_part, serializer.parts)
+    version, node_id, event_id = map(part_column_of, serializer.parts)
     match = struct_of(
         ComputationState._fields,
         [STRING, node_id, version, LONG, LONG, event_id],
@@ -198,7 +200,7 @@ def _matches_of(serializer: Serializer) -> ArrowColumn:
 
 
 def _node_of(edge: Serializer) -> ArrowColumn:
-    edges = array_of(_lockable_of(_part(edge)))
+    edges = array_of(_lockable_of(part_column_of(edge)))
     return struct_of(SharedBufferNode._fields, [edges], SharedBufferNode)
 
 
@@ -207,16 +209,16 @@ def _lockable_of(element: ArrowColumn) -> ArrowColumn:
 
 
 def _tuple_of(serializer: Serializer) -> ArrowColumn:
-    return struct_of(numbered(serializer.parts), [*map(_part, serializer.parts)])
+    return struct_of(numbered(serializer.parts), [*map(part_column_of, serializer.parts)])
 
 
 def _field_of(serializer: Serializer) -> ArrowColumn:
     """Return the column of a serializer that has one logical type of Flink SQL."""
     [field] = serializer.fields
-    return _logical(field, is_key=False)
+    return logical_column_of(field, is_key=False)
 
 
-def _part(serializer: Serializer) -> ArrowColumn:
+def part_column_of(serializer: Serializer) -> ArrowColumn:
     """Return the column of a part of a serializer; nulls as strings if its values are all None."""
     return column_of(serializer) or STRING
 
@@ -227,14 +229,14 @@ def _only_part(serializer: Serializer) -> ArrowColumn | None:
     return column_of(part)
 
 
-def _typed(serializer: Serializer) -> ArrowColumn:
+def typed_column_of(serializer: Serializer) -> ArrowColumn:
     """Return the column of PyFlink's TypedSerializer: its part's if nested, else its type's."""
     [field], [part] = serializer.fields, serializer.parts
-    return _part(part) if field.fields else _logical(field, is_key=False)
+    return part_column_of(part) if field.fields else logical_column_of(field, is_key=False)
 
 
 def _sql_row_of(fields: Sequence[LogicalType], is_key: bool) -> ArrowColumn:
-    parts = [_logical(field, is_key) for field in fields]
+    parts = [logical_column_of(field, is_key) for field in fields]
     if not is_key:
         return row_of(parts)
     row = struct_of(numbered(parts), parts, Row)
@@ -248,14 +250,14 @@ def _sql_row_of(fields: Sequence[LogicalType], is_key: bool) -> ArrowColumn:
     return ArrowColumn(row.data_type, convert, row.restore)
 
 
-def _logical(field: LogicalType, is_key: bool) -> ArrowColumn:
+def logical_column_of(field: LogicalType, is_key: bool) -> ArrowColumn:
     """Return the column of a logical type of Flink SQL."""
     name = field.name
     if name == "ROW":
         return _sql_row_of(field.fields, is_key)
     if name == "ARRAY":
         [element] = field.fields
-        return array_of(_logical(element, is_key))
+        return array_of(logical_column_of(element, is_key))
     if name == "DECIMAL":
         decimal = pa.decimal128(field.precision, field.scale)
         return ArrowColumn(decimal, checked(Decimal))
@@ -263,7 +265,7 @@ def _logical(field: LogicalType, is_key: bool) -> ArrowColumn:
         is_fine = (field.precision or 0) > _MICROSECOND_DIGITS
         return FINE_TIMESTAMP if is_fine else _TIMESTAMPS[name]
     if name in ("MAP", "MULTISET"):
-        return map_of(*(_logical(item, is_key) for item in items_of(field)))
+        return map_of(*(logical_column_of(item, is_key) for item in items_of(field)))
     return _LOGICAL.get(name, BINARY)  # a RAW value is its bytes
 
 
@@ -334,27 +336,27 @@ COLUMNS: dict[
     collections.ListSerializer: _list_of,
     collections.ArrayListSerializer: _list_of,
     collections.GenericArraySerializer: _list_of,
-    collections.SetSerializer: lambda made: set_of(*map(_part, made.parts)),
-    collections.MapSerializer: lambda made: map_of(*map(_part, made.parts)),
+    collections.SetSerializer: lambda made: set_of(*map(part_column_of, made.parts)),
+    collections.MapSerializer: lambda made: map_of(*map(part_column_of, made.parts)),
     compounds.EnumSerializer: STRING,
     compounds.NullableSerializer: _only_part,
-    compounds.EitherSerializer: lambda made: either_of(*map(_part, made.parts)),
+    compounds.EitherSerializer: lambda made: either_of(*map(part_column_of, made.parts)),
     compounds.TupleSerializer: _tuple_of,
     compounds.Tuple0Serializer: EMPTY,
-    compounds.RowSerializer: lambda made: row_of([*map(_part, made.parts)]),
+    compounds.RowSerializer: lambda made: row_of([*map(part_column_of, made.parts)]),
     pojos.PojoSerializer: lambda made: pojo_of(
-        made.java_class, made.names, [*map(_part, made.parts)]
+        made.java_class, made.names, [*map(part_column_of, made.parts)]
     ),
     scala.CaseClassSerializer: _tuple_of,
     scala.CaseClassSerializer2: _tuple_of,
     scala.Tuple2CaseClassSerializer: _tuple_of,
     scala.Tuple2CaseClassSerializer2: _tuple_of,
-    scala.OptionSerializer: lambda made: option_of(*map(_part, made.parts)),
-    scala.OptionSerializer2: lambda made: option_of(*map(_part, made.parts)),
-    scala.ScalaEitherSerializer: lambda made: either_of(*map(_part, made.parts)),
-    scala.ScalaEitherSerializer2: lambda made: either_of(*map(_part, made.parts)),
-    scala.TrySerializer: lambda made: try_of(*map(_part, made.parts)),
-    scala.TrySerializer2: lambda made: try_of(*map(_part, made.parts)),
+    scala.OptionSerializer: lambda made: option_of(*map(part_column_of, made.parts)),
+    scala.OptionSerializer2: lambda made: option_of(*map(part_column_of, made.parts)),
+    scala.ScalaEitherSerializer: lambda made: either_of(*map(part_column_of, made.parts)),
+    scala.ScalaEitherSerializer2: lambda made: either_of(*map(part_column_of, made.parts)),
+    scala.TrySerializer: lambda made: try_of(*map(part_column_of, made.parts)),
+    scala.TrySerializer2: lambda made: try_of(*map(part_column_of, made.parts)),
     scala.TraversableSerializer: _list_of,
     scala.TraversableSerializer2: _list_of,
     scala.ScalaEnumSerializer: STRING,
@@ -364,13 +366,13 @@ COLUMNS: dict[
     scala.NothingSerializer: None,
     scala.NothingSerializer2: None,
     # streaming, cep
-    streaming.TtlSerializer: lambda made: ttl_of(*map(_part, made.parts)),
-    streaming.AsyncTtlSerializer: lambda made: ttl_of(*map(_part, made.parts)),
+    streaming.TtlSerializer: lambda made: ttl_of(*map(part_column_of, made.parts)),
+    streaming.AsyncTtlSerializer: lambda made: ttl_of(*map(part_column_of, made.parts)),
     streaming.TtlAwareSerializer: _only_part,
     streaming.SingleThreadAccessCheckingSerializer: _only_part,
-    streaming.UnionSerializer: lambda made: union_of(*map(_part, made.parts)),
+    streaming.UnionSerializer: lambda made: union_of(*map(part_column_of, made.parts)),
     streaming.BufferEntrySerializer: lambda made: struct_of(
-        BufferEntry._fields, [*map(_part, made.parts), BOOLEAN], BufferEntry
+        BufferEntry._fields, [*map(part_column_of, made.parts), BOOLEAN], BufferEntry
     ),
     streaming.StreamElementSerializer: TEXT,  # no keyed state has such values
     streaming.TwoPhaseCommitSerializer: _two_phase_of,
@@ -384,12 +386,12 @@ COLUMNS: dict[
         restored(lambda digits: DeweyNumber(tuple(digits))),
     ),
     cep.NodeIdSerializer: lambda made: struct_of(
-        NodeId._fields, [*map(_part, made.parts), STRING], NodeId
+        NodeId._fields, [*map(part_column_of, made.parts), STRING], NodeId
     ),
     cep.SharedBufferEdgeSerializer: lambda made: struct_of(
-        SharedBufferEdge._fields, [*map(_part, made.parts)], SharedBufferEdge
+        SharedBufferEdge._fields, [*map(part_column_of, made.parts)], SharedBufferEdge
     ),
-    cep.LockableTypeSerializer: lambda made: _lockable_of(*map(_part, made.parts)),
+    cep.LockableTypeSerializer: lambda made: _lockable_of(*map(part_column_of, made.parts)),
     cep.SharedBufferNodeSerializer: lambda made: _node_of(*made.parts),
     cep.SharedBufferNodeV1Serializer: lambda made: _node_of(*made.parts[0].parts),
     cep.NFAStateSerializer: _matches_of,
@@ -399,26 +401,26 @@ COLUMNS: dict[
     sql_rows.BinaryRowDataSerializer: BINARY,
     sql_rows.ArrayDataSerializer: lambda made: array_of(_field_of(made)),
     sql_rows.MapDataSerializer: lambda made: map_of(
-        *(_logical(field, is_key=False) for field in made.fields)
+        *(logical_column_of(field, is_key=False) for field in made.fields)
     ),
     sql_rows.DecimalDataSerializer: _field_of,
     sql_rows.TimestampDataSerializer: _field_of,
     sql_rows.ExternalSerializer: _only_part,
     table_runtime.LinkedListSerializer: _list_of,
-    table_runtime.SortedMapSerializer: lambda made: map_of(*map(_part, made.parts)),
-    table_runtime.NullAwareMapSerializer: lambda made: map_of(*map(_part, made.parts)),
+    table_runtime.SortedMapSerializer: lambda made: map_of(*map(part_column_of, made.parts)),
+    table_runtime.NullAwareMapSerializer: lambda made: map_of(*map(part_column_of, made.parts)),
     table_runtime.ListViewSerializer: _only_part,
     table_runtime.MapViewSerializer: _only_part,
     table_runtime.WindowKeySerializer: lambda made: struct_of(
-        WindowKey._fields, [LONG, *map(_part, made.parts)], WindowKey
+        WindowKey._fields, [LONG, *map(part_column_of, made.parts)], WindowKey
     ),
     table_runtime.NodeSerializer: lambda made: struct_of(
-        Node._fields, [*map(_part, made.parts)], Node
+        Node._fields, [*map(part_column_of, made.parts)], Node
     ),
     table_runtime.RowDataKeySerializer: _only_part,
-    python_rows.PythonArraySerializer: lambda made: array_of(*map(_typed, made.parts)),
-    python_rows.PythonMapSerializer: lambda made: map_of(*map(_typed, made.parts)),
-    python_rows.PythonRowSerializer: lambda made: row_of([*map(_typed, made.parts)]),
+    python_rows.PythonArraySerializer: lambda made: array_of(*map(typed_column_of, made.parts)),
+    python_rows.PythonMapSerializer: lambda made: map_of(*map(typed_column_of, made.parts)),
+    python_rows.PythonRowSerializer: lambda made: row_of([*map(typed_column_of, made.parts)]),
     python_sql.PythonStringSerializer: STRING,
     python_sql.PythonBigDecSerializer: BIG_DEC,
     python_sql.PythonDecimalSerializer: _field_of,

@@ -120,6 +120,17 @@ class Feed:
         return SavepointError(f"{self.place}{self.offset}: {message}")
 
 
+class HeldFeed(Feed):
+    """A feed of bytes that are there: of a place in a stream, which errors name."""
+
+    def __init__(self, data: bytes, place: str, offset: int) -> None:
+        self.data, self.pos = data, 0
+        self.place = place
+        self.shared = self._repeated = 0
+        self._base = self._start = offset
+        self._chunks = iter(())
+
+
 def header_cursor(stream: OpenStream, size: int, context: ReadingContext) -> Cursor:
     """Return a cursor on the first `size` bytes of a stream; long ones come as they are read."""
     if size > CHUNK:

@@ -11,26 +11,28 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from keygroups._checks import LONG_MIN
-from keygroups._serializers import compounds, scalars
+from keygroups._serializers import compounds
 from keygroups._serializers.base import TRUNCATED, Serializer
 from keygroups._serializers.data_input import MOST_REPEATED
 from keygroups._serializers.jvm import avro, kryo, pojos, scala
-from keygroups._serializers.scalars import read_string
-from keygroups._values.rows import TimeWindow
 from keygroups.errors import SavepointError
-from keygroups.savepoint._files.feed import Feed
+from keygroups.savepoint._columns.readers.parts import (
+    Column,
+    Ints,
+    numbers_at,
+)
+from keygroups.savepoint._columns.readers.readers import list_reader_of
+from keygroups.savepoint._files.feed import Feed, HeldFeed
 from keygroups.savepoint._state.entries import LAST_OF_STATE, StateEntry, not_an_entry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.layouts import has_key_bytes, layout_of
-from keygroups.savepoint._state.scans import Scan, framed_size, native_scan
+from keygroups.savepoint._state.native_columns import decode, decode_present, native_of, reads_of
+from keygroups.savepoint._state.scans import Scan, framed_size
 
 ROWS, BYTES = 1 << 14, 1 << 22
 """How many entries, or bytes of them, are decoded at once, about."""
@@ -42,19 +44,15 @@ _COPIES = 4  # copies that each entry makes of shared bytes as it becomes column
 _SCANNED = 1 << 12  # entries of which the places are found at once
 _LEAST_RUN = 16  # entries of one size, where others may have another
 _NO_PLACES = np.empty(0, np.int64)
+_INT = np.dtype(">i4")
 
 _i32 = struct.Struct(">i").unpack_from
 _size_and_byte = struct.Struct(">iB").unpack_from
 
-Column = Any
-"""An array of Arrow, or a list of Python's values; None where all are None."""
-Ints = NDArray[np.int64]
 Pairs = Iterator[tuple[Sequence[bytes], Sequence[bytes]]]
 """Keys of RocksDB, with their key groups, and their values, some at once."""
 Error = Callable[[int, Exception], SavepointError]
 """Makes the error for the entry of a number from that of its reader."""
-_Read = Callable[[bytes, Ints], tuple[Column, Ints]]
-"""Reads a part of all entries: from where it starts in each to its column and where it ends."""
 
 
 @dataclass(frozen=True)
@@ -99,24 +97,24 @@ class ColumnDecoder:
         fields = layout.fields()
         self.state = state
         self.reader = layout.decoding(subtask)
-        self._key, self._value = _reads(fields.key), _reads(fields.value)
+        self._key, self._value = reads_of(fields.key), reads_of(fields.value)
         has_bytes = has_key_bytes(state)  # only the reader of single entries gives them
         if has_bytes:
             self._key = None
+        self._list = list_reader_of(state) if state.kind == "LIST" else None
         self._has_mark = fields.has_null_mark
         self._read_value = fields.read_value
         self.framed_size = framed_size(fields)
-        self._native = None if has_bytes else _reads(fields.native)
         self.most_bytes = _most_bytes(state)
-        scan = None if self._native is None else native_scan(fields.native)
-        self.scan_native = None if scan is None else _as_array(scan)
+        self._native = None if has_bytes else native_of(state, fields)
+        self.scan_native = None if self._native is None else _as_array(self._native.scan)
 
     def framed(self, rows: FramedRows) -> EntryColumns:
         """Decode entries; raises SavepointError for one that is none of the state."""
         if self._key is None or len(rows.data) >= _MOST:
             return self._one_by_one(rows)
         try:
-            columns, ends = _decode(self._key, rows.data, rows.key_starts)
+            columns, ends = decode(self._key, rows.data, rows.key_starts)
             if not np.array_equal(ends, rows.key_ends):
                 raise ValueError("keys of another size")
             columns |= self._values(rows)
@@ -129,6 +127,8 @@ class ColumnDecoder:
 
     def _values(self, rows: FramedRows) -> dict[str, Column]:
         data, starts, ends = rows.data, rows.value_starts, rows.value_ends
+        if self._list is not None:
+            return {"value": self._list(data, starts, ends)}
         if self._value is None:
             assert self._read_value is not None
             spans = zip(starts.tolist(), ends.tolist())
@@ -137,22 +137,16 @@ class ColumnDecoder:
             values, times = zip(*stored)
             return {"value": list(values), "last_access": list(times)}
         if not self._has_mark:
-            columns, read = _decode(self._value, data, starts)
+            columns, read = decode(self._value, data, starts)
             if not np.array_equal(read, ends):
                 raise ValueError("values of another size")
             return columns
         if (starts == ends).any():
             raise IndexError("a value without a mark of null")
         is_null = np.frombuffer(data, np.uint8)[starts] != 0
-        if is_null.all():
-            return {}
-        is_present = ~is_null
-        columns, read = _decode(self._value, data, starts[is_present] + 1)
-        if not np.array_equal(read, ends[is_present]):
+        columns, read = decode_present(self._value, data, starts + 1, is_null)
+        if not np.array_equal(read[~is_null], ends[~is_null]):
             raise ValueError("values of another size")
-        if is_null.any():
-            places = pa.array(np.cumsum(is_present) - 1, mask=is_null)
-            columns = {name: _take(column, places) for name, column in columns.items()}
         return columns
 
     def _one_by_one(self, rows: FramedRows) -> EntryColumns:
@@ -176,13 +170,15 @@ class ColumnDecoder:
 
     def native(
         self, data: bytes, starts: Ints, ends: Ints, key_groups: NDArray[np.int32]
-    ) -> EntryColumns:
-        """Decode entries that `scan_native` found, all of which are whole."""
+    ) -> EntryColumns | None:
+        """Decode entries that `scan_native` found; None where they are to be read one by one."""
         assert self._native is not None
-        columns, _ = _decode(self._native, data, starts)
-        columns["key_group"] = pa.array(key_groups)
-        columns["bytes"] = pa.array(ends - starts)
-        return EntryColumns(self.state, len(starts), columns)
+        try:
+            columns, rows = self._native.decode(data, starts, ends)
+        except (*TRUNCATED, ValueError):
+            return None
+        columns["key_group"] = pa.array(key_groups[rows])
+        return EntryColumns(self.state, len(rows), columns)
 
 
 class HeldEntries:
@@ -194,6 +190,9 @@ class HeldEntries:
         self.decoder = ColumnDecoder(state, subtask)
         self._prefix_bytes = prefix_bytes
         self._is_native = is_native
+        self.are_maps = is_native and state.kind == "MAP"
+        """Whether each of the entries that a scan finds may become many."""
+        self._most_bytes = min(self.decoder.most_bytes, _FEW_BYTES if self.are_maps else BYTES)
         self._clear()
 
     def _clear(self) -> None:
@@ -215,6 +214,8 @@ class HeldEntries:
 
         Yields what is held where that is enough.
         """
+        if self._entries:
+            yield from self.rest()
         start, end = int(places[0]), int(places[-1])
         self._segments.append(feed.data[start:end])
         self._origins.append((feed.place, feed.offset - feed.pos + start - self._size))
@@ -225,17 +226,19 @@ class HeldEntries:
         self._size += end - start
         self._count += len(places) - 1
         feed.pos = end
-        if self._count >= ROWS or self._size >= self.decoder.most_bytes:
+        if self._count >= ROWS or self._size >= self._most_bytes:
             yield from self.rest()
 
     def add_entry(self, entry: StateEntry, feed: Feed) -> Iterator[EntryColumns]:
         """Take an entry that a feed has just had; yield what is held if that is enough."""
+        if self._count:
+            yield from self.rest()
         self._entries.append(entry)
         shared = feed.shared
         self._size += entry.bytes + _OVERHEAD + _COPIES * shared
         if shared > MOST_REPEATED:
             feed.repeat(shared, self.decoder.state)
-        if self._size >= self.decoder.most_bytes:
+        if self._size >= self._most_bytes:
             yield from self.rest()
 
     def rest(self) -> Iterator[EntryColumns]:
@@ -257,7 +260,8 @@ class HeldEntries:
         )
         data = b"".join(self._segments)
         if self._is_native:
-            return self.decoder.native(data, starts, ends, key_groups)
+            columns = self.decoder.native(data, starts, ends, key_groups)
+            return columns or self._one_by_one(counts)
 
         def error(number: int, cause: Exception) -> SavepointError:
             place, offset = origins[segments[number]]
@@ -266,11 +270,25 @@ class HeldEntries:
             )
 
         keys = starts + 4
-        key_ends = keys + _at(data, starts, _INT)
+        key_ends = keys + numbers_at(data, starts, _INT)
         keys += self._prefix_bytes
         return self.decoder.framed(
             FramedRows(data, key_groups, keys, key_ends, key_ends + 4, ends, error)
         )
+
+    def _one_by_one(self, counts: Sequence[int]) -> EntryColumns:
+        """Read native entries as single ones, from each segment as many as it has."""
+        read = self.decoder.reader.native
+        assert read is not None  # or no scan had found them
+        entries: list[StateEntry] = []
+        begun = 0
+        for data, (place, offset), key_group, count in zip(
+            self._segments, self._origins, self._key_groups, counts
+        ):
+            feed = HeldFeed(data, place, offset + begun)
+            entries += read(feed, key_group, count)
+            begun += len(data)
+        return of_entries(self.decoder.state, entries)
 
 
 def of_pairs(
@@ -291,7 +309,7 @@ def of_pairs(
         yield decoder.framed(
             FramedRows(
                 data,
-                _at(data + b"\0\0", starts[:count], of_prefix).astype(np.int32),
+                numbers_at(data + b"\0\0", starts[:count], of_prefix).astype(np.int32),
                 np.minimum(starts[:count] + prefix_bytes, ends[:count]),
                 ends[:count],
                 starts[count:],
@@ -344,120 +362,6 @@ def chunks(
         yield of_entries(states[name], rest)
 
 
-def _decode(
-    parts: Sequence[tuple[str, _Read]], data: bytes, pos: Ints
-) -> tuple[dict[str, Column], Ints]:
-    """Read parts that follow one another; return their columns, and where they end."""
-    columns = {}
-    for name, read in parts:
-        column, pos = read(data, pos)
-        if column is not None:
-            columns[name] = column
-    return columns, pos
-
-
-def _take(column: Column, places: Any) -> Column:
-    """Return the values at some places, None at those that are null."""
-    if isinstance(column, list):
-        return [None if place is None else column[place] for place in places.to_pylist()]
-    return column.take(places)
-
-
-def _numbers(wire: str, own: str) -> _Read:
-    """Return a reader of numbers, from how they are written to how NumPy has them."""
-    written = np.dtype(wire)
-    size = written.itemsize
-
-    def read(data: bytes, pos: Ints) -> tuple[Column, Ints]:
-        return pa.array(_at(data, pos, written).astype(own)), pos + size
-
-    return read
-
-
-def _at(data: bytes, pos: Ints, written: np.dtype[Any]) -> NDArray[Any]:
-    """Return the numbers that start somewhere, on no boundary.
-
-    Raises IndexError beyond the end, ValueError where there are too few bytes for any.
-    """
-    places = len(data) - written.itemsize + 1
-    return np.ndarray((places,), written, data, strides=(1,))[pos]
-
-
-def _read_booleans(data: bytes, pos: Ints) -> tuple[Column, Ints]:
-    return pa.array(np.frombuffer(data, np.uint8)[pos] != 0), pos + 1
-
-
-def _read_nothing(data: bytes, pos: Ints) -> tuple[Column, Ints]:
-    return None, pos + 1
-
-
-def _read_sorted(data: bytes, pos: Ints) -> tuple[Column, Ints]:
-    return pa.array(_at(data, pos, _LONG).astype(np.int64) ^ np.int64(LONG_MIN)), pos + 8
-
-
-def _read_windows(data: bytes, pos: Ints) -> tuple[Column, Ints]:
-    bounds = [pa.array(_at(data, pos + 8 * number, _LONG).astype(np.int64)) for number in (0, 1)]
-    return pa.StructArray.from_arrays(bounds, list(TimeWindow._fields)), pos + 16
-
-
-def _read_texts(data: bytes, pos: Ints) -> tuple[Column, Ints]:
-    """Read Strings: those that are ASCII and short lie in `data` as Arrow has them."""
-    lengths = np.frombuffer(data, np.uint8)[pos].astype(np.int64)
-    ends = pos + np.maximum(lengths, 1)
-    is_long = lengths >= 0x80
-    if is_long.any():
-        ends[is_long] = pos[is_long] + 1
-    # Arrow trusts what it is told: a text ends before the next one, the last one in `data`.
-    if (ends > np.append(pos[1:], len(data))).any():
-        raise IndexError("too few bytes")
-    count = len(pos)
-    offsets = np.empty(2 * count, np.int32)
-    offsets[::2] = pos + 1
-    offsets[1::2] = ends
-    between = pa.Array.from_buffers(  # the texts, and what is between them
-        pa.string(), 2 * count - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    )
-    texts = between.take(pa.array(np.arange(0, 2 * count, 2), mask=lengths == 0))
-    _, starts, copied = texts.buffers()
-    text_ends = np.frombuffer(starts, np.int32)[: count + 1]
-    is_other = is_long
-    if text_ends[-1]:
-        high = np.flatnonzero(np.frombuffer(copied, np.uint8)[: text_ends[-1]] >= 0x80)
-        is_other[np.searchsorted(text_ends, high, "right") - 1] = True
-    others = np.flatnonzero(is_other)
-    if not len(others):
-        return texts, ends
-    read = [read_string(data, start) for start in pos[others].tolist()]
-    ends[others] = [end for _, end in read]
-    values = [text for text, _ in read]
-    try:
-        return pc.replace_with_mask(texts, is_other, pa.array(values, pa.string())), ends
-    except UnicodeEncodeError:  # half of a surrogate pair, which is no UTF-8
-        blank = pc.replace_with_mask(texts, is_other, pa.nulls(len(others), pa.string()))
-        column = blank.to_pylist()
-        for number, text in zip(others.tolist(), values):
-            column[number] = text
-        return column, ends
-
-
-_INT, _LONG = np.dtype(">i4"), np.dtype(">i8")
-_READS: dict[type[Serializer], _Read] = {
-    scalars.BooleanSerializer: _read_booleans,
-    scalars.ByteSerializer: _numbers(">i1", "i1"),
-    scalars.ShortSerializer: _numbers(">i2", "i2"),
-    scalars.IntSerializer: _numbers(">i4", "i4"),
-    scalars.LongSerializer: _numbers(">i8", "i8"),
-    scalars.FloatSerializer: _numbers(">f4", "f4"),
-    scalars.DoubleSerializer: _numbers(">f8", "f8"),
-    scalars.SortedLongSerializer: _read_sorted,
-    scalars.StringSerializer: _read_texts,
-    scalars.VoidNamespaceSerializer: _read_nothing,
-    scalars.QueryableVoidNamespaceSerializer: _read_nothing,
-    scalars.TimeWindowSerializer: _read_windows,
-    scalars.TableTimeWindowSerializer: _read_windows,
-}
-
-
 def _most_bytes(state: StateDescriptor) -> int:
     """Return the bytes of entries to decode at once: few where they may become many."""
     serializers = (
@@ -479,13 +383,6 @@ def _may_grow(serializer: Serializer) -> bool:
     if isinstance(serializer, pojos.PojoSerializer) and (serializer.registered or serializer.met):
         return True
     return any(map(_may_grow, serializer.parts))
-
-
-def _reads(parts: Sequence[tuple[str, Serializer]] | None) -> list[tuple[str, _Read]] | None:
-    """Return the readers of parts, None where one has none."""
-    if parts is None or any(type(serializer) not in _READS for _, serializer in parts):
-        return None
-    return [(name, _READS[type(serializer)]) for name, serializer in parts]
 
 
 def scan_framed(

@@ -260,6 +260,13 @@ class ValueLayout(Layout):
 class ListLayout(ValueLayout):
     """LIST: an entry for each list."""
 
+    def fields(self) -> Fields:
+        """Return of what entries are made; elements in RocksDB have something between them."""
+        state = self.state
+        key, namespace = ("key", state.key_serializer), ("namespace", state.namespace_serializer)
+        value, _ = self._native_value()
+        return super().fields()._replace(native=[namespace, key, ("value", value)])
+
     def _native_value(self) -> tuple[Serializer, bool]:
         return ListSerializer(self.stored.serializer), False  # Each element has its own.
 

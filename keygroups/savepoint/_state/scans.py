@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from keygroups._serializers.base import TRUNCATED, Serializer, total_size
 from keygroups._serializers.scalars import StringSerializer, read_string
 from keygroups.savepoint._state.layouts import Fields
+from keygroups.savepoint._state.skips import Skip, in_a_row
 
 _LEAST_RUN = 16  # entries that are looked at together, and twice as many after those
 
@@ -64,6 +65,32 @@ def native_scan(parts: Sequence[tuple[str, Serializer]] | None) -> Scan | None:
         return places
 
     return scan
+
+
+def entry_scan(parts: Sequence[tuple[str, Serializer]]) -> Scan:
+    """Return a Scan for entries of any parts that are read here; see `native_scan`."""
+    scan = native_scan(parts)
+    if scan is not None:
+        return scan
+    return skip_scan(in_a_row([serializer for _, serializer in parts]))
+
+
+def skip_scan(skip: Skip) -> Scan:
+    """Return a Scan for entries that a skip passes over."""
+
+    def find(data: bytes, pos: int, count: int) -> Sequence[int]:
+        places, length = [pos], len(data)
+        try:
+            for _ in range(count):
+                pos = skip(data, pos)
+                if pos > length:
+                    break
+                places.append(pos)
+        except (*TRUNCATED, ValueError):  # it is left to the reader of single entries
+            pass
+        return places
+
+    return find
 
 
 def key_scan(

@@ -7,17 +7,24 @@ from pathlib import Path
 from typing import Any
 
 from keygroups._serializers.scalars import write_string
-from keygroups.savepoint import Operator, StateEntry, TimeWindow, read_savepoint
+from keygroups.savepoint import Operator, StateEntry, read_savepoint
+from keygroups.savepoint._columns.batches import TYPED, typed_columns
 from support.bytes import savepoint_bytes as sb
 
 
-def _values(column: Any) -> list[Any]:
+def _values(entries: Any, name: str) -> list[Any]:
+    """Return the values of a column, those of an array as whoever writes them gets them back."""
+    column = entries.columns.get(name)
+    if column is None:
+        return [None] * entries.count
     if isinstance(column, (list, tuple)):
         return list(column)
-    values: list[Any] = column.to_pylist()
-    if str(column.type).startswith("struct<start: int64, end: int64"):
-        return [None if value is None else TimeWindow(*value.values()) for value in values]
-    return values
+    typed = dict(zip(TYPED, typed_columns(entries.state))).get(name)
+    if typed is None:
+        return list(column.to_pylist())
+    assert column.type == typed.data_type
+    column.validate(full=True)
+    return typed.restore(column)
 
 
 def column_entries(
@@ -27,12 +34,7 @@ def column_entries(
 ) -> Iterator[StateEntry]:
     for task in operator.tasks(states, key_groups):
         for entries in task.columns():
-            columns = [
-                _values(entries.columns[name])
-                if name in entries.columns
-                else [None] * entries.count
-                for name in StateEntry._fields
-            ]
+            columns = [_values(entries, name) for name in StateEntry._fields]
             for fields in zip(*columns):
                 entry = StateEntry(*fields)
                 yield entry._replace(

@@ -521,6 +521,11 @@ def _scanned_columns(
         if len(places) > 1:
             count -= len(places) - 1
             yield from rows.add(feed, key_group, places)
+        elif rows.are_maps:  # the next one is not whole there, or of a long key, or raises
+            feed.shared = 0
+            for entry in read(feed, key_group, 1):
+                yield from rows.add_entry(entry, feed)
+            count -= 1
         else:  # the next one is not whole there, or raises
             before = feed.offset
             next(read(feed, key_group, 1))

@@ -16,6 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from keygroups.errors import SavepointError
+from keygroups.savepoint._columns.readers.parts import Ints
 from keygroups.savepoint._files.sst import (
     DELETION,
     MERGE,
@@ -31,7 +32,6 @@ from keygroups.savepoint._state.entry_columns import (
     ColumnDecoder,
     EntryColumns,
     FramedRows,
-    Ints,
     Pairs,
     of_pairs,
 )

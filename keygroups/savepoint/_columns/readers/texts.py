@@ -1,0 +1,122 @@
+"""Readers of texts and bytes, which for the most part lie in `data` as Arrow has them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from keygroups._serializers.scalars import read_string
+from keygroups.savepoint._columns.readers.parts import (
+    Bools,
+    Column,
+    Ints,
+    check,
+    check_apart,
+    numbers_at,
+    octets_at,
+)
+
+_COUNT = np.dtype(">i4")
+_MOST = 1 << 31  # bytes that Arrow's offsets of 32 bits reach
+
+
+def read_texts(data: bytes, pos: Ints) -> tuple[Column, Ints]:
+    """Read Strings: those that are ASCII and short lie in `data` as Arrow has them."""
+    lengths = octets_at(data, pos).astype(np.int64)
+    ends = pos + np.maximum(lengths, 1)
+    is_long = lengths >= 0x80
+    if is_long.any():
+        ends[is_long] = pos[is_long] + 1
+    # Arrow trusts what it is told: a text ends before the next one, the last one in `data`.
+    if (ends > np.append(pos[1:], len(data))).any():
+        raise IndexError("too few bytes")
+    texts = _between(data, pos + 1, ends, pa.string(), lengths == 0)
+    is_other = is_long
+    text_ends, copied = _buffers(texts)
+    if text_ends[-1]:
+        high = np.flatnonzero(copied >= 0x80)
+        is_other[np.searchsorted(text_ends, high, "right") - 1] = True
+    others = np.flatnonzero(is_other)
+    if not len(others):
+        return texts, ends
+    read = [read_string(data, start) for start in pos[others].tolist()]
+    ends[others] = [end for _, end in read]
+    values = [text for text, _ in read]
+    try:
+        return pc.replace_with_mask(texts, is_other, pa.array(values, pa.string())), ends
+    except UnicodeEncodeError:  # half of a surrogate pair, which is no UTF-8
+        blank = pc.replace_with_mask(texts, is_other, pa.nulls(len(others), pa.string()))
+        column = blank.to_pylist()
+        for number, text in zip(others.tolist(), values):
+            column[number] = text
+        return column, ends
+
+
+def _between(
+    data: bytes, starts: Ints, ends: Ints, data_type: pa.DataType, is_null: Bools | None = None
+) -> pa.Array:
+    """Return what lies between places that are in order, each in `data`."""
+    count = len(starts)
+    offsets = np.empty(2 * count, np.int32)
+    offsets[::2] = starts
+    offsets[1::2] = ends
+    parts = pa.Array.from_buffers(  # those that are meant, and what is between them
+        data_type, 2 * count - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
+    return parts.take(pa.array(np.arange(0, 2 * count, 2), mask=is_null))
+
+
+def _buffers(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return where each text starts, the last one ends, and the bytes of all."""
+    _, starts, copied = array.buffers()
+    offsets = np.frombuffer(starts, np.int32)[: len(array) + 1]
+    octets = np.frombuffer(copied or b"", np.uint8)
+    return offsets, octets[: offsets[-1]]
+
+
+def at_places(data: bytes, starts: Ints, ends: Ints, data_type: pa.DataType) -> pa.Array:
+    """Return the bytes between places, or the texts if these are UTF-8; at least one.
+
+    Each is in `data`, and all together have no more bytes than Arrow has in one array.
+    """
+    if (ends[:-1] <= starts[1:]).all():
+        array = _between(data, starts, ends, data_type)
+    else:
+        sizes = ends - starts
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        check(offsets[-1] < _MOST)
+        places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes)
+        copied = octets_at(data, places)
+        buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(copied)]
+        array = pa.Array.from_buffers(data_type, len(starts), buffers)
+    if pa.types.is_string(data_type) and (_buffers(array)[1] >= 0x80).any():
+        array.validate(full=True)
+    return array
+
+
+def frames(data: bytes, pos: Ints) -> tuple[Ints, Ints]:
+    """Return where frames start and end, which are a size and as many bytes."""
+    starts = pos + 4
+    ends = starts + numbers_at(data, pos, _COUNT)
+    check_apart(data, starts, ends)
+    return starts, ends
+
+
+def read_bytes(data: bytes, pos: Ints) -> tuple[Column, Ints]:
+    """Read frames of bytes."""
+    starts, ends = frames(data, pos)
+    return at_places(data, starts, ends, pa.binary()), ends
+
+
+def read_utf_8(data: bytes, pos: Ints) -> tuple[Column, Ints]:
+    """Read frames of UTF-8."""
+    starts, ends = frames(data, pos)
+    return at_places(data, starts, ends, pa.string()), ends
+
+
+def read_characters(data: bytes, pos: Ints) -> tuple[Column, Ints]:
+    """Read chars; halves of surrogate pairs are left to the reader of single values."""
+    units = numbers_at(data, pos, np.dtype(">u2")).astype("<u2")
+    check(((units < 0xD800) | (units > 0xDFFF)).all())
+    return pa.array(list(units.tobytes().decode("utf-16-le")), pa.string()), pos + 2

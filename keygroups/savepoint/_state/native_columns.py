@@ -1,0 +1,146 @@
+"""The parts of entries as columns, and entries of the hashmap backend's own format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from keygroups._serializers.base import Serializer
+from keygroups._serializers.collections import MapSerializer
+from keygroups._serializers.data_input import MOST_REPEATED
+from keygroups._serializers.scalars import LONG
+from keygroups.savepoint._columns.readers.lists import counts_at, items_at
+from keygroups.savepoint._columns.readers.parts import Bools, Column, Ints, ReadColumn, check
+from keygroups.savepoint._columns.readers.readers import reader_of
+from keygroups.savepoint._state.header import StateDescriptor, stored_serializer
+from keygroups.savepoint._state.layouts import Fields
+from keygroups.savepoint._state.scans import Scan, entry_scan, skip_scan
+from keygroups.savepoint._state.skips import in_a_row, skip_of
+
+_KEYS = ("key", "user_key")  # whose rows of SQL are of kind +I, and have no column of it
+
+Columns = dict[str, Column]
+Reads = Sequence[tuple[str, ReadColumn]]
+
+
+def reads_of(parts: Sequence[tuple[str, Serializer]] | None) -> Reads | None:
+    """Return the readers of parts, None where one has none."""
+    if parts is None:
+        return None
+    reads = [(name, reader_of(part, name in _KEYS)) for name, part in parts]
+    known = [(name, read) for name, read in reads if read is not None]
+    return known if len(known) == len(reads) else None
+
+
+def decode(parts: Reads, data: bytes, pos: Ints) -> tuple[Columns, Ints]:
+    """Read parts that follow one another; return their columns, and where they end."""
+    columns = {}
+    for name, read in parts:
+        column, pos = read(data, pos)
+        if column is not None:
+            columns[name] = column
+    return columns, pos
+
+
+def decode_present(parts: Reads, data: bytes, pos: Ints, is_null: Bools) -> tuple[Columns, Ints]:
+    """Read the parts of entries that are not null; a null ends at its place."""
+    if is_null.all():
+        return {}, pos
+    is_present = ~is_null
+    columns, read = decode(parts, data, pos[is_present])
+    if not is_null.any():
+        return columns, read
+    ends = pos.copy()
+    ends[is_present] = read
+    places = pa.array(np.cumsum(is_present) - 1, mask=is_null)
+    return {name: taken(column, places) for name, column in columns.items()}, ends
+
+
+def taken(column: Column, places: pa.Array) -> Column:
+    """Return the values at some places, None at those that are null."""
+    if isinstance(column, list):
+        return [None if place is None else column[place] for place in places.to_pylist()]
+    return column.take(places)
+
+
+class Native(NamedTuple):
+    """Finds entries in the hashmap backend's own format, and decodes them.
+
+    `decode` takes where they start and end. It returns their columns, and of which of them each
+    row is: of a map that stands in one piece there is a row for each user key.
+    """
+
+    scan: Scan
+    decode: Callable[[bytes, Ints, Ints], tuple[Columns, Ints]]
+
+
+def native_of(state: StateDescriptor, fields: Fields) -> Native | None:
+    """Return how native entries are found and decoded, None where they are read one by one."""
+    if state.kind == "MAP":
+        return _maps(state)
+    reads = reads_of(fields.native)
+    if reads is None or fields.native is None:
+        return None
+
+    def decode_entries(data: bytes, starts: Ints, ends: Ints) -> tuple[Columns, Ints]:
+        columns, read = decode(reads, data, starts)
+        check(np.array_equal(read, ends))
+        columns["bytes"] = pa.array(ends - starts)
+        return columns, np.arange(len(starts))
+
+    return Native(entry_scan(fields.native), decode_entries)
+
+
+def _maps(state: StateDescriptor) -> Native | None:
+    """Return how maps are found and decoded: namespace, key, a count, user keys and values."""
+    assert state.user_key_serializer is not None
+    stored, user_key = stored_serializer(state), state.user_key_serializer
+    before = [("namespace", state.namespace_serializer), ("key", state.key_serializer)]
+    value: list[tuple[str, Serializer]] = [("last_access", LONG)] if state.has_ttl else []
+    assert state.value_serializer is not None
+    value.append(("value", state.value_serializer))
+    starts_of, items_of = reads_of(before), reads_of([("user_key", user_key)])
+    values_of = reads_of(value)
+    if starts_of is None or items_of is None or values_of is None:
+        return None
+    skip_key, skip_value = skip_of(user_key), skip_of(stored)
+
+    def decode_maps(data: bytes, starts: Ints, ends: Ints) -> tuple[Columns, Ints]:
+        shared, pos = decode(starts_of, data, starts)
+        counts = counts_at(data, pos)
+        rows = np.repeat(np.arange(len(starts)), counts)
+        places, middles, behind, read = items_at(data, pos + 4, counts, skip_key, skip_value)
+        check(np.array_equal(read, ends))
+        if not len(rows):
+            return {"bytes": pa.array(rows)}, rows
+        columns, read = decode(items_of, data, places)
+        check(np.array_equal(read, middles))
+        is_null = np.frombuffer(data, np.uint8)[middles] != 0
+        of_values, read = decode_present(values_of, data, middles + 1, is_null)
+        check(np.array_equal(read, behind))
+        columns |= of_values
+        columns |= {name: taken(column, pa.array(rows)) for name, column in shared.items()}
+        sizes = behind - places
+        firsts = (np.cumsum(counts) - counts)[counts > 0]
+        sizes[firsts] += (pos + 4 - starts)[counts > 0]  # the first one counts what all share
+        columns["bytes"] = pa.array(sizes)
+        return columns, rows
+
+    scan = _map_scan([part for _, part in before], MapSerializer(user_key, stored))
+    return Native(scan, decode_maps)
+
+
+def _map_scan(before: Sequence[Serializer], items: Serializer) -> Scan:
+    """Return the Scan for maps of which namespace and key are not too long to be repeated."""
+    skip_start, skip_items = in_a_row(before), skip_of(items)
+
+    def skip(data: bytes, pos: int) -> int:
+        middle = skip_start(data, pos)
+        if middle + 4 - pos > MOST_REPEATED:
+            raise ValueError("a key of many bytes, which each user key would repeat")
+        return skip_items(data, middle)
+
+    return skip_scan(skip)

@@ -1,0 +1,202 @@
+"""Readers of columns against those of single values, which are held to what Flink read.
+
+Either both have the same values, or the reader of columns leaves them to the other one; of what
+Flink wrote it leaves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.bytes.serializer_cases import Case, cases
+
+pa = pytest.importorskip("pyarrow")
+np = pytest.importorskip("numpy")
+
+from support.bytes.column_schemas import TYPES, Type  # noqa: E402
+
+from keygroups._serializers.base import TRUNCATED, Serializer  # noqa: E402
+from keygroups.savepoint._columns.arrow_values import arrow_array  # noqa: E402
+from keygroups.savepoint._columns.column_types import (  # noqa: E402
+    column_of,
+    is_open,
+    key_column_of,
+)
+from keygroups.savepoint._columns.columns import ArrowColumn  # noqa: E402
+from keygroups.savepoint._columns.readers.readers import reader_of  # noqa: E402
+from keygroups.savepoint._state.skips import skip_of  # noqa: E402
+
+REFUSED = (*TRUNCATED, ValueError)
+
+
+class Sides:
+    """A serializer's values in columns, from its reader of single values and of columns."""
+
+    def __init__(self, serializer: Serializer, is_key: bool = False) -> None:
+        self.serializer = serializer
+        column = (key_column_of if is_key else column_of)(serializer)
+        self.column: ArrowColumn = column or ArrowColumn(pa.null(), lambda values: values)
+        self.read = reader_of(serializer, is_key)
+
+    def by_value(self, written: Sequence[bytes]) -> Any:
+        """Return an array, or None where the values are in no column."""
+        values = []
+        try:
+            for data in written:
+                assert self.serializer.read is not None
+                value, end = self.serializer.read(data, 0)
+                if end != len(data):
+                    return None
+                values.append(value)
+            return arrow_array(self.column.convert(values), self.column.data_type)
+        except REFUSED:
+            return None
+
+    def by_column(self, written: Sequence[bytes]) -> Any:
+        """Return an array, or None where the values are left to the other side."""
+        assert self.read is not None
+        ends = np.cumsum([len(data) for data in written])
+        try:
+            array, read = self.read(b"".join(written), np.append(0, ends[:-1]))
+        except REFUSED:
+            return None
+        if not np.array_equal(read, ends):
+            return None
+        if array is None:
+            return pa.nulls(len(ends), self.column.data_type)
+        if isinstance(array, list):  # texts with halves of surrogate pairs
+            return None
+        array.validate(full=True)
+        assert array.type == self.column.data_type
+        return array
+
+    def assert_same(self, written: Sequence[bytes]) -> bool:
+        """Return whether the reader of columns has read them."""
+        ours, theirs = self.by_column(written), self.by_value(written)
+        if ours is None:
+            return False
+        assert theirs is not None
+        assert repr(ours.to_pylist()) == repr(theirs.to_pylist())
+        return True
+
+
+def sides_of(case: Case) -> list[Sides]:
+    data = b"\0\0\0\2" + case.snapshot
+    serializer = Serializer.from_snapshot(data, kryo_version=case.kryo_version)
+    if serializer.read is None or is_open(serializer):
+        return []
+    sides = [Sides(serializer, is_key) for is_key in (False, True)]
+    return [side for side in sides if side.read is not None]
+
+
+CASES = [(str(case), case, sides) for case in cases() for sides in (sides_of(case),) if sides]
+
+
+def test_readers_of_as_many_serializers() -> None:
+    read = {type(side.serializer).__name__ for _, _, sides in CASES for side in sides}
+    assert len(read) > 60
+
+
+@pytest.mark.parametrize(("case", "sides"), [pytest.param(c, s, id=n) for n, c, s in CASES])
+def test_what_flink_wrote(case: Case, sides: list[Sides]) -> None:
+    """Values one behind the other, and some alone; each is read by its column."""
+    for side in sides:
+        written = [value.data for value in case.values]
+        good = [data for data in written if side.by_value([data]) is not None]
+        if good:
+            assert side.assert_same(good * 2)
+            assert side.assert_same(good[::-1])
+        for data in good[:2] + good[-2:]:
+            assert side.assert_same([data])
+
+
+@pytest.mark.parametrize(("case", "sides"), [pytest.param(c, s, id=n) for n, c, s in CASES])
+def test_what_is_passed_over(case: Case, sides: list[Sides]) -> None:
+    skip = skip_of(sides[0].serializer)
+    for value in case.values:
+        if sides[0].by_value([value.data]) is not None:
+            assert skip(value.data + b"\1\2", 0) == len(value.data)
+
+
+def damaged(data: bytes, rng: Random) -> bytes:
+    """Return bytes of which one, or some, are others, or missing."""
+    changed, place = bytearray(data), rng.randrange(len(data))
+    how = rng.randrange(5)
+    if how == 0:
+        changed[place] ^= 1 << rng.randrange(8)
+    elif how == 1:
+        changed[place] = rng.choice((0, 1, 2, 4, 0x7F, 0x80, 0xFF))
+    elif how == 2:
+        lengths = (b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\0\0\0\0", b"\x80\0\0\0")
+        changed[place : place + 4] = rng.choice(lengths)
+    elif how == 3:
+        del changed[place]
+    else:
+        del changed[place:]
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("rounds", [4, pytest.param(150, marks=pytest.mark.slow)])
+def test_damaged_values(rounds: int) -> None:
+    """Both have the same values, or neither takes them for values: no error is lost."""
+    rng = Random(rounds)
+    refused = 0
+    for _, case, sides in CASES:
+        side = sides[-1]
+        good = [value.data for value in case.values if value.data]
+        for _ in range(rounds if good else 0):
+            written = rng.choices(good, k=rng.choice((1, 2, 6)))
+            place = rng.randrange(len(written))
+            written[place] = damaged(written[place], rng)
+            refused += not side.assert_same(written)
+            assert_passed_over(side.serializer, written[place] + b"\0\0\0")
+    assert refused > 100
+
+
+def assert_passed_over(serializer: Serializer, data: bytes) -> None:
+    """Assert that what is read is passed over, up to the same place."""
+    assert serializer.read is not None
+    try:
+        _, end = serializer.read(data, 0)
+    except REFUSED:
+        return
+    assert skip_of(serializer)(data, 0) == end
+
+
+@given(TYPES, st.data())
+@settings(max_examples=30, deadline=None)
+def test_types_that_hypothesis_draws(drawn: Type, data: st.DataObject) -> None:
+    """Nested in one another, with nulls, texts of every kind."""
+    assert_read(drawn, data)
+
+
+@pytest.mark.slow
+@given(TYPES, st.data())
+@settings(max_examples=600, deadline=None)
+def test_many_types_that_hypothesis_draws(drawn: Type, data: st.DataObject) -> None:
+    assert_read(drawn, data)
+
+
+def assert_read(drawn: Type, data: st.DataObject) -> None:
+    """Assert that values of a type are read, and that damaged ones are values to both or none."""
+    values = data.draw(st.lists(drawn.values, min_size=1, max_size=6))
+    side = Sides(drawn.serializer)
+    written = [encoded(drawn.serializer, value) for value in values]
+    if side.read is not None and side.by_value(written) is not None:
+        assert side.assert_same(written)
+    for one in written:
+        assert_passed_over(drawn.serializer, one + b"\0")
+    if side.read is not None and any(written):
+        rng = data.draw(st.randoms(use_true_random=False))
+        place = rng.choice([place for place, one in enumerate(written) if one])
+        side.assert_same([*written[:place], damaged(written[place], rng), *written[place + 1 :]])
+
+
+def encoded(serializer: Serializer, value: Any) -> bytes:
+    assert serializer.write is not None
+    return serializer.write(value)
