@@ -36,7 +36,7 @@ ROWS, BYTES = 1 << 14, 1 << 22
 """How many entries, or bytes of them, are decoded at once, about."""
 _FEW_BYTES = BYTES >> 4  # bytes decoded at once if `_may_grow` is true of a serializer
 _LONG_NAME = 128  # characters
-_MOST = 1 << 31  # bytes that Arrow's offsets of 32 bits reach
+MOST = 1 << 31  # bytes that Arrow's offsets of 32 bits reach
 _OVERHEAD = 256  # bytes that an entry takes in memory besides its own
 _COPIES = 4  # copies that each entry makes of shared bytes as it becomes columns
 _SCANNED = 1 << 12  # entries of which the places are found at once
@@ -53,7 +53,7 @@ Pairs = Iterator[tuple[Sequence[bytes], Sequence[bytes]]]
 """Keys of RocksDB, with their key groups, and their values, some at once."""
 Error = Callable[[int, Exception], SavepointError]
 """Makes the error for the entry of a number from that of its reader."""
-_Read = Callable[[bytes, Ints], tuple[Column, Ints]]
+Read = Callable[[bytes, Ints], tuple[Column, Ints]]
 """Reads a part of all entries: from where it starts in each to its column and where it ends."""
 
 
@@ -113,7 +113,7 @@ class ColumnDecoder:
 
     def framed(self, rows: FramedRows) -> EntryColumns:
         """Decode entries; raises SavepointError for one that is none of the state."""
-        if self._key is None or len(rows.data) >= _MOST:
+        if self._key is None or len(rows.data) >= MOST:
             return self._one_by_one(rows)
         try:
             columns, ends = _decode(self._key, rows.data, rows.key_starts)
@@ -188,10 +188,8 @@ class ColumnDecoder:
 class HeldEntries:
     """Holds the entries of one state that were found in feeds, until it is worth decoding them."""
 
-    def __init__(
-        self, state: StateDescriptor, subtask: int, prefix_bytes: int, is_native: bool
-    ) -> None:
-        self.decoder = ColumnDecoder(state, subtask)
+    def __init__(self, decoder: ColumnDecoder, prefix_bytes: int, is_native: bool) -> None:
+        self.decoder = decoder
         self._prefix_bytes = prefix_bytes
         self._is_native = is_native
         self._clear()
@@ -345,7 +343,7 @@ def chunks(
 
 
 def _decode(
-    parts: Sequence[tuple[str, _Read]], data: bytes, pos: Ints
+    parts: Sequence[tuple[str, Read]], data: bytes, pos: Ints
 ) -> tuple[dict[str, Column], Ints]:
     """Read parts that follow one another; return their columns, and where they end."""
     columns = {}
@@ -363,7 +361,7 @@ def _take(column: Column, places: Any) -> Column:
     return column.take(places)
 
 
-def _numbers(wire: str, own: str) -> _Read:
+def _numbers(wire: str, own: str) -> Read:
     """Return a reader of numbers, from how they are written to how NumPy has them."""
     written = np.dtype(wire)
     size = written.itemsize
@@ -441,7 +439,7 @@ def _read_texts(data: bytes, pos: Ints) -> tuple[Column, Ints]:
 
 
 _INT, _LONG = np.dtype(">i4"), np.dtype(">i8")
-_READS: dict[type[Serializer], _Read] = {
+READS: dict[type[Serializer], Read] = {
     scalars.BooleanSerializer: _read_booleans,
     scalars.ByteSerializer: _numbers(">i1", "i1"),
     scalars.ShortSerializer: _numbers(">i2", "i2"),
@@ -481,11 +479,11 @@ def _may_grow(serializer: Serializer) -> bool:
     return any(map(_may_grow, serializer.parts))
 
 
-def _reads(parts: Sequence[tuple[str, Serializer]] | None) -> list[tuple[str, _Read]] | None:
+def _reads(parts: Sequence[tuple[str, Serializer]] | None) -> list[tuple[str, Read]] | None:
     """Return the readers of parts, None where one has none."""
-    if parts is None or any(type(serializer) not in _READS for _, serializer in parts):
+    if parts is None or any(type(serializer) not in READS for _, serializer in parts):
         return None
-    return [(name, _READS[type(serializer)]) for name, serializer in parts]
+    return [(name, READS[type(serializer)]) for name, serializer in parts]
 
 
 def scan_framed(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from keygroups._checks import check_class
 from keygroups._serializers.data_output import longs
@@ -22,6 +22,9 @@ from keygroups.savepoint._metadata.handles import KeyGroupsHandle, StreamHandle
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry, EntryEncoder, name_of
 from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
 
 
 class WrittenFile(NamedTuple):
@@ -135,6 +138,28 @@ class OperatorFiles:
         ]
         for subtask, of_subtask in groupby(entries, lambda entry: subtasks[entry.key_group]):
             self.add(self.task(subtask).write(of_subtask))
+
+    def _write_sorted_batches(self, batches: Iterable[RecordBatch]) -> None:
+        """Write the files of all subtasks from batches in the order of `WriteTask.write`."""
+        from keygroups.savepoint._columns.entry_frames import write_batches
+
+        with ExitStack() as closing:
+            opened: list[tuple[WriteTask, KeyedStateFile]] = []
+
+            def finish() -> None:
+                closing.close()
+                for task, file in opened:
+                    self.add(task.written(file))
+                opened.clear()
+
+            def file_of(subtask: int) -> KeyedStateFile:
+                finish()
+                task = self.task(subtask)
+                opened.append((task, closing.enter_context(task.open())))
+                return opened[0][1]
+
+            write_batches(batches, file_of, self.max_parallelism, self.parallelism)
+            finish()
 
     def add(self, written: WrittenFile) -> None:
         """Add the file that a task wrote to the savepoint.
