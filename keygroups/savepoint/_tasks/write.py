@@ -6,7 +6,8 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from keygroups._checks import check_class
@@ -136,8 +137,10 @@ class OperatorFiles:
             compute_operator_index_for_key_group(groups, parallelism, key_group)
             for key_group in range(groups)
         ]
-        for subtask, of_subtask in groupby(entries, lambda entry: subtasks[entry.key_group]):
-            self.add(self.task(subtask).write(of_subtask))
+        # A key group has many entries: one call of Python for each of it, none for these.
+        key_groups = groupby(entries, itemgetter(0))
+        for subtask, of_subtask in groupby(key_groups, lambda group: subtasks[group[0]]):
+            self.add(self.task(subtask).write(chain.from_iterable(map(itemgetter(1), of_subtask))))
 
     def _write_sorted_batches(self, batches: Iterable[RecordBatch]) -> None:
         """Write the files of all subtasks from batches in the order of `WriteTask.write`."""
