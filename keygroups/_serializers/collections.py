@@ -78,7 +78,7 @@ class SetSerializer(Composite):
     def bind(self, reads: Sequence[Read]) -> None:
         [read], [element], name = reads, self.parts, str(self)
         [write] = writers(self.parts, self.key_type)
-        is_by_content, is_null = _is_equal_by_content(element), not element.none_is_value
+        is_by_content, is_null = is_equal_by_content(element), not element.none_is_value
 
         def read_set(data: bytes, pos: int) -> tuple[Any, int]:
             count, pos = read_count(data, pos)
@@ -119,7 +119,7 @@ class MapSerializer(Composite):
     def bind(self, reads: Sequence[Read]) -> None:
         (read_key, read_value), (key_part, value_part), name = reads, self.parts, str(self)
         write_key, write_value = writers(self.parts, self.key_type)
-        is_by_content, is_null = _is_equal_by_content(key_part), not value_part.none_is_value
+        is_by_content, is_null = is_equal_by_content(key_part), not value_part.none_is_value
 
         def read_map(data: bytes, pos: int) -> tuple[Any, int]:
             count, pos = read_count(data, pos)
@@ -156,10 +156,10 @@ def is_in_order(serializer: Serializer) -> bool:
     return all(map(is_in_order, serializer.parts))
 
 
-def _is_equal_by_content(serializer: Serializer) -> bool:
+def is_equal_by_content(serializer: Serializer) -> bool:
     """Return whether two values that have the same bytes are equal in Java, as arrays are not."""
     if isinstance(serializer, Composite) and serializer.is_its_parts:
-        return all(map(_is_equal_by_content, serializer.parts))
+        return all(map(is_equal_by_content, serializer.parts))
     return serializer.key_type is not None
 
 

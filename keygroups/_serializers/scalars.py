@@ -84,12 +84,17 @@ def read_varint(data: bytes, pos: int, bits: int = 32) -> tuple[int, int]:
             raise ValueError(f"a number of more than {bits} bits")
 
 
+_VARINTS = [bytes([number]) for number in range(0x80)]  # those of a byte
+
+
 def write_string(text: str | None) -> bytes:
     """Write a String as Flink's StringValue.writeString does."""
     if text is None:
         return b"\0"
     if text.isascii():
-        return write_varint(len(text) + 1) + text.encode("ascii")
+        size = len(text) + 1
+        start = _VARINTS[size] if size < 0x80 else write_varint(size)
+        return start + text.encode("ascii")
     encoded = text.encode("utf-16-le", "surrogatepass")
     units = struct.unpack(f"<{len(encoded) // 2}H", encoded)
     return write_varint(len(units) + 1) + b"".join(map(write_varint, units))

@@ -10,6 +10,7 @@ import struct
 import uuid
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from operator import mul
 
 from keygroups._checks import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, check_int, show, to_int
 from keygroups._values.checks import (
@@ -125,10 +126,18 @@ def hash_char(key: object) -> int:
 def hash_string(key: object) -> int:
     """String.hashCode: the 31-fold over UTF-16 code units, lone surrogates included."""
     text = key if type(key) is str else expect("STRING", key, str, "a str")
-    code = 0
-    for unit in text.encode() if text.isascii() else _utf16_units(text):
-        code = (31 * code + unit) & _MASK32
+    units = text.encode() if text.isascii() else _utf16_units(text)
+    if len(units) <= _MOST_POWERS:  # no step of Python for a unit
+        code: int = sum(map(mul, units, _POWERS[_MOST_POWERS - len(units) :])) & _MASK32
+    else:
+        code = 0
+        for unit in units:
+            code = (31 * code + unit) & _MASK32
     return (code ^ _SIGN32) - _SIGN32
+
+
+_MOST_POWERS = 64
+_POWERS: list[int] = [pow(31, power, 2**32) for power in reversed(range(_MOST_POWERS))]
 
 
 def _utf16_units(text: str) -> Sequence[int]:

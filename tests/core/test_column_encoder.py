@@ -59,10 +59,7 @@ from keygroups._serializers.jvm.time import (  # noqa: E402
 from keygroups._serializers.scalars import SQL_STRING  # noqa: E402
 from keygroups.savepoint._columns import column_encoder, row_encoder  # noqa: E402
 from keygroups.savepoint._columns.column_types import column_to_write  # noqa: E402
-from keygroups.savepoint._columns.column_writers import (  # noqa: E402
-    UnwrittenError,
-    column_writer,
-)
+from keygroups.savepoint._columns.column_writers import column_writer  # noqa: E402
 from keygroups.savepoint._columns.entry_batches import entries_of, entry_batch  # noqa: E402
 from keygroups.savepoint._columns.entry_frames import FileWriter  # noqa: E402
 from keygroups.savepoint._columns.row_shapes import (  # noqa: E402
@@ -71,6 +68,7 @@ from keygroups.savepoint._columns.row_shapes import (  # noqa: E402
     StateColumns,
     WideRows,
 )
+from keygroups.savepoint._columns.scalar_writers import UnwrittenError  # noqa: E402
 
 
 @pytest.mark.parametrize("of", VALUES, ids=str)

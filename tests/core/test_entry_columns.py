@@ -173,7 +173,7 @@ def test_many_are_decoded_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     texts = [(write_string(f"{number:03}") + b"\0", sb.i64(number)) for number in range(40)]
     lists = sb.state("s", "LIST", sb.list_of(LONG))
     elements = [(key, sb.i32(1) + value) for key, value in entries]
-    for name, bound in (("ROWS", 7), ("BYTES", 100), ("_SCANNED", 3), ("_MOST", 9)):
+    for name, bound in (("ROWS", 7), ("BYTES", 100), ("_SCANNED", 3), ("MOST", 9)):
         monkeypatch.setattr(entry_columns, name, bound)
         for number, form in enumerate(FORMS):
             folder = tmp_path / name / str(number)

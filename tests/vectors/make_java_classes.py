@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from keygroups._serializers.jvm.kryo_bodies import BODIES
 
@@ -18,7 +19,7 @@ SOURCE = FOLDER.parent / "support" / "flink" / "java" / "ClassesAbove.java"
 
 
 def main(jar: str, *programs: str) -> None:
-    lines = []
+    lines: list[dict[str, Any]] = []
     for java in programs:
         command = [java, "-cp", jar, str(SOURCE)]
         names = "\n".join(BODIES)

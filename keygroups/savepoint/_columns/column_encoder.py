@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 
 from keygroups import arrays
 from keygroups._serializers.base import Serializer
+from keygroups._serializers.compounds import RowSerializer
+from keygroups._serializers.sql.rows import RowDataSerializer
 from keygroups.errors import InvalidValueError, KeyGroupsError
-from keygroups.savepoint._columns.column_writers import (
-    ColumnWriter,
-    UnwrittenError,
-    column_writer,
-    fixed,
+from keygroups.savepoint._columns.byte_arrays import (
+    assembled,
     joined,
     joined_runs,
     with_others,
-    write_elements,
 )
+from keygroups.savepoint._columns.column_writers import column_writer, write_elements
 from keygroups.savepoint._columns.entry_batches import BYTES, SCHEMA
+from keygroups.savepoint._columns.scalar_writers import ColumnWriter, UnwrittenError
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.layouts import VOID
 from keygroups.savepoint._state.values import StoredMapValue, check_time
@@ -31,7 +31,7 @@ from keygroups.state_keys import VOID_NAMESPACE, serializer_of
 from keygroups.types import KeyType
 
 _PAIRS = 1 << 13  # pairs of maps that become entries at once
-_VOID, _BEFORE_VALUE = (pa.scalar(data, BYTES) for data in (VOID, StoredMapValue.before_value))
+_VOID = pa.scalar(VOID, BYTES)
 
 
 class Keys(NamedTuple):
@@ -74,7 +74,7 @@ class KeyColumn:
     def __init__(
         self, column_type: KeyType | Serializer, serializer: Serializer, max_parallelism: int
     ) -> None:
-        self._writer = _writer_as(serializer, column_type)
+        self._writer = _key_writer(serializer, column_type)
         self._key_type = serializer.key_type
         self._max_parallelism = max_parallelism
 
@@ -121,7 +121,8 @@ class StateEncoder:
         self._writer = self._user_key_writer = None
         if described.namespace_serializer == VOID_NAMESPACE:
             self._writer = _writer_as(described.value_serializer, value_type)
-            self._user_key_writer = _writer_as(described.user_key_serializer, user_key_type)
+            if not isinstance(described.user_key_serializer, RowDataSerializer):
+                self._user_key_writer = _writer_as(described.user_key_serializer, user_key_type)
 
     def entries(self, keys: Keys, rows: Rows) -> pa.RecordBatch:
         """Return the entries of rows.
@@ -143,7 +144,7 @@ class StateEncoder:
         elif self._kind == "LIST":
             written = self._lists(writer, value, times)
         else:
-            written = joined(*_before(times), writer.write(value))
+            written = assembled([*_before(times), *writer.pieces(value)])
         number = pa.repeat(pa.scalar(self._number, pa.int32()), len(value))
         return pa.RecordBatch.from_arrays(
             [keys.key_groups, number, joined(*parts), written], schema=SCHEMA
@@ -172,7 +173,7 @@ class StateEncoder:
         if not lengths.all():  # an empty list is no entry
             raise UnwrittenError
         element_times = None if times is None else np.repeat(times, lengths)
-        written = joined(*_before(element_times), elements)
+        written = assembled([*_before(element_times), elements])
         if len(written) == len(value):  # every list has one element, and needs no comma
             return written
         return joined_runs(written, bounds)
@@ -181,10 +182,11 @@ class StateEncoder:
         self, writer: ColumnWriter, value: pa.Array, times: NDArray[np.int64] | None
     ) -> pa.Array:
         if not value.null_count:
-            return joined(_BEFORE_VALUE, *_before(times), writer.write(value))
+            return assembled([_marks(len(value)), *_before(times), *writer.pieces(value)])
         if times is not None or writer.null is None:
             raise UnwrittenError
-        written = joined(_BEFORE_VALUE, writer.write(value.drop_null()))
+        valid = value.drop_null()
+        written = assembled([_marks(len(valid)), *writer.pieces(valid)])
         return with_others(written, value.is_null(), StoredMapValue.null)
 
 
@@ -244,7 +246,24 @@ def pairs_of_maps(
 
 def _before(times: NDArray[np.int64] | None) -> Sequence[Any]:
     """Return the 8 bytes that stand before each value with a TTL, nothing without times."""
-    return () if times is None else (fixed(times.astype(">i8")),)
+    return () if times is None else (times.astype(">i8"),)
+
+
+def _marks(size: int) -> NDArray[np.uint8]:
+    """Return the marks before values of a MAP that are no nulls."""
+    return np.full(size, StoredMapValue.before_value[0], np.uint8)
+
+
+def _key_writer(serializer: Serializer, column_type: KeyType | Serializer) -> ColumnWriter | None:
+    """Return the writer of a column of keys, None for rows with a row_kind, which no key has."""
+    if isinstance(column_type, Serializer) and _has_rows(column_type):
+        return None
+    return _writer_as(serializer, column_type)
+
+
+def _has_rows(serializer: Serializer) -> bool:
+    is_row = isinstance(serializer, (RowSerializer, RowDataSerializer))
+    return is_row or any(map(_has_rows, serializer.parts))
 
 
 def _writer_as(

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from keygroups.savepoint._columns.column_writers import fixed, joined, joined_runs, octets_of
+from keygroups.savepoint._columns.byte_arrays import fixed, joined, joined_runs, octets_of
 from keygroups.savepoint._columns.entry_batches import (
     KEY,
     KEY_GROUP,

@@ -12,9 +12,9 @@ from keygroups._checks import show
 from keygroups.errors import KeyGroupsError
 from keygroups.savepoint._columns.arrow_values import values
 from keygroups.savepoint._columns.column_encoder import KeyColumn, Keys, Rows, StateEncoder
-from keygroups.savepoint._columns.column_writers import UnwrittenError
 from keygroups.savepoint._columns.columns import ArrowColumn
 from keygroups.savepoint._columns.entry_batches import BYTES, entry_batch
+from keygroups.savepoint._columns.scalar_writers import UnwrittenError
 from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry, EntryEncoder
 
 

@@ -37,9 +37,9 @@ from keygroups.savepoint._columns.column_types import (
     column_to_write,
     is_written,
 )
-from keygroups.savepoint._columns.column_writers import UnwrittenError
 from keygroups.savepoint._columns.columns import array_of
 from keygroups.savepoint._columns.row_encoder import KeyEncoder, RowEncoder
+from keygroups.savepoint._columns.scalar_writers import UnwrittenError
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.writing.entry_encoder import EntryEncoder
 from keygroups.savepoint._tasks.write import WriteTask

@@ -16,9 +16,9 @@ from keygroups.savepoint._columns.column_encoder import (
     StateEncoder,
     table_encoder,
 )
-from keygroups.savepoint._columns.column_writers import UnwrittenError
 from keygroups.savepoint._columns.entry_batches import KEY_GROUP, entry_batch
 from keygroups.savepoint._columns.entry_frames import write_batches
+from keygroups.savepoint._columns.scalar_writers import UnwrittenError
 from keygroups.savepoint._columns.table_rows import TableColumns
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry

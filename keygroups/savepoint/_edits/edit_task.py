@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from keygroups._checks import show
 from keygroups._serializers.base import Serializer
@@ -39,6 +39,9 @@ from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
 from keygroups.savepoint._state.writing.spill import packed, sorted_entries, unpacked
 from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.savepoint._tasks.write import WriteTask, WrittenFile
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
 
 _BUFFERED = 1 << 24  # bytes of moved entries held in memory before they are written
 
@@ -157,6 +160,21 @@ class EditTask:
             ):
                 last_key, last_key_group, new = key, key_group, rekey(state, key_group, key)
             yield EncodedEntry(new, numbers[state], encoded_key, encoded_value)
+
+    def batches(self) -> Iterator[RecordBatch]:
+        """Yield what `entries` does without steps as batches of Arrow, in no order.
+
+        Takes NumPy and PyArrow.
+        """
+        from keygroups.savepoint._edits.rekeyed_columns import rekeyed_batches
+
+        return rekeyed_batches(
+            self.read.framed_columns(),
+            {name: plan.number for name, plan in self.plans.items()},
+            None if self._key is None else self._key.key_type,
+            (self.read.max_parallelism, self.write.max_parallelism),
+            self._rekey(),
+        )
 
     def _edited_entries(self, edits: Edits) -> Iterator[EncodedEntry]:
         rekey, key_group_of, states = self._rekey(), self._key_group_of(), edits.states

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Iterable, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.progress import Meter, ProgressCallback, measured
@@ -29,6 +29,11 @@ from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
 from keygroups.savepoint._state.writing.spill import sorted_entries
 from keygroups.savepoint._tasks.read import ahead
 from keygroups.savepoint._tasks.write import OperatorFiles, WrittenFile
+
+if TYPE_CHECKING:
+    from keygroups.savepoint._columns.batch_sorter import BatchSorter
+
+_LEAST_OF_COLUMNS = 1 << 21  # bytes
 
 
 class WrittenState(NamedTuple):
@@ -176,16 +181,56 @@ class EditedKeyedState(OperatorFiles):
         size = self._bytes
         work = size if self._is_sorted else 2 * size  # bytes: a sort reads them and writes them
         with measured(progress, f"write {self.label}", lambda: work) as meter:
-            entries = self._entries(meter)
-            if not self._is_sorted:
-                entries = sorted_entries(entries, scratch, size, meter)
-            with closing(entries):
-                try:
+            sorter = self._sorted_columns(scratch, meter)
+            try:
+                if sorter is not None:
+                    self._write_sorter(sorter, meter)
+                    return
+                entries = self._entries(meter)
+                if not self._is_sorted:
+                    entries = sorted_entries(entries, scratch, size, meter)
+                with closing(entries):
                     self._write_sorted(entries)
-                except InvalidValueError as error:  # key groups out of order, or a key twice
-                    if self.has_steps:
-                        raise
-                    raise SavepointError(f"{self._base}: {error}") from None
+            except InvalidValueError as error:  # key groups out of order, or a key twice
+                if self.has_steps:
+                    raise
+                raise SavepointError(f"{self._base}: {error}") from None
+
+    def _sorted_columns(self, scratch: Path | None, meter: Meter | None) -> BatchSorter | None:
+        """Return all entries with their new key groups as columns, which are to be sorted.
+
+        Returns None where they are left to `_entries`: without NumPy and PyArrow, with steps, in
+        their old order, and where some are damaged, of which `_entries` names the first. So are
+        few, which take less time than to import those two.
+        """
+        if self.has_steps or self._is_sorted or self._bytes < _LEAST_OF_COLUMNS:
+            return None
+        try:
+            import numpy  # noqa: F401  # This and PyArrow are of an extra.
+
+            from keygroups.savepoint._columns.batch_sorter import BatchSorter
+        except ModuleNotFoundError:
+            return None
+        with ExitStack() as unless_whole:
+            sorter = BatchSorter(scratch)
+            unless_whole.callback(sorter.close)
+            try:
+                reads = ahead([task.read for task in self.tasks], meter=meter)
+                for task, read in zip(self.tasks, reads):
+                    for batch in replace(task, read=read).batches():
+                        if sorter.add(batch):
+                            sorter.spill()
+            except SavepointError:
+                return None
+            unless_whole.pop_all()
+        return sorter
+
+    def _write_sorter(self, sorter: BatchSorter, meter: Meter | None) -> None:
+        """Write the entries of a sorter, and close it."""
+        with closing(sorter), closing(sorter.entries()) as batches:
+            self._write_sorted_batches(batches)
+        if meter is not None:
+            meter.add(self._bytes)
 
     def _entries(self, meter: Meter | None) -> Generator[EncodedEntry, None, None]:
         """Yield the edited entries in the order of the old key groups, and count the edits."""

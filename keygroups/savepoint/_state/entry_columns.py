@@ -11,6 +11,7 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +29,7 @@ from keygroups.savepoint._columns.readers.parts import (
 )
 from keygroups.savepoint._columns.readers.readers import list_reader_of
 from keygroups.savepoint._files.feed import Feed, HeldFeed
-from keygroups.savepoint._state.entries import LAST_OF_STATE, StateEntry, not_an_entry
+from keygroups.savepoint._state.entries import LAST_OF_STATE, EntryReader, StateEntry, not_an_entry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.layouts import has_key_bytes, layout_of
 from keygroups.savepoint._state.native_columns import decode, decode_present, native_of, reads_of
@@ -38,7 +39,7 @@ ROWS, BYTES = 1 << 14, 1 << 22
 """How many entries, or bytes of them, are decoded at once, about."""
 _FEW_BYTES = BYTES >> 4  # bytes decoded at once if `_may_grow` is true of a serializer
 _LONG_NAME = 128  # characters
-_MOST = 1 << 31  # bytes that Arrow's offsets of 32 bits reach
+MOST = 1 << 31  # bytes that Arrow's offsets of 32 bits reach
 _OVERHEAD = 256  # bytes that an entry takes in memory besides its own
 _COPIES = 4  # copies that each entry makes of shared bytes as it becomes columns
 _SCANNED = 1 << 12  # entries of which the places are found at once
@@ -96,7 +97,7 @@ class ColumnDecoder:
         layout = layout_of(state)
         fields = layout.fields()
         self.state = state
-        self.reader = layout.decoding(subtask)
+        self.reader: EntryReader[Any] = layout.decoding(subtask)
         self._key, self._value = reads_of(fields.key), reads_of(fields.value)
         has_bytes = has_key_bytes(state)  # only the reader of single entries gives them
         if has_bytes:
@@ -111,7 +112,7 @@ class ColumnDecoder:
 
     def framed(self, rows: FramedRows) -> EntryColumns:
         """Decode entries; raises SavepointError for one that is none of the state."""
-        if self._key is None or len(rows.data) >= _MOST:
+        if self._key is None or len(rows.data) >= MOST:
             return self._one_by_one(rows)
         try:
             columns, ends = decode(self._key, rows.data, rows.key_starts)
@@ -184,13 +185,11 @@ class ColumnDecoder:
 class HeldEntries:
     """Holds the entries of one state that were found in feeds, until it is worth decoding them."""
 
-    def __init__(
-        self, state: StateDescriptor, subtask: int, prefix_bytes: int, is_native: bool
-    ) -> None:
-        self.decoder = ColumnDecoder(state, subtask)
+    def __init__(self, decoder: ColumnDecoder, prefix_bytes: int, is_native: bool) -> None:
+        self.decoder = decoder
         self._prefix_bytes = prefix_bytes
         self._is_native = is_native
-        self.are_maps = is_native and state.kind == "MAP"
+        self.are_maps = is_native and decoder.state.kind == "MAP"
         """Whether each of the entries that a scan finds may become many."""
         self._most_bytes = min(self.decoder.most_bytes, _FEW_BYTES if self.are_maps else BYTES)
         self._clear()

@@ -10,11 +10,13 @@ The time of the last access is there with a time to live. A LIST of SHORT with 1
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from keygroups._checks import LONG_MAX, LONG_MIN, check_class, check_int, show
+from keygroups._serializers import scalars
 from keygroups._serializers.base import Read, Serializer, UnreadableError, checked_write
 from keygroups._serializers.data_output import i64
 from keygroups._serializers.scalars import LONG, read_count, read_long
@@ -36,6 +38,17 @@ _SEPARATOR = SEPARATOR[0]
 # Flink: RocksDBMapState.serializeValueNullSensitive, MapSerializer.
 _NOT_NULL, _NULL = b"\0", b"\1"
 _TIME_BYTES = 8
+
+# The classes of Python whose values a serializer writes as they are, or raises struct.error for.
+_EXACT: dict[type[Serializer], type] = {
+    scalars.BooleanSerializer: bool,
+    scalars.ByteSerializer: int,
+    scalars.ShortSerializer: int,
+    scalars.IntSerializer: int,
+    scalars.LongSerializer: int,
+    scalars.DoubleSerializer: float,
+    scalars.StringSerializer: str,
+}
 
 _EARLIEST = 10**12  # 2001-09-09 as epoch milliseconds; as seconds a time of year 33658
 _DAY = 86_400_000
@@ -121,8 +134,16 @@ class StoredValue:
         name, write = self.value_name, self._timed_writer(allow_any_last_access)
         if self.value_serializer.none_is_value:
             return write
+        # Nearly all values are of this class: they need no check but the writer's own.
+        exact = None if self.time_bytes else _EXACT.get(type(self.value_serializer))
+        write_exact = self.value_serializer.write
 
         def write_value(value: Any, last_access: int | None) -> bytes:
+            if type(value) is exact and last_access is None and write_exact is not None:
+                try:
+                    return write_exact(value)
+                except struct.error:  # an int beyond the type, which `write` names
+                    pass
             check_not_none(name, value)
             return write(value, last_access)
 

@@ -84,6 +84,12 @@ class ReadTask:
             for handle in task.handles:
                 yield from task._format(handle).columns(task._read_of(handle))
 
+    def framed_columns(self) -> Iterator[EntryColumns]:
+        """Yield the entries as bytes with their keys, column by column, in no order."""
+        for task in [self] if self.files.has_plan else ahead([self]):
+            for handle in task.handles:
+                yield from task._format(handle).framed_columns(task._read_of(handle))
+
     def plan(self) -> Iterator[Planned]:
         """Plan to read the entries."""
         for handle in self.handles:

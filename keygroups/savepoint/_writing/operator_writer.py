@@ -39,7 +39,7 @@ from keygroups.savepoint._state.writing.operator_state_writer import (
     NewOperatorState,
     OperatorStateWriter,
 )
-from keygroups.savepoint._state.writing.spill import EntrySorter
+from keygroups.savepoint._state.writing.spill import EntrySorter, Sorter
 from keygroups.savepoint._tasks.write import OperatorFiles, WriteTask
 
 if TYPE_CHECKING:
@@ -141,10 +141,15 @@ class OperatorWriter(OperatorFiles):
         are sorted, and values beyond their types; InvalidTypeError; SavepointError where a file
         cannot be written.
         """
-        number = self._number_of(state)
+        number = self._of_values.get(state) if type(state) is str else None
+        if number is None:
+            number = self._number_of(state)
         assert self._encoder is not None
         entry = self._encoder.encode(number, key, value, user_key, last_access, namespace)
-        self._hold(key, entry, _SORT)
+        if self._sorter is None:
+            self._hold(key, entry, _SORT)
+        elif self._sorter.add(entry):
+            self._spill(self._sorter)
 
     def write_table(self, state: str, table: Any) -> None:
         """Write the entries of a state that are the rows of a table.
@@ -183,8 +188,7 @@ class OperatorWriter(OperatorFiles):
 
     def _number_of(self, state: str) -> int:
         """Return the number of a state of values."""
-        # The common case of check_str without the call: this is the hot path.
-        number = self._of_values.get(state if type(state) is str else check_str("state", state))
+        number = self._of_values.get(check_str("state", state))
         if number is None:
             names = ", ".join(self._of_values) or "none, without keyed state"
             raise InvalidValueError(f"state must be one of {names}, got {show(state)}")
@@ -229,8 +233,7 @@ class OperatorWriter(OperatorFiles):
         """
         if self._sorter is not None:
             if self._sorter.add(entry):
-                with self._unbroken():
-                    self._sorter.spill()
+                self._spill(self._sorter)
             return
         if entry.key_group != self._key_group:
             if entry.key_group < self._key_group:
@@ -245,12 +248,15 @@ class OperatorWriter(OperatorFiles):
             self._key_group = entry.key_group
         self._entries.append(entry)
 
+    def _spill(self, sorter: Sorter[Any]) -> None:
+        with self._unbroken():
+            sorter.spill()
+
     def _hold_batch(self, tables: TableWriter, batch: RecordBatch) -> bool:
         """Hold a batch as `_hold` does and return True; False if key groups are out of order."""
         if self._sorter is not None:
             if tables.sorter.add(batch):
-                with self._unbroken():
-                    tables.sorter.spill()
+                self._spill(tables.sorter)
             return True
         from keygroups.savepoint._columns.table_writer import key_group_of, split_last
 
@@ -293,7 +299,8 @@ class OperatorWriter(OperatorFiles):
             if self._sorter is not None:
                 with closing(self._sorter.entries()) as entries:
                     if self._tables is None:
-                        self._write_sorted(self._counted(entries, _key_group_of))
+                        counted = self._counted(entries, _key_group_of)
+                        self._write_sorted(entries if self._meter is None else counted)
                     else:
                         self._write_batches(self._tables, entries)
                 self._close_sorters()

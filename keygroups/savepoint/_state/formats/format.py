@@ -121,6 +121,12 @@ class Format(ABC):
 
         return chunks({state.name: state for state in self.states()}, self.entries(selection))
 
+    def framed_columns(self, selection: Selection) -> Iterator[EntryColumns]:
+        """Yield the entries that are wanted as a FramedDecoder makes columns of them."""
+        from keygroups.savepoint._state.framed_columns import framed_chunks
+
+        return framed_chunks(self.states(), self.framed_entries(selection))
+
     @abstractmethod
     def _entries(
         self, selection: Selection, reader_of: Callable[[Layout], EntryReader[Entry]]

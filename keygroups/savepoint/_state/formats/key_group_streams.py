@@ -42,7 +42,7 @@ from keygroups.savepoint._state.layouts import Layout, layout_of
 from keygroups.savepoint._state.scans import KeyScan, framed_skip, key_scan
 
 if TYPE_CHECKING:
-    from keygroups.savepoint._state.entry_columns import EntryColumns, HeldEntries
+    from keygroups.savepoint._state.entry_columns import ColumnDecoder, EntryColumns, HeldEntries
 
 _COMPARED = 8  # key groups whose numbers are looked at
 _MOST_SOUGHT = 8  # keys with which each entry is compared
@@ -275,12 +275,29 @@ class KeyGroupStreams(OffsetFormat):
 
     def columns(self, selection: Selection) -> Iterator[EntryColumns]:
         """Yield the entries that are wanted as columns, those of a state in order."""
+        from keygroups.savepoint._state.entry_columns import ColumnDecoder
+
+        return self._columns(selection, ColumnDecoder)
+
+    def framed_columns(self, selection: Selection) -> Iterator[EntryColumns]:
+        """Yield the entries that are wanted as a FramedDecoder makes columns of them."""
+        from keygroups.savepoint._state.framed_columns import FramedDecoder
+
+        with self._files.open(self._handle.stream) as stream:
+            is_native = self._is_native(stream, selection.key_groups)
+        if is_native:
+            return super().framed_columns(selection)
+        return self._columns(selection, FramedDecoder)
+
+    def _columns(
+        self, selection: Selection, decoder_of: Callable[[StateDescriptor, int], ColumnDecoder]
+    ) -> Iterator[EntryColumns]:
         from keygroups.savepoint._state.entry_columns import HeldEntries
 
         with self._files.open(self._handle.stream) as stream:
             states, is_native, feeds = self._opened(stream, selection)
             subtask, prefix = selection.subtask, selection.prefix_bytes
-            held = [HeldEntries(state, subtask, prefix, is_native) for state in states]
+            held = [HeldEntries(decoder_of(state, subtask), prefix, is_native) for state in states]
             wanted = selection.numbers(states)
             try:
                 for key_group, feed in feeds:

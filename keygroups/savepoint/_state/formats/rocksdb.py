@@ -41,7 +41,7 @@ from keygroups.savepoint._state.layouts import Layout, layout_of
 from keygroups.savepoint._state.values import joined_elements
 
 if TYPE_CHECKING:
-    from keygroups.savepoint._state.entry_columns import EntryColumns, Pairs
+    from keygroups.savepoint._state.entry_columns import ColumnDecoder, EntryColumns, Pairs
 
 # Low bytes of the orders of records whose value counts if no other has their key.
 _ALONE = {-VALUE & 255, -MERGE & 255}
@@ -112,12 +112,24 @@ class RocksDBFiles(Format):
     def columns(self, selection: Selection) -> Iterator[EntryColumns]:
         """Yield the entries that are wanted as columns, those of a state in order."""
         from keygroups.savepoint._state.entry_columns import ColumnDecoder
+
+        return self._columns(selection, ColumnDecoder)
+
+    def framed_columns(self, selection: Selection) -> Iterator[EntryColumns]:
+        """Yield the entries that are wanted as a FramedDecoder makes columns of them."""
+        from keygroups.savepoint._state.framed_columns import FramedDecoder
+
+        return self._columns(selection, FramedDecoder)
+
+    def _columns(
+        self, selection: Selection, decoder_of: Callable[[StateDescriptor, int], ColumnDecoder]
+    ) -> Iterator[EntryColumns]:
         from keygroups.savepoint._state.formats.rocksdb_columns import of_files
 
         with ExitStack() as opened:
             columns = [
                 of_files(
-                    ColumnDecoder(state, selection.subtask),
+                    decoder_of(state, selection.subtask),
                     name,
                     files,
                     runs,

@@ -11,7 +11,7 @@ from keygroups._checks import show
 from keygroups._serializers.scalars import SORTED_LONG
 from keygroups._values.checks import refused_key
 from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
-from keygroups.hashing import finalise, hash_code
+from keygroups.hashing import finalise, hasher_of
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.layouts import layout_of
 from keygroups.savepoint._state.values import joined_elements
@@ -49,7 +49,7 @@ class EntryEncoder:
         self.states = tuple(states)
         self._max_parallelism = max_parallelism
         self._allow_any_last_access = allow_any_last_access
-        self._key_type, self._write_key = key.key_type, key.write_key or key.write
+        self._hash_key, self._write_key = hasher_of(key.key_type), key.write_key or key.write
         self._encoders = [layout_of(state).encoder(allow_any_last_access) for state in states]
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -74,7 +74,7 @@ class EntryEncoder:
         no value. Raises InvalidTypeError or InvalidValueError for what is no entry of the state,
         UnsupportedKeyTypeError for what only the job can write.
         """
-        code = hash_code(key, self._key_type)  # `hash_code` checks the key too
+        code = self._hash_key(key)  # This checks the key too.
         encode = self._encoders[state]
         written = self._write_key(key)
         start, encoded = encode(written, namespace, user_key, value, last_access, timestamp)
@@ -109,7 +109,7 @@ class EntryEncoder:
 
     def key_group(self, key: Any) -> int:
         """Return the key group of a key."""
-        return finalise(hash_code(key, self._key_type)) % self._max_parallelism
+        return finalise(self._hash_key(key)) % self._max_parallelism
 
 
 def joined_lists(

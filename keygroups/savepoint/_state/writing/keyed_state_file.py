@@ -124,7 +124,12 @@ class KeyedStateFile:
         data = b"".join((i32(len(prefix) + len(key)), prefix, key, i32(len(value)), value))
         self.entries[self._state] += 1
         self.bytes[self._state] += len(data)
-        self._write(data)
+        # What `_write` does, without a call for each entry.
+        self._pending.append(data)
+        self.size += len(data)
+        self._buffered += len(data)
+        if self._buffered >= _BUFFERED:
+            self._flush()
 
     def _write(self, data: bytes | memoryview) -> None:
         self._pending.append(data)

@@ -1,0 +1,202 @@
+"""Whole columns of compound values as bytes, against the serializers that write one by one.
+
+Flink's bytes are what the serializers are held to.
+"""
+
+from __future__ import annotations
+
+import random
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from typing import Any
+
+import pytest
+
+from keygroups import KeyGroupsError
+from keygroups._serializers import big_numbers, collections, compounds
+from keygroups._serializers.base import checked_write
+from keygroups._serializers.jvm.pojos import PojoSerializer
+from keygroups._serializers.jvm.time import LocalTimeSerializer
+from keygroups._serializers.scalars import BYTES, SQL_STRING
+from keygroups._serializers.sql.rows import (
+    ArrayDataSerializer,
+    MapDataSerializer,
+    RowDataSerializer,
+)
+from keygroups._values.rows import ROW_KINDS
+from keygroups.logical_types import LogicalType, parse_logical_type
+from keygroups.savepoint import Serializer
+from keygroups.state_keys import serializer_of
+from keygroups.types import (
+    BOOLEAN,
+    BYTE,
+    DOUBLE,
+    FLOAT,
+    INSTANT,
+    INT,
+    LOCAL_DATE,
+    LONG,
+    SHORT,
+    STRING,
+)
+
+pa: Any = pytest.importorskip("pyarrow")
+
+from keygroups.savepoint._columns.column_types import column_of  # noqa: E402
+from keygroups.savepoint._columns.column_writers import column_writer  # noqa: E402
+from keygroups.savepoint._columns.scalar_writers import UnwrittenError  # noqa: E402
+
+SCALARS = [
+    *map(serializer_of, (BOOLEAN, BYTE, SHORT, INT, LONG, FLOAT, DOUBLE, STRING)),
+    *map(serializer_of, (LOCAL_DATE, INSTANT)),
+    *(BYTES, SQL_STRING, big_numbers.BigDecSerializer(), LocalTimeSerializer()),
+    compounds.EnumSerializer("a.Color", ["RED", "GREEN", "\u00e9"]),
+]
+LOGICAL = [
+    *map(
+        parse_logical_type,
+        (
+            *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "STRING"),
+            *("CHAR(3)", "BYTES", "DATE", "TIME", "DECIMAL(10, 2)", "DECIMAL(18, 0)"),
+            *("DECIMAL(19, 3)", "DECIMAL(38, 10)", "TIMESTAMP(3)", "TIMESTAMP(6)"),
+            *("TIMESTAMP(9)", "TIMESTAMP_LTZ(3)", "TIMESTAMP_LTZ(6)", "BIGINT NOT NULL"),
+        ),
+    ),
+    LogicalType("RAW"),
+    LogicalType("INTERVAL_YEAR_MONTH"),
+    LogicalType("INTERVAL_DAY_TIME"),
+]
+
+
+SEEDS = range(200)
+EXACT = Context(38, Emin=MIN_EMIN, Emax=MAX_EMAX)
+
+
+def logical_type(rng: random.Random, depth: int) -> LogicalType:
+    name = rng.choice(["ROW", "ARRAY", "MAP", "MULTISET"]) if rng.random() < depth / 6 else ""
+    if not name:
+        return rng.choice(LOGICAL)
+    count = {"ROW": rng.choice([0, 1, 3, 9, 60]), "MAP": 2}.get(name, 1)
+    return LogicalType(name, fields=tuple(logical_type(rng, depth - 1) for _ in range(count)))
+
+
+def sql_serializer(rng: random.Random) -> Serializer:
+    field, other = (logical_type(rng, 2) for _ in range(2))
+    if rng.random() < 0.7:
+        count = rng.choice([0, 1, 3, 9, 60])
+        return RowDataSerializer([logical_type(rng, 2) for _ in range(count)])
+    return rng.choice([ArrayDataSerializer(field), MapDataSerializer(field, other)])
+
+
+def pojo_of(parts: list[Serializer]) -> PojoSerializer:
+    return PojoSerializer("a.Pojo", [f"field{n}" for n in range(len(parts))], parts)
+
+
+def serializer_of_java(rng: random.Random, depth: int = 3) -> Serializer:
+    if rng.random() > depth / 3:
+        return rng.choice(SCALARS) if rng.random() < 0.8 else sql_serializer(rng)
+    some = [serializer_of_java(rng, depth - 1) for _ in range(rng.choice([1, 2, 9]))]
+    makes: list[Any] = [
+        lambda: pojo_of(some if rng.random() < 0.9 else []),
+        lambda: compounds.TupleSerializer(some),
+        lambda: compounds.RowSerializer(some, rng.random() < 0.7),
+        lambda: compounds.NullableSerializer(some[0], rng.choice([0, 8])),
+        lambda: collections.ListSerializer(some[0]),
+        lambda: collections.MapSerializer(some[0], some[-1]),
+        lambda: collections.SetSerializer(some[0]),
+        lambda: collections.GenericArraySerializer("a.B", some[0]),
+    ]
+    made: Serializer = rng.choice(makes)()
+    return made
+
+
+TEXTS = ["", "a", "seven77", "eight888", "\u00e9", "\U0001f600", "x" * 130]
+ODD_TEXTS = [*TEXTS, "1.5", "-7", "RED", "GREEN"]
+MICROS = [0, -1, 1_700_000_000_123_456, 1_700_000_000_123_000, -(2**55) + 3, 2**62]
+
+
+def value_of(rng: random.Random, data_type: Any, odd: float, name: str = "") -> Any:
+    """Return a value of a type of Arrow, of its ends; with the chance `odd` a null or wrong."""
+    types, is_odd = pa.types, rng.random() < odd
+    if name == "row_kind":
+        return rng.choice([None, "+J"]) if is_odd else rng.choice(["+I", "+I", *ROW_KINDS])
+    if name != "key" and rng.random() < 0.2:
+        return None
+    if types.is_struct(data_type):
+        return {field.name: value_of(rng, field.type, odd, field.name) for field in data_type}
+    if types.is_map(data_type):
+        items = (data_type.key_type, "key"), (data_type.item_type, "")
+        return [
+            tuple(value_of(rng, item, odd, role) for item, role in items)
+            for _ in range(rng.choice([0, 1, 2, 3]))
+        ]
+    if types.is_list(data_type):
+        count = rng.choice([0, 1, 3, 34])
+        return [value_of(rng, data_type.value_type, odd) for _ in range(count)]
+    return scalar_of(rng, data_type, is_odd)
+
+
+def scalar_of(rng: random.Random, data_type: Any, is_odd: bool) -> Any:
+    types = pa.types
+    if types.is_integer(data_type):
+        most = 2 ** (data_type.bit_width - 1)
+        return rng.choice([0, 1, -1, most - 1, -most, rng.randrange(-most, most), 999_999 % most])
+    if types.is_floating(data_type):
+        return rng.choice([0.0, -0.0, 1.5, float("nan"), float("-inf"), 2.0**-149])
+    if types.is_boolean(data_type):
+        return rng.random() < 0.5
+    if types.is_string(data_type):
+        return rng.choice(ODD_TEXTS)
+    if types.is_binary(data_type):
+        return rng.choice([b"", b"\xff", b"seven77", b"eight888", bytes(130)])
+    if types.is_decimal(data_type):
+        limit = 10**data_type.precision - 1
+        powers = [limit, *(2 ** rng.randrange(128) - rng.randrange(2) for _ in range(9))]
+        number = rng.choice([n for n in (0, 10, *powers) if n <= limit])
+        return EXACT.scaleb(Decimal(rng.choice([number, -number])), -data_type.scale)
+    if types.is_date32(data_type):
+        return 2_932_897 if is_odd else rng.choice([0, -1, 19_782, 2_932_896, -719_162])
+    return rng.choice(MICROS) if is_odd else rng.choice(MICROS[3:5]) // 1000 * 1000
+
+
+def column(rng: random.Random, serializer: Serializer, odd: float) -> Any:
+    made = column_of(serializer)
+    assert made is not None
+    values = [value_of(rng, made.data_type, odd, "key") for _ in range(rng.choice([0, 1, 5]))]
+    return pa.array(values, made.data_type)
+
+
+def written_one_by_one(serializer: Serializer, array: Any) -> list[bytes] | None:
+    """Return the bytes of each value, None where one is refused."""
+    made = column_of(serializer)
+    assert made is not None
+    try:
+        return [checked_write("value", serializer, value) for value in made.restore(array)]
+    except (KeyGroupsError, OverflowError, UnicodeDecodeError):
+        return None
+
+
+def is_written(serializer: Serializer, array: Any) -> bool:
+    """Check that the bytes are the serializer's, or left to it; return whether there are any."""
+    writer = column_writer(serializer)
+    if writer is None:
+        return False
+    try:
+        ours = writer.write(array).to_pylist()
+    except UnwrittenError:
+        return False
+    assert ours == written_one_by_one(serializer, array)
+    return True
+
+
+@pytest.mark.parametrize("odd", [0.0, 0.02])
+@pytest.mark.parametrize("is_sql", [True, False], ids=["SQL", "Java"])
+def test_bytes_of_columns(is_sql: bool, odd: float) -> None:
+    """Those of random serializers and values are what is written one by one, or none."""
+    written = 0
+    for seed in SEEDS:
+        rng = random.Random(seed)
+        serializer = sql_serializer(rng) if is_sql else serializer_of_java(rng)
+        array = column(rng, serializer, odd)
+        written += is_written(serializer, array)
+        written += is_written(serializer, array.slice(1))
+    assert written > len(SEEDS) // 4

@@ -1,0 +1,158 @@
+"""Savepoints whose max parallelism is changed by columns, against entry by entry.
+
+What comes of single entries is held to Flink's own restores elsewhere.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.bytes.damaged_files import damages
+from support.bytes.real_savepoints import POINTS, Point
+from support.selections import first_by_default
+
+from keygroups import KeyGroupsError
+from keygroups.savepoint import (
+    ListStateDescriptor,
+    MapStateDescriptor,
+    SavepointWriter,
+    TimerServiceDescriptor,
+    ValueStateDescriptor,
+    change_max_parallelism,
+    read_savepoint,
+)
+from keygroups.savepoint._edits import keyed_state
+from keygroups.types import (
+    BOOLEAN,
+    BYTE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    SHORT,
+    STRING,
+    TUPLE,
+    KeyType,
+)
+
+pytest.importorskip("pyarrow")
+
+Outcome = list[bytes] | tuple[type[BaseException], str]
+Both = Callable[[Any, int], tuple[Outcome, Outcome]]
+
+
+@pytest.fixture
+def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Both:
+    """Return a function to what comes of a change by columns, and what entry by entry."""
+    counted = iter(range(1_000))
+
+    def outcome(read: Callable[[], Any], new: int, least: int) -> Outcome:
+        monkeypatch.setattr(keyed_state, "_LEAST_OF_COLUMNS", least)
+        folder = tmp_path / f"new-{next(counted)}"
+        try:
+            change_max_parallelism(read(), new, folder)
+        except KeyGroupsError as error:
+            return type(error), str(error).replace(str(folder), "")
+        files = folder.iterdir()
+        return sorted(path.read_bytes() for path in files if path.name != "_metadata")
+
+    return lambda read, new: (outcome(read, new, 0), outcome(read, new, 1 << 62))
+
+
+@pytest.mark.parametrize("new", [64, 300])
+@pytest.mark.parametrize("one", first_by_default(2, POINTS), ids=str)
+def test_recorded_points(one: Point, new: int, both: Both) -> None:
+    by_columns, by_entries = both(one.read, new)
+    assert by_columns == by_entries
+
+
+KEYS: dict[KeyType, list[Any]] = {
+    BOOLEAN: [False, True],
+    BYTE: [*range(-128, 128)],
+    SHORT: [0, -1, 2**15 - 1, *range(1, 300)],
+    INT: [0, -1, 2**31 - 1, -(2**31), *range(1, 300)],
+    LONG: [0, -1, 2**63 - 1, -(2**63), *range(1, 300)],
+    FLOAT: [0.0, -0.0, 1.5, float("inf"), float("nan"), *map(float, range(1, 100))],
+    DOUBLE: [0.0, -0.0, 0.1, float("-inf"), float("nan"), *map(float, range(1, 100))],
+    STRING: ["", "a", "\u00e9", "\U0001f600", "x" * 300, *(f"user-{n}" for n in range(300))],
+    TUPLE(STRING, LONG): [(f"user-{n}", n) for n in range(1, 300)],
+    TUPLE(TUPLE(INT, STRING), BOOLEAN): [((n, "\u00e9" * n), n % 2 == 0) for n in range(130)],
+}
+TIME = 1_700_000_000_000
+
+
+def write_all(folder: Path, key_type: KeyType, groups: int, keys: list[Any]) -> None:
+    """Write a savepoint with states of all kinds."""
+    states = [
+        ValueStateDescriptor("count", LONG),
+        ListStateDescriptor("tags", STRING, has_ttl=True),
+        MapStateDescriptor("cities", STRING, STRING),
+        TimerServiceDescriptor("timers"),
+    ]
+    with SavepointWriter(folder) as writer:
+        operator = writer.add_operator("by-key", key_type, states, groups, 3, sort=True)
+        for number, key in enumerate(keys):
+            operator.write("count", key, number)
+            operator.write("tags", key, ["x", ""], last_access=TIME)
+            for city in range(number % 3):
+                operator.write("cities", key, None if city else str(number), f"city {city}")
+            operator.write_timer(key, number, service="timers")
+
+
+@pytest.mark.parametrize("groups", [128, 1_000])
+@pytest.mark.parametrize("key_type", KEYS, ids=repr)
+def test_keys_of_each_type(key_type: KeyType, groups: int, tmp_path: Path, both: Both) -> None:
+    write_all(tmp_path / "old", key_type, groups, KEYS[key_type])
+    by_columns, by_entries = both(lambda: tmp_path / "old", 32_768)
+    assert by_columns == by_entries
+    assert isinstance(by_columns, list)
+    by_columns, by_entries = both(lambda: tmp_path / "old", 7)
+    assert by_columns == by_entries
+
+
+def test_texts_that_arrow_does_not_hold(tmp_path: Path, both: Both) -> None:
+    """Keys with half of a surrogate pair, alone and in tuples, are hashed one by one."""
+    keys_of: dict[KeyType, list[Any]] = {
+        STRING: ["\ud800", "a", "b"],
+        TUPLE(STRING, LONG): [("\ud800", 1), ("a", 2)],
+    }
+    for number, (key_type, keys) in enumerate(keys_of.items()):
+        folder = tmp_path / f"old-{number}"
+        write_all(folder, key_type, 128, keys)
+        by_columns, by_entries = both(lambda folder=folder: folder, 300)
+        assert by_columns == by_entries
+        assert isinstance(by_columns, list)
+
+
+@pytest.mark.parametrize("step", [97, pytest.param(7, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("key_type", [STRING, LONG, TUPLE(STRING, LONG)], ids=repr)
+def test_damaged_files(key_type: KeyType, step: int, tmp_path: Path, both: Both) -> None:
+    """What is refused is refused in the same words, which name the first damaged entry."""
+    old = tmp_path / "old"
+    write_all(old, key_type, 128, KEYS[key_type][-6:])
+    [path] = [path for path in old.iterdir() if path.name.endswith("x")] or [
+        max(old.iterdir(), key=lambda path: path.stat().st_size)
+    ]
+    content = path.read_bytes()
+    first = read_savepoint(old).operators[0].subtasks  # only to show that it is read
+    assert first
+    start = content.rindex(b"VoidNamespace")
+    refused = 0
+    for _, data in [*damages(content, start)][::step]:
+        path.write_bytes(data)
+        by_columns, by_entries = both(lambda: old, 300)
+        assert by_columns == by_entries
+        refused += not isinstance(by_columns, list)
+    assert refused
+
+
+def test_without_numpy(tmp_path: Path, both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_all(tmp_path / "old", LONG, 128, [1, 2, 3])
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    by_columns, by_entries = both(lambda: tmp_path / "old", 300)
+    assert by_columns == by_entries
+    assert isinstance(by_columns, list)
