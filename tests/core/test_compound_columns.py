@@ -17,6 +17,7 @@ from support.bytes.damaged_files import damages
 
 from keygroups._serializers import collections, compounds, scalars
 from keygroups._serializers.base import Serializer
+from keygroups._serializers.big_numbers import BigDecSerializer, BigIntSerializer
 from keygroups._serializers.jvm.pojos import PojoSerializer
 from keygroups._serializers.jvm.time import LocalDateSerializer
 from keygroups._serializers.sql.rows import RowDataSerializer
@@ -101,6 +102,13 @@ VALUES = {
     "row": Values(compounds.RowSerializer([TEXT, INT]), [Row(("a", None)), Row((None, 1), "-D")]),
     "list": Values(collections.ListSerializer(POJO), [[], [pojo(1, "a")] * 3, [None]]),
     "map": Values(collections.MapSerializer(TEXT, INT), [{}, {"a": 1, "é": None}, {"b": 2}]),
+    "set": Values(collections.SetSerializer(TEXT), [set(), {"b", "a", "é"}, {"x" * 200}]),
+    "big_int": Values(BigIntSerializer(), [0, 1, 10, None, -(10**37), 10**40, 300]),
+    "big_dec": Values(
+        BigDecSerializer(),
+        [Decimal("1.50"), None, Decimal("1E-30"), Decimal(-10), Decimal(0)],
+    ),
+    "big_decs": Values(BigDecSerializer(), [Decimal("1.50"), Decimal("1E+3"), Decimal(10) ** 50]),
     "date": Values(LocalDateSerializer(), [DAY, None, dt.date.min, dt.date.max]),
     "enum": Values(ENUM, ["B", "A", "B"]),
     "ttl": Values(TtlSerializer(POJO), [TtlValue(5, pojo(1, "a")), TtlValue(-1, None)]),
@@ -305,8 +313,8 @@ def test_damage_in_rocksdb(tmp_path: Path, name: str) -> None:
 
 def test_a_part_that_is_read_value_by_value(tmp_path: Path) -> None:
     """Its POJO is decoded as a whole all the same."""
-    serializer = PojoSerializer("a.P", ["set"], [collections.SetSerializer(INT)])
-    value = Pojo("a.P", {"set": {1, 2}})
+    serializer = PojoSerializer("a.P", ["set"], [collections.SetSerializer(POJO)])
+    value = Pojo("a.P", {"set": [pojo(1, "a"), pojo(1, "a")]})
     values = Values(serializer, [value, Pojo("a.P", {"set": None}), value])
     operator = canonical(
         tmp_path, TEXT.versioned_snapshot(), values.state, values.entries(canonical)
