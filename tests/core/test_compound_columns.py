@@ -339,7 +339,7 @@ def test_pieces_that_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 DOUBLE = scalars.DOUBLE
-ROWS_AS_KEYS = MapDataSerializer(*map(parse_logical_type, ("ROW<id INT>", "INT")))
+ROWS_AS_KEYS = MapDataSerializer(parse_logical_type("ROW<id INT>"), parse_logical_type("INT"))
 RARE = {
     "keys of DOUBLE": Values(
         collections.MapSerializer(DOUBLE, INT), [{0.5: 1, -0.0: 2}, {0.0: 3, 1.5: None}]
@@ -403,3 +403,11 @@ def test_maps_of_no_user_key(tmp_path: Path) -> None:
     operator = native(tmp_path, TEXT.versioned_snapshot(), state, entries)
     assert assert_same(operator) == 0
     assert operator.to_arrow("s").num_rows == 0
+
+
+def test_maps_of_keys_of_one_size(tmp_path: Path) -> None:
+    state = sb.state("s", "MAP", sb.map_of(INT.versioned_snapshot(), INT.versioned_snapshot()))
+    entries = [(INT.encode(key) + b"\0", sb.i32(1) + INT.encode(5) + b"\1") for key in (1, 2)]
+    operator = native(tmp_path, INT.versioned_snapshot(), state, entries)
+    assert assert_same(operator) == 2
+    assert is_arrow(operator, "user_key")

@@ -93,7 +93,7 @@ def _skip_frame(data: bytes, pos: int) -> int:
 
 
 def _skip_big_int(data: bytes, pos: int) -> int:
-    (code,) = _i32(data, pos)
+    code: int = _i32(data, pos)[0]
     if code == _NO_BYTES or code < 0:
         raise ValueError(f"a BigInteger of code {code}")
     return pos + 4 + max(code - _NO_BYTES, 0)
