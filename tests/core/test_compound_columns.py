@@ -17,9 +17,11 @@ from support.bytes.damaged_files import damages
 
 from keygroups._serializers import collections, compounds, scalars
 from keygroups._serializers.base import Serializer
-from keygroups._serializers.jvm.pojos import PojoSerializer
+from keygroups._serializers.big_numbers import BigDecSerializer, BigIntSerializer
+from keygroups._serializers.jvm.pojos import Member, PojoSerializer
 from keygroups._serializers.jvm.time import LocalDateSerializer
-from keygroups._serializers.sql.rows import RowDataSerializer
+from keygroups._serializers.sql.python_rows import PythonRowSerializer
+from keygroups._serializers.sql.rows import MapDataSerializer, RowDataSerializer
 from keygroups._serializers.streaming import TtlSerializer
 from keygroups.logical_types import parse_logical_type
 from keygroups.savepoint import read_savepoint
@@ -27,7 +29,7 @@ from keygroups.savepoint._metadata.handles import KeyGroupsHandle
 from keygroups.savepoint.values import Pojo, Row, TtlValue
 
 pa = pytest.importorskip("pyarrow")
-pytest.importorskip("numpy")
+np = pytest.importorskip("numpy")
 
 from support.bytes.column_forms import (  # noqa: E402
     FORMS,
@@ -40,6 +42,8 @@ from support.bytes.column_forms import (  # noqa: E402
     rocksdb,
 )
 
+from keygroups.savepoint._columns.column_types import column_of  # noqa: E402
+from keygroups.savepoint._columns.readers.readers import reader_of  # noqa: E402
 from keygroups.savepoint._state import entry_columns  # noqa: E402
 
 TEXT, INT, LONG = scalars.STRING, scalars.INT, scalars.LONG
@@ -101,6 +105,13 @@ VALUES = {
     "row": Values(compounds.RowSerializer([TEXT, INT]), [Row(("a", None)), Row((None, 1), "-D")]),
     "list": Values(collections.ListSerializer(POJO), [[], [pojo(1, "a")] * 3, [None]]),
     "map": Values(collections.MapSerializer(TEXT, INT), [{}, {"a": 1, "é": None}, {"b": 2}]),
+    "set": Values(collections.SetSerializer(TEXT), [set(), {"b", "a", "é"}, {"x" * 200}]),
+    "big_int": Values(BigIntSerializer(), [0, 1, 10, None, -(10**37), 10**40, 300]),
+    "big_dec": Values(
+        BigDecSerializer(),
+        [Decimal("1.50"), None, Decimal("1E-30"), Decimal(-10), Decimal(0)],
+    ),
+    "big_decs": Values(BigDecSerializer(), [Decimal("1.50"), Decimal("1E+3"), Decimal(10) ** 50]),
     "date": Values(LocalDateSerializer(), [DAY, None, dt.date.min, dt.date.max]),
     "enum": Values(ENUM, ["B", "A", "B"]),
     "ttl": Values(TtlSerializer(POJO), [TtlValue(5, pojo(1, "a")), TtlValue(-1, None)]),
@@ -305,8 +316,8 @@ def test_damage_in_rocksdb(tmp_path: Path, name: str) -> None:
 
 def test_a_part_that_is_read_value_by_value(tmp_path: Path) -> None:
     """Its POJO is decoded as a whole all the same."""
-    serializer = PojoSerializer("a.P", ["set"], [collections.SetSerializer(INT)])
-    value = Pojo("a.P", {"set": {1, 2}})
+    serializer = PojoSerializer("a.P", ["set"], [collections.SetSerializer(POJO)])
+    value = Pojo("a.P", {"set": [pojo(1, "a"), pojo(1, "a")]})
     values = Values(serializer, [value, Pojo("a.P", {"set": None}), value])
     operator = canonical(
         tmp_path, TEXT.versioned_snapshot(), values.state, values.entries(canonical)
@@ -325,3 +336,78 @@ def test_pieces_that_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         folder = tmp_path / str(number)
         operator = native(folder, TEXT.versioned_snapshot(), values.state, entries)
         assert assert_same(operator) == len(entries)
+
+
+DOUBLE = scalars.DOUBLE
+ROWS_AS_KEYS = MapDataSerializer(parse_logical_type("ROW<id INT>"), parse_logical_type("INT"))
+RARE = {
+    "keys of DOUBLE": Values(
+        collections.MapSerializer(DOUBLE, INT), [{0.5: 1, -0.0: 2}, {0.0: 3, 1.5: None}]
+    ),
+    "keys beyond a hundred": Values(
+        collections.MapSerializer(INT, INT), [dict.fromkeys(range(150), 1)]
+    ),
+    "a part without values": Values(
+        compounds.TupleSerializer([scalars.VOID_NAMESPACE, INT]), [(None, 1), (None, 2)]
+    ),
+    "rows of SQL as keys": Values(ROWS_AS_KEYS, [{Row((1,)): 2, Row((2,)): 3}]),
+}
+
+
+@pytest.mark.parametrize("name", RARE)
+def test_rare_values(name: str) -> None:
+    """They are those of the reader of single values, or are left to it."""
+    serializer, values, _ = RARE[name]
+    written = [serializer.encode(value) for value in values]
+    read, column = reader_of(serializer, is_key=False), column_of(serializer)
+    assert column is not None
+    if read is None:
+        assert name == "rows of SQL as keys"
+        return
+    ends = np.cumsum([len(data) for data in written])
+    array, read_ends = read(b"".join(written), np.append(0, ends[:-1]))
+    assert read_ends.tolist() == ends.tolist()
+    assert repr(column.restore(array)) == repr(values)
+
+
+def test_values_of_pyflink_of_another_type() -> None:
+    """An INT that stands for a BIGINT is read value by value, as a BIGINT."""
+    row = PythonRowSerializer((parse_logical_type("BIGINT"),), (INT,), None)
+    read = reader_of(row, is_key=False)
+    assert read is not None
+    array, _ = read(row.encode(Row((7,))), np.array([0]))
+    assert array.type.field(0).type == pa.int64()
+    assert array.to_pylist() == [{"f0": 7, "row_kind": "+I"}]
+
+
+@pytest.mark.parametrize("kind", ["VALUE", "LIST", "MAP"])
+def test_values_of_any_class(tmp_path: Path, kind: str) -> None:
+    """Only a value says which class it is of: these are read one by one."""
+    base = PojoSerializer("a.P", ["n"], [INT], registered=[Member("a.Q", b"", POJO)])
+    snapshot, one = base.versioned_snapshot(), base.encode(Pojo("a.P", {"n": 5}))
+    value, data = {
+        "VALUE": (snapshot, one),
+        "LIST": (sb.list_of(snapshot), sb.i32(1) + one),
+        "MAP": (sb.map_of(INT.versioned_snapshot(), snapshot), sb.i32(1) + bytes(5) + one),
+    }[kind]
+    state = sb.state("s", kind, value)
+    operator = native(tmp_path, TEXT.versioned_snapshot(), state, [(b"\2a\0", data)])
+    assert assert_same(operator) == 1
+    assert not is_arrow(operator, "key")
+
+
+def test_maps_of_no_user_key(tmp_path: Path) -> None:
+    """They have no entries."""
+    state = sb.state("s", "MAP", sb.map_of(INT.versioned_snapshot(), INT.versioned_snapshot()))
+    entries = [(f"\2{key}\0".encode(), sb.i32(0)) for key in "ab"]
+    operator = native(tmp_path, TEXT.versioned_snapshot(), state, entries)
+    assert assert_same(operator) == 0
+    assert operator.to_arrow("s").num_rows == 0
+
+
+def test_maps_of_keys_of_one_size(tmp_path: Path) -> None:
+    state = sb.state("s", "MAP", sb.map_of(INT.versioned_snapshot(), INT.versioned_snapshot()))
+    entries = [(INT.encode(key) + b"\0", sb.i32(1) + INT.encode(5) + b"\1") for key in (1, 2)]
+    operator = native(tmp_path, INT.versioned_snapshot(), state, entries)
+    assert assert_same(operator) == 2
+    assert is_arrow(operator, "user_key")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from keygroups._serializers import (
     arrays,
+    big_numbers,
     collections,
     compounds,
     scalars,
@@ -29,6 +30,7 @@ Passed = Callable[[bytes, int, int], "list[int]"]
 
 _i32 = struct.Struct(">i").unpack_from
 _EXACT, _NULL = 2, 1  # flags of a POJO
+_NO_BYTES = 4  # the code of a BigInteger's length, less the length
 
 
 def skip_of(serializer: Serializer) -> Skip:
@@ -88,6 +90,30 @@ def _skip_frame(data: bytes, pos: int) -> int:
     if size < 0:
         raise ValueError(f"a count of {size}")
     return pos + 4 + size
+
+
+def _skip_big_int(data: bytes, pos: int) -> int:
+    code: int = _i32(data, pos)[0]
+    if code == _NO_BYTES or code < 0:
+        raise ValueError(f"a BigInteger of code {code}")
+    return pos + 4 + max(code - _NO_BYTES, 0)
+
+
+def _skip_big_dec(data: bytes, pos: int) -> int:
+    end = _skip_big_int(data, pos)
+    return end + 4 if data[pos : pos + 4].strip(b"\0") else end
+
+
+def _set(serializer: Serializer) -> Skip:
+    skip_element = _of_part(serializer)
+
+    def skip(data: bytes, pos: int) -> int:
+        count, pos = read_count(data, pos)
+        for _ in range(count):
+            pos = pos + 1 if data[pos] else skip_element(data, pos + 1)
+        return pos
+
+    return skip
 
 
 def _decimal(serializer: Serializer) -> Skip:
@@ -263,6 +289,9 @@ _SKIPS: dict[type[Serializer], Callable[[Serializer], Skip]] = {
         python_scalars.PythonBigDecSerializer,
         python_scalars.PythonDecimalSerializer,
     ),
+    **_all(lambda serializer: _skip_big_int, big_numbers.BigIntSerializer),
+    **_all(lambda serializer: _skip_big_dec, big_numbers.BigDecSerializer),
+    **_all(_set, collections.SetSerializer),
     **_all(_decimal, sql_rows.DecimalDataSerializer),
     **_all(
         _numbers,

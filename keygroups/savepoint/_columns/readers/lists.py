@@ -126,19 +126,52 @@ def elements_at(
 def flagged_lists(data_type: pa.DataType, element: Element) -> ReadColumn:
     """Return the reader of lists: a count, then 0 for null or not 0 and the value of each."""
 
+    def skip(data: bytes, pos: int) -> int:
+        return element.skip(data, pos + 1) if data[pos] else pos + 1
+
+    passed = passing(skip)
+
     def read(data: bytes, pos: Ints) -> tuple[Column, Ints]:
-        counts, starts = counts_at(data, pos), pos + 4
-
-        def skip(data: bytes, pos: int) -> int:
-            return element.skip(data, pos + 1) if data[pos] else pos + 1
-
-        places, behind, ends = elements_at(data, starts, counts, passing(skip))
+        counts = counts_at(data, pos)
+        places, behind, ends = elements_at(data, pos + 4, counts, passed)
         is_null = np.frombuffer(data, np.uint8)[places] == 0
         values, read_ends = element.part.read_present(data, places + 1, is_null)
         check(np.array_equal(read_ends, behind))
         return list_array(counts, values, data_type), ends
 
     return read
+
+
+def sets(data_type: pa.DataType, element: Element) -> ReadColumn:
+    """Return the reader of sets: a count, then 0 and the value of each element, in their order.
+
+    Those with a null, which are in another order, are left to the reader of single values.
+    """
+
+    def skip(data: bytes, pos: int) -> int:
+        check(not data[pos])
+        return element.skip(data, pos + 1)
+
+    passed = passing(skip)
+
+    def read(data: bytes, pos: Ints) -> tuple[Column, Ints]:
+        counts = counts_at(data, pos)
+        places, behind, ends = elements_at(data, pos + 4, counts, passed)
+        values = element.read(data, places + 1, behind)
+        check(not values.null_count)
+        numbers = pa.array(np.repeat(np.arange(len(counts)), counts))
+        order = pc.sort_indices(
+            pa.table({"set": numbers, "value": values}),
+            [("set", "ascending"), ("value", "ascending")],
+        )
+        return list_array(counts, values.take(order), data_type), ends
+
+    return read
+
+
+def is_sorted_alike(data_type: pa.DataType) -> bool:
+    """Return whether Arrow sorts elements of sets as Python does, none of which is NaN."""
+    return not (pa.types.is_nested(data_type) or pa.types.is_floating(data_type))
 
 
 def separated(data_type: pa.DataType, element: Element) -> ReadWhole:

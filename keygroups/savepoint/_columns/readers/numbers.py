@@ -132,53 +132,6 @@ def constants(names: Sequence[str]) -> Make:
     return make
 
 
-# --- decimals ----------------------------------------------------------------------------
-
-
-def decimals(precision: int, scale: int) -> Make:
-    """Return the function from unscaled values of 64 bits to decimals."""
-    limit, data_type = 10**precision, pa.decimal128(precision, scale)
-
-    def make(numbers: NDArray[Any]) -> pa.Array:
-        low = numbers.astype(np.int64)
-        check((low > -limit).all() and (low < limit).all())
-        return _of_halves(low >> 63, low, data_type)
-
-    return make
-
-
-def wide_decimals(data: bytes, starts: Ints, ends: Ints, precision: int, scale: int) -> pa.Array:
-    """Return decimals of unscaled values of 1 to 16 bytes, high byte first."""
-    sizes = ends - starts
-    check((sizes > 0).all() and (sizes <= 16).all())
-    octets = np.frombuffer(data, np.uint8)
-    sign = np.where(octets[starts] >= 0x80, np.uint8(0xFF), np.uint8(0))
-    if ends.min() < 16:  # there have to be as many bytes before each end
-        octets, ends = np.concatenate([np.zeros(16, np.uint8), octets]), ends + 16
-    words = np.lib.stride_tricks.sliding_window_view(octets, 16)[ends - 16]
-    is_before = np.arange(16) < (16 - sizes)[:, None]
-    np.copyto(words, sign[:, None], where=is_before)
-    halves = words.view(">u8")
-    high, low = halves[:, 0].astype(np.uint64).view(np.int64), halves[:, 1].astype(np.uint64)
-    check(_is_between(high, low, 10**precision))
-    return _of_halves(high, low.view(np.int64), pa.decimal128(precision, scale))
-
-
-def _is_between(high: Ints, low: NDArray[np.uint64], limit: int) -> bool:
-    """Return whether all numbers of two halves are above -limit and below limit."""
-    above_high, above_low = limit >> 64, np.uint64(limit & 0xFFFFFFFFFFFFFFFF)
-    below_high, below_low = -limit >> 64, np.uint64(-limit & 0xFFFFFFFFFFFFFFFF)
-    is_below = (high < above_high) | ((high == above_high) & (low < above_low))
-    is_above = (high > below_high) | ((high == below_high) & (low > below_low))
-    return bool((is_below & is_above).all())
-
-
-def _of_halves(high: Ints, low: Ints, data_type: pa.DataType) -> pa.Array:
-    words = np.empty((len(low), 2), "<i8")
-    words[:, 0], words[:, 1] = low, high
-    return pa.Array.from_buffers(data_type, len(low), [None, pa.py_buffer(words)])
-
-
 # --- java.time ---------------------------------------------------------------------------
 
 

@@ -100,3 +100,18 @@ def by_value(serializer: Serializer, column: ArrowColumn) -> ReadColumn:
         return arrow_array(column.convert(values), column.data_type), np.array(ends, np.int64)
 
     return read
+
+
+def or_by_value(
+    read_column: ReadColumn, serializer: Serializer, column: ArrowColumn
+) -> ReadColumn:
+    """Return a reader that reads what is odd value by value, at the cost of this column alone."""
+    read_values = by_value(serializer, column)
+
+    def read(data: bytes, pos: Ints) -> tuple[Column, Ints]:
+        try:
+            return read_column(data, pos)
+        except (IndexError, ValueError):
+            return read_values(data, pos)
+
+    return read

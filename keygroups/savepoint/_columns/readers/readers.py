@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from keygroups._serializers import (
     arrays,
+    big_numbers,
     collections,
     compounds,
     scalars,
@@ -29,7 +30,7 @@ from keygroups.savepoint._columns.column_types import (
 )
 from keygroups.savepoint._columns.columns import ArrowColumn, array_of
 from keygroups.savepoint._columns.readers import compounds as of_parts
-from keygroups.savepoint._columns.readers import lists, sql, texts
+from keygroups.savepoint._columns.readers import decimals, lists, sql, texts
 from keygroups.savepoint._columns.readers import numbers as nb
 from keygroups.savepoint._columns.readers.lists import Element, ReadWhole
 from keygroups.savepoint._columns.readers.parts import (
@@ -40,6 +41,7 @@ from keygroups.savepoint._columns.readers.parts import (
     by_value,
     numbers_at,
     octets_at,
+    or_by_value,
 )
 from keygroups.savepoint._state.header import StateDescriptor, stored_serializer
 from keygroups.savepoint._state.skips import passed_of, skip_of
@@ -195,7 +197,7 @@ def _decimals(serializer: Serializer, data_type: pa.DataType) -> ReadColumn:
     [field] = serializer.fields
     if field.reserved:
         return sql.framed(sql.whole_of(field, is_key=False))
-    return nb.Numbers(">i8", nb.decimals(data_type.precision, data_type.scale)).read
+    return nb.Numbers(">i8", decimals.decimals(data_type.precision, data_type.scale)).read
 
 
 def _rows(serializer: Serializer, data_type: pa.DataType) -> ReadColumn:
@@ -228,6 +230,21 @@ def _texts(serializer: Serializer, data_type: pa.DataType) -> ReadColumn:
 
 def _flagged(serializer: Serializer, data_type: pa.DataType) -> ReadColumn:
     return lists.flagged_lists(data_type, *map(_element, serializer.parts))
+
+
+def _set(serializer: Serializer, data_type: pa.DataType) -> ReadColumn | None:
+    if not lists.is_sorted_alike(data_type.value_type):
+        return None
+    read = lists.sets(data_type, *map(_element, serializer.parts))
+    return or_by_value(read, serializer, part_column_of(serializer))
+
+
+def _big_ints(serializer: Serializer, data_type: pa.DataType) -> ReadColumn:
+    return or_by_value(decimals.read_big_ints, serializer, part_column_of(serializer))
+
+
+def _big_decs(serializer: Serializer, data_type: pa.DataType) -> ReadColumn:
+    return or_by_value(decimals.read_big_decs, serializer, part_column_of(serializer))
 
 
 def _map(serializer: Serializer, data_type: pa.DataType) -> ReadColumn | None:
@@ -295,6 +312,9 @@ _MAKERS: dict[type[Serializer], _Make] = {
         scala.TraversableSerializer2,
         python_rows.PythonArraySerializer,
     ),
+    **_all(_big_ints, big_numbers.BigIntSerializer),
+    **_all(_big_decs, big_numbers.BigDecSerializer),
+    **_all(_set, collections.SetSerializer),
     **_all(
         _map,
         collections.MapSerializer,

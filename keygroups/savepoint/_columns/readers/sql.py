@@ -21,6 +21,7 @@ from keygroups.savepoint._columns.column_types import logical_column_of
 from keygroups.savepoint._columns.columns import ArrowColumn
 from keygroups.savepoint._columns.readers import numbers as nb
 from keygroups.savepoint._columns.readers.compounds import row_kinds, struct_of
+from keygroups.savepoint._columns.readers.decimals import decimals, wide_decimals
 from keygroups.savepoint._columns.readers.lists import (
     ReadWhole,
     has_plain_keys,
@@ -104,7 +105,7 @@ def slot_of(field: LogicalType, is_key: bool) -> Slot:
     if name in _NUMBERS:
         return Slot(data_type, _NUMBERS[name])
     if name == "DECIMAL" and not field.reserved:
-        make = nb.decimals(field.precision or 0, field.scale or 0)
+        make = decimals(field.precision or 0, field.scale or 0)
         return Slot(data_type, nb.Numbers("<i8", make))
     if name in _ZONES:
         if not field.reserved:
@@ -151,7 +152,7 @@ def whole_of(field: LogicalType, is_key: bool) -> ReadWhole:
     data_type = column.data_type
     if name == "DECIMAL":
         precision, scale = field.precision or 0, field.scale or 0
-        return lambda data, starts, ends: nb.wide_decimals(data, starts, ends, precision, scale)
+        return lambda data, starts, ends: wide_decimals(data, starts, ends, precision, scale)
     if name == "ROW":
         return sql_rows(field.fields, data_type, is_key)
     if name == "ARRAY":
