@@ -37,6 +37,7 @@ Below are these two classes, and functions of whole savepoints. The rest is by s
     comparing    the differences of two savepoints
     writing      SavepointWriter: a new savepoint
     descriptors  the states of an operator, read or to be written
+    pyflink      the types of the state of a PyFlink job
     windows      the windows of an operator to be written
     editing      SavepointEditor: a savepoint made from another
     reports      the edits of a savepoint, and the numbers of entries written
@@ -46,7 +47,8 @@ returns the state of one key. `to_arrow`, `to_arrow_batch_reader`, `to_pandas` a
 a state as a table. `key_sizes` returns the heaviest keys, `operator_state` yields operator state,
 and `source_splits` returns the offsets at which a source continues. `operator_reports` lists what
 to look at before a rescale, `html_report` puts it on a page for a browser, and
-`describe_sql_state` names the columns in the states of Flink SQL.
+`describe_sql_state` names the columns in the states of Flink SQL. Of a PyFlink job
+`Operator.as_pyflink` gives keys, names and values as the job has them.
 
 Verifying: `Savepoint.verify` reads all of it, and reports damage, keys in key groups that are not
 theirs, and windows that no timer clears. Neither `entries` nor `get` looks for these.
@@ -168,6 +170,7 @@ from keygroups.savepoint.entries import (
     StateEntry as StateEntry,
     Subtask as Subtask,
 )
+from keygroups.savepoint.pyflink import Pickle as Pickle
 from keygroups.savepoint.reports import (
     OLD_NAMES as _OLD_NAMES,
     DeletedKeys as DeletedKeys,

@@ -178,6 +178,12 @@ def operator_of(entries: int, uid: str = "by-int") -> Operator:
     return read_savepoint(savepoint_folder(entries)).operator(uid)
 
 
+def declared(n: int) -> Operator:
+    """Declare as many states as a PyFlink job may."""
+    states = [ValueStateDescriptor(f"s{number}", INT) for number in range(n)]
+    return gs.operator_of(gs.states, n).as_pyflink(INT, states)
+
+
 def write_entries(n: int) -> None:
     with SavepointWriter(NewPath()) as writer:
         operator = operator_writer(writer)
@@ -334,6 +340,7 @@ RECORDS = {
     "KafkaSplit",
     "KinesisSplit",
     "Operator",
+    "Pickle",
     "OperatorComparison",
     "OperatorEditor",
     "OperatorReport",
@@ -931,6 +938,10 @@ REGISTRY: dict[str, Registered] = {
                 gs.operator_of(gs.elements_at_one_place, n).operator_state()
             ),
         },
+    ),
+    "Operator.as_pyflink": Registered(
+        lambda n: declared(n // 10),
+        arguments={"key_type": [INT], "states": [[]]},
     ),
     "Operator.tasks": Registered(
         lambda n: gs.operator_of(gs.states, n // 10).tasks([f"s{i}" for i in range(n // 10)]),

@@ -154,8 +154,9 @@ class OperatorEditor(OperatorStateEditor):
         if new_name in states:
             raise InvalidValueError(f"new_name must be of no other state, got {show(new_name)}")
         size = int.from_bytes(state.data[:2], "big")
-        state.data = utf("name of a state", new_name) + state.data[2 + size :]
         state.descriptor = replace(old, name=new_name)
+        stored_name = utf("name of a state", state.descriptor.stored_name)
+        state.data = stored_name + state.data[2 + size :]
         states[new_name] = states.pop(old.name)
         self._is_changed = True
 

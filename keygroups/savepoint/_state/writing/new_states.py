@@ -11,6 +11,7 @@ from keygroups._checks import check_class, check_str, iterate, show
 from keygroups._serializers.base import Serializer, check_writable
 from keygroups._serializers.collections import is_in_order
 from keygroups._serializers.data_output import utf
+from keygroups._serializers.pyflink import python_serializer
 from keygroups._serializers.scalars import VOID_NAMESPACE
 from keygroups._serializers.streaming import TtlSerializer, unwrapped
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
@@ -57,6 +58,10 @@ class StateOfValues(NewState):
     def user_key_serializer(self) -> Serializer | None:
         """Return the serializer of the keys in a MAP, None in other states."""
         return None
+
+    def python_types(self) -> list[Serializer]:
+        """Return the serializers of PyFlink's process mode: of a MAP's keys, and of a value."""
+        return [python_serializer(self.value_name, getattr(self, self.value_name))]
 
     def described(self, key: Serializer) -> list[StateDescriptor]:
         """Return the state as the reader finds it."""
@@ -160,6 +165,10 @@ class MapStateDescriptor(StateOfValues):
     def user_key_serializer(self) -> Serializer:
         """Return the serializer of the keys in a map, or raise where none can be written."""
         return key_to_write("user_key_type", self.user_key_type)
+
+    def python_types(self) -> list[Serializer]:
+        """Return the serializers of PyFlink's process mode: of the keys, and of a value."""
+        return [python_serializer("user_key_type", self.user_key_type), *super().python_types()]
 
 
 def check_state_name(name: object) -> str:
