@@ -183,6 +183,11 @@ class _SqlKey(Serializer):
 
         self.key_hash = hash_key
 
+    def versioned_snapshot(self) -> bytes:
+        """Return the snapshot of what is stored."""
+        [stored] = self.parts
+        return stored.versioned_snapshot()
+
     @staticmethod
     def convert(moment: dt.datetime) -> Any:
         """Return the key that Flink has as a moment in UTC; ValueError where none is."""

@@ -954,6 +954,17 @@ REGISTRY: dict[str, Registered] = {
             ),
         },
     ),
+    "Savepoint.as_pyflink": Registered(
+        lambda n: read_savepoint(savepoint_folder(1, n)).as_pyflink({"by-int": (INT, [])}),
+        arguments={"declared": [{"by-int": (INT, [])}]},
+    ),
+    **dict.fromkeys(
+        ["OperatorEditor.as_pyflink"],
+        Registered(
+            constant="what Operator.as_pyflink does",
+            arguments={"key_type": [INT], "states": [[]]},
+        ),
+    ),
     "Savepoint.operator": Registered(
         lambda n: read_savepoint(savepoint_folder(1, n)).operator("by-int")
     ),

@@ -9,27 +9,24 @@ arrays. In thread mode the header has types, and what Java has no serializer for
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from keygroups import types as kt
 from keygroups._checks import iterate, show
 from keygroups._serializers.base import Serializer
-from keygroups._serializers.collections import ListSerializer, MapSerializer, as_dict
-from keygroups._serializers.compounds import PyFlinkSerializer, RowSerializer, TupleSerializer
-from keygroups._serializers.jvm.time import (
-    SqlDateSerializer,
-    SqlTimeSerializer,
-    SqlTimestampSerializer,
-)
-from keygroups._serializers.pyflink import (
-    PICKLED,
-    SqlDateKeySerializer,
-    SqlTimeKeySerializer,
-    SqlTimestampKeySerializer,
-)
+from keygroups._serializers.collections import as_dict
+from keygroups._serializers.pyflink import PICKLED
 from keygroups._serializers.scalars import BYTES
-from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError, SavepointError
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    SavepointError,
+    UnsupportedKeyTypeError,
+)
+from keygroups.savepoint._pyflink.keys import stored_key
 from keygroups.savepoint._state.header import PYTHON_STATE, KeyedHeader, StateDescriptor
 from keygroups.savepoint._state.operator_state import OperatorStateEntry
 from keygroups.savepoint._state.writing.new_states import (
@@ -40,11 +37,6 @@ from keygroups.savepoint._state.writing.new_states import (
 )
 from keygroups.state_keys import serializer_of
 
-_SQL_KEYS = {
-    kt.SQL_DATE: (SqlDateSerializer, SqlDateKeySerializer),
-    kt.SQL_TIME: (SqlTimeSerializer, SqlTimeKeySerializer),
-    kt.SQL_TIMESTAMP: (SqlTimestampSerializer, SqlTimestampKeySerializer),
-}
 _STORED_KINDS = {"MAP": "MAP"}  # of process mode, where all others are a LIST
 _KEPT_KINDS = {"LIST": "LIST", "MAP": "MAP"}  # of thread mode, where all others are a VALUE
 _IN_THREAD = {
@@ -71,17 +63,17 @@ class DeclaredOperator:
 
     def key(self, stored: Serializer) -> Serializer:
         """Return the serializer of keys as the job has them; raise InvalidTypeError for others."""
-        if not isinstance(stored, RowSerializer) or isinstance(self.key_type, kt.SQL_ROW):
-            if stored.key_type != self.key_type:
-                raise _other_keys(self.key_type, stored)
-            return stored
-        [field] = stored.parts
-        try:
-            key = _key(self.key_type, field)
-        except _OtherTypeError:
-            raise _other_keys(self.key_type, field) from None
-        # A java.sql key hashes by its milliseconds, also where its hash in a job is not certain.
-        return PyFlinkSerializer(None if key.key_hash else kt.PYFLINK(self.key_type), key)
+        if isinstance(self.key_type, kt.SQL_ROW):
+            key = serializer_of(self.key_type)
+        else:
+            key = stored_key(kt.PYFLINK(self.key_type))
+        with suppress(UnsupportedKeyTypeError):  # of a key whose snapshot nobody here writes
+            if key.snapshot_bytes() == stored.snapshot_bytes():
+                return key
+        raise InvalidTypeError(
+            f"key_type must be that of the operator's keys, which are {stored}, got "
+            f"{self.key_type!r}"
+        )
 
     def of_state(self, stored: StateDescriptor) -> StateDescriptor:
         """Return a state as it is declared, or as it is stored where it is not."""
@@ -171,24 +163,9 @@ def declared_operator(
     return operator
 
 
-def python_state(declared: StateOfValues, stored: StateDescriptor) -> StateDescriptor:
-    """Return a state of process mode with the types of a job, of which the rest is `stored`."""
-    types = declared.python_types()
-    user_key, value = [None, *types][-2:]
-    return replace(
-        stored,
-        name=declared.name,
-        kind=declared.kind,
-        value_serializer=value,
-        user_key_serializer=user_key,
-        has_ttl=declared.has_ttl,
-        is_python=True,
-    )
-
-
 def _in_process(declared: StateOfValues, stored: StateDescriptor) -> StateDescriptor:
     _check(declared, stored, _STORED_KINDS.get(declared.kind, "LIST"))
-    return python_state(declared, stored)
+    return declared.as_python(stored.key_serializer, stored.namespace_serializer)
 
 
 def _in_thread(declared: StateOfValues, stored: StateDescriptor) -> StateDescriptor:
@@ -230,36 +207,3 @@ def _check(declared: StateOfValues, stored: StateDescriptor, kind: str) -> None:
             f"has_ttl of state {declared.name!r} must be {stored.has_ttl}, as in the savepoint, "
             f"got {declared.has_ttl}"
         )
-
-
-class _OtherTypeError(Exception):
-    """Keys that are stored as another type."""
-
-
-def _key(key_type: kt.KeyType, stored: Serializer) -> Serializer:
-    """Return the serializer of a key or a part of it, as the job has it."""
-    of_sql = _SQL_KEYS.get(type(key_type))
-    if of_sql is not None:
-        held, as_in_job = of_sql
-        if type(stored) is held:
-            return as_in_job(stored)
-        raise _OtherTypeError
-    makes = {
-        kt.TUPLE: (TupleSerializer, lambda parts: TupleSerializer(parts)),
-        kt.ROW: (RowSerializer, lambda parts: RowSerializer(parts)),
-        kt.LIST: (ListSerializer, lambda parts: ListSerializer(*parts)),
-        kt.MAP: (MapSerializer, lambda parts: MapSerializer(*parts)),
-    }
-    made = makes.get(type(key_type))
-    if made is not None and type(stored) is made[0] and len(stored.parts) == len(key_type.parts):
-        parts = [_key(part, held) for part, held in zip(key_type.parts, stored.parts)]
-        return made[1](parts)
-    if made is None and stored == serializer_of(key_type):
-        return stored
-    raise _OtherTypeError
-
-
-def _other_keys(key_type: kt.KeyType, stored: Serializer) -> InvalidTypeError:
-    return InvalidTypeError(
-        f"key_type must be that of the operator's keys, which are {stored}, got {key_type!r}"
-    )
