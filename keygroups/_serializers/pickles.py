@@ -19,11 +19,12 @@ from typing import Any, NamedTuple
 
 from keygroups._checks import MAX_DEPTH, show
 from keygroups._serializers.collections import as_dict, as_set
+from keygroups._serializers.data_input import check_repeated
 from keygroups._values.rows import Row, row_of_kind
 from keygroups.errors import UnsupportedKeyTypeError
 
 _MOST_INT = 1_024  # bytes of an int, which has fewer digits than Python refuses to show
-_REPEATED = 4  # times as many values as bytes that the memo may make of them
+_REPEATED = 16  # times as many values as bytes that the memo may make of them
 _FREE = 64  # values that any pickle may have
 
 _f64 = struct.Struct(">d").unpack_from
@@ -60,7 +61,7 @@ def read_pickle(data: bytes) -> Any:
     """
     try:
         node = _Machine(data).run()
-        return _Values(_FREE + _REPEATED * len(data)).value(node, 0)
+        return _Values(len(data)).value(node, 0)
     except ForeignPickleError:
         raise
     except (ValueError, TypeError, IndexError, OverflowError) as error:
@@ -70,17 +71,23 @@ def read_pickle(data: bytes) -> Any:
 
 
 class _Values:
-    """Makes values of nodes, `left` of them at most."""
+    """Makes values of the nodes of a pickle of some bytes."""
 
-    def __init__(self, left: int) -> None:
-        self._left = left
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._left = _FREE + _REPEATED * size
+        self._written = 0
 
     def value(self, node: Any, depth: int) -> Any:
+        """Return the value of a node in others, so many around it."""
         self._left -= 1
         if depth > MAX_DEPTH or self._left < 0:
             raise ForeignPickleError("values too deep in one another, or too often in others")
         if isinstance(node, _Node):
             return node.make([self.value(item, depth + 1) for item in node.items])
+        if isinstance(node, (str, bytes)):
+            self._written += len(node)
+            check_repeated(self._written, self._size)
         if isinstance(node, _Global) or node is _MARK:
             raise ForeignPickleError("a name that nothing calls")
         return node

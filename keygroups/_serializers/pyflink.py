@@ -119,7 +119,7 @@ def _read_within(part: Serializer, read: Read, data: bytes, pos: int) -> tuple[A
 class PickleSerializer(BytePrimitiveArraySerializer):
     """A pickle behind its length: its value, or a Pickle where it is not one of Python's own."""
 
-    name = "PICKLED"
+    name, takes_null = "PICKLED", True
 
     @staticmethod
     def read(data: bytes, pos: int) -> tuple[Any, int]:

@@ -336,11 +336,11 @@ def test_types_that_the_bytes_do_not_have(state: Any, message: str) -> None:
 def test_declarations_of_thread_mode(tmp_path: Path) -> None:
     path = old("1.20.5-states-thread")
     operator = read_savepoint(path).operator("kinds")
-    with pytest.raises(InvalidTypeError, match="'value' must be of the types .* LONG, got SQL_ST"):
+    with pytest.raises(InvalidTypeError, match=r"'value' must be of the types .* LONG, got SQL_ST"):
         operator.as_pyflink(LONG, [ValueStateDescriptor("value", STRING)])
     with pytest.raises(InvalidValueError, match="it is a VALUE, got a LIST"):
         operator.as_pyflink(LONG, [ListStateDescriptor("value", LONG)])
-    with pytest.raises(InvalidTypeError, match="has BIG_DEC|has_ttl|has LONG"):
+    with pytest.raises(InvalidTypeError, match=r"which has LONG, got SQL_STRING"):
         operator.as_pyflink(LONG, [MapStateDescriptor("map", STRING, STRING)])
     editor, edits = edited(path, tmp_path)
     with editor:
@@ -395,10 +395,10 @@ def test_a_savepoint_as_its_job_has_it(tmp_path: Path) -> None:
 
 def test_declared_operators_that_are_none() -> None:
     savepoint = read_savepoint(old())
-    with pytest.raises(InvalidTypeError, match="declared must map operators to .*, got 5"):
+    with pytest.raises(InvalidTypeError, match=r"declared must map operators to .*, got 5"):
         savepoint.as_pyflink(5)  # type: ignore[arg-type]
     for job in (LONG, (LONG,), (LONG, [], [])):
         with pytest.raises(InvalidTypeError, match="have a key type and descriptors for 'kinds'"):
             savepoint.as_pyflink({"kinds": job})  # type: ignore[dict-item]
-    with pytest.raises(InvalidValueError, match="operator must be .*, got 'no'"):
+    with pytest.raises(InvalidValueError, match=r"operator must be .*, got 'no'"):
         savepoint.as_pyflink({"no": (LONG, [])})
