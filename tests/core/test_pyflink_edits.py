@@ -336,7 +336,7 @@ def test_types_that_the_bytes_do_not_have(state: Any, message: str) -> None:
 def test_declarations_of_thread_mode(tmp_path: Path) -> None:
     path = old("1.20.5-states-thread")
     operator = read_savepoint(path).operator("kinds")
-    with pytest.raises(InvalidTypeError, match=r"'value' must be of the types .* LONG, got SQL_ST"):
+    with pytest.raises(InvalidTypeError, match=r"'value' must be .* LONG, got SQL_ST"):
         operator.as_pyflink(LONG, [ValueStateDescriptor("value", STRING)])
     with pytest.raises(InvalidValueError, match="it is a VALUE, got a LIST"):
         operator.as_pyflink(LONG, [ListStateDescriptor("value", LONG)])

@@ -28,6 +28,8 @@ from keygroups.savepoint import (
     Savepoint,
     TimerServiceDescriptor,
     ValueStateDescriptor,
+    html_report,
+    operator_reports,
     pyflink,
     read_savepoint,
 )
@@ -278,3 +280,24 @@ def of_job(key: Any) -> str:
     if isinstance(key, Instant) or getattr(key, "tzinfo", None) is not None:
         return f"Instant<{', '.join(map(str, to_instant('key', key)))}>"
     return repr(key)
+
+
+def test_reports_say_how_values_are_read() -> None:
+    advice = "PyFlink: give the job's descriptors, `as_pyflink`"
+    whole = savepoint(PROCESS)
+    declared = whole.as_pyflink(
+        {
+            "co": (
+                LONG,
+                [ValueStateDescriptor("left", LONG), MapStateDescriptor("right", STRING, DOUBLE)],
+            )
+        }
+    )
+    for read, is_advised in ((whole, True), (declared, False)):
+        [report] = operator_reports(read, ["co"])
+        for text in (str(report), report._repr_html_(), html_report(read, ["co"])):
+            assert (
+                advice.replace("'", "") in text.replace("&#x27;", "").replace("'", "")
+            ) == is_advised
+    [report] = operator_reports(savepoint(THREAD), ["co"])
+    assert "PyFlink" not in str(report)

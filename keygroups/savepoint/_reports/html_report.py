@@ -15,6 +15,7 @@ from keygroups.rescale import RescalePlan
 from keygroups.savepoint._operator import has_keyed_state, operator_lines, states_section
 from keygroups.savepoint._reports.report import (
     OperatorReport,
+    advices_of_states,
     key_groups_section,
     keys_section,
     operator_reports,
@@ -88,7 +89,8 @@ def _operator(report: OperatorReport) -> Iterator[str]:
     """Yield the section of an operator."""
     operator, load = report.operator, report.key_group_bytes
     yield heading(2, f"Operator {short(operator.label, _LABEL)}")
-    sections = [Section([*operator_lines(operator), *report.unread]), warnings_section(report)]
+    lines = [*operator_lines(operator), *report.unread, *advices_of_states(report.states)]
+    sections = [Section(lines), warnings_section(report)]
     yield html_sections(sections)
     yield heading(3, "Keyed states")
     yield wide(html_sections([states_section(report.states)]))
