@@ -146,6 +146,7 @@ class Savepoint:
                 f"declared must map operators to a key type and descriptors, got {show(declared)}"
             )
         operators: dict[str, Operator] = {}
+        job: Any
         for name, job in declared.items():
             operator = self.operator(check_str("operator", name))
             if not isinstance(job, tuple) or len(job) != 2:

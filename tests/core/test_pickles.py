@@ -200,14 +200,14 @@ def test_foreign_pickles(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with watched() as seen:
         with pytest.raises(ForeignPickleError) as caught:
             read_pickle(data)
-        value, end = PICKLED.read(len(data).to_bytes(4, "big") + data, 0)  # type: ignore[misc]
+        value, end = PICKLED.read(len(data).to_bytes(4, "big") + data, 0)
     assert seen == []
     assert {*sys.modules} == modules
     assert [*tmp_path.iterdir()] == []
     assert time.process_time() - start < 5
     assert str(caught.value).isprintable()
     assert (type(value), value, end) == (Pickle, data, len(data) + 4)
-    assert PICKLED.write(value) == len(data).to_bytes(4, "big") + data  # type: ignore[misc]
+    assert PICKLED.write(value) == len(data).to_bytes(4, "big") + data
     assert repr(value) == f"Pickle({data!r})"
     assert str(value).isprintable()
 
@@ -256,13 +256,13 @@ def test_what_a_pickle_takes(make: Any) -> None:
 
         sys.setprofile(count)
         try:
-            PICKLED.read(len(data).to_bytes(4, "big") + data, 0)  # type: ignore[misc]
+            PICKLED.read(len(data).to_bytes(4, "big") + data, 0)
         finally:
             sys.setprofile(None)
         assert taken < STEPS + MORE_STEPS * len(data)
         tracemalloc.start()
         try:
-            PICKLED.read(len(data).to_bytes(4, "big") + data, 0)  # type: ignore[misc]
+            PICKLED.read(len(data).to_bytes(4, "big") + data, 0)
             assert tracemalloc.get_traced_memory()[1] < FLOOR + TIMES * len(data)
         finally:
             tracemalloc.stop()

@@ -397,8 +397,9 @@ def test_declared_operators_that_are_none() -> None:
     savepoint = read_savepoint(old())
     with pytest.raises(InvalidTypeError, match=r"declared must map operators to .*, got 5"):
         savepoint.as_pyflink(5)  # type: ignore[arg-type]
-    for job in (LONG, (LONG,), (LONG, [], [])):
+    wrong: list[Any] = [LONG, (LONG,), (LONG, [], [])]
+    for job in wrong:
         with pytest.raises(InvalidTypeError, match="have a key type and descriptors for 'kinds'"):
-            savepoint.as_pyflink({"kinds": job})  # type: ignore[dict-item]
+            savepoint.as_pyflink({"kinds": job})
     with pytest.raises(InvalidValueError, match=r"operator must be .*, got 'no'"):
         savepoint.as_pyflink({"no": (LONG, [])})

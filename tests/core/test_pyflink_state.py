@@ -110,8 +110,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return {"hex": value.hex()}
     if isinstance(value, (datetime, time)):
-        separator = [" "] if isinstance(value, datetime) else []
-        return {type(value).__name__: value.isoformat(*separator, timespec="microseconds")}
+        return {type(value).__name__: value.isoformat(timespec="microseconds").replace("T", " ")}
     if isinstance(value, (Decimal, date)):
         return {type(value).__name__: str(value)}
     return [*map(plain, value)] if hasattr(value, "__iter__") and type(value) is not str else value
@@ -216,8 +215,8 @@ def test_timers_and_windows_of_the_job() -> None:
             assert sorted(numbers) == [0, 1, 2, 3]
             assert all(row[:2] == (uid, key) for held in by_window.values() for row in held)
     window = pyflink.TUPLE(LONG, LONG)
-    states = [MapStateDescriptor("merging-window-set", window, window)]
-    sessions = savepoint(PROCESS).operator("session").as_pyflink(LONG, states)
+    merging = MapStateDescriptor("merging-window-set", window, window)
+    sessions = savepoint(PROCESS).operator("session").as_pyflink(LONG, [merging])
     for key in range(5):
         assert sessions.get(key, "merging-window-set") == {(0, 103_000): (0, 100_000)}
 
