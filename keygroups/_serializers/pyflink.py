@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Sequence
-from decimal import Decimal, InvalidOperation
-from typing import Any
+from decimal import Context, Decimal, InvalidOperation
+from typing import Any, ClassVar
 
 from keygroups import types as kt
 from keygroups._checks import check_class, show
@@ -53,6 +53,7 @@ from keygroups._values.python import Pickle
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 
 _PROTOCOL = 4  # of pickles in state; PyFlink: pickle.DEFAULT_PROTOCOL of Python 3.8 to 3.13
+_TEXT = Context(capitals=1)  # The caller's own context may write a small "e".
 _MILLIS = 3  # digits of a second in SQL_TIMESTAMP
 
 
@@ -149,18 +150,25 @@ class DecimalTextSerializer(PythonBigDecSerializer):
             number = Decimal(text)
         except InvalidOperation:
             raise ValueError(f"{show(text)} is no text of a Decimal") from None
-        if str(number).upper() != text.upper():
+        if _TEXT.to_sci_string(number) != text.replace("e", "E"):
             raise ValueError(f"{show(text)} is no text of a Decimal")
         return number, pos
 
     @staticmethod
     def write(value: object) -> bytes:
         number: Decimal = check_class("BIG_DEC", value, Decimal, "a Decimal")
-        return write_bytes(str(number).encode())
+        return write_bytes(_TEXT.to_sci_string(number).encode())
 
 
 class _SqlKey(Serializer):
-    """A key of java.sql as the Python job has it, for a JVM in UTC."""
+    """A key of java.sql as the Python job has it, for a JVM in UTC.
+
+    `convert` makes the key of the moment that is stored, or raises ValueError; `restore` makes
+    the moment of a key.
+    """
+
+    convert: ClassVar[Callable[[dt.datetime], Any]]
+    restore: ClassVar[Callable[[Any], dt.datetime]]
 
     def __init__(self, stored: Serializer) -> None:
         self.parts = (stored,)
@@ -187,16 +195,6 @@ class _SqlKey(Serializer):
         """Return the snapshot of what is stored."""
         [stored] = self.parts
         return stored.versioned_snapshot()
-
-    @staticmethod
-    def convert(moment: dt.datetime) -> Any:
-        """Return the key that Flink has as a moment in UTC; ValueError where none is."""
-        raise NotImplementedError
-
-    @staticmethod
-    def restore(key: Any) -> Any:
-        """Return the moment of a key."""
-        raise NotImplementedError
 
 
 def _moment(key: Any, restore: Callable[[Any], dt.datetime]) -> Any:
