@@ -7,9 +7,10 @@ of null only where a list, a map or a row has one.
 from __future__ import annotations
 
 import datetime as dt
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from decimal import Context, Decimal, InvalidOperation
-from typing import Any, ClassVar
+from typing import Any
 
 from keygroups import types as kt
 from keygroups._checks import check_class, show
@@ -161,14 +162,7 @@ class DecimalTextSerializer(PythonBigDecSerializer):
 
 
 class _SqlKey(Serializer):
-    """A key of java.sql as the Python job has it, for a JVM in UTC.
-
-    `convert` makes the key of the moment that is stored, or raises ValueError; `restore` makes
-    the moment of a key.
-    """
-
-    convert: ClassVar[Callable[[dt.datetime], Any]]
-    restore: ClassVar[Callable[[Any], dt.datetime]]
+    """A key of java.sql as the Python job has it, for a JVM in UTC."""
 
     def __init__(self, stored: Serializer) -> None:
         self.parts = (stored,)
@@ -190,6 +184,16 @@ class _SqlKey(Serializer):
             return signed(millis ^ millis >> 32)  # JDK: Date.hashCode
 
         self.key_hash = hash_key
+
+    @staticmethod
+    @abstractmethod
+    def convert(moment: dt.datetime) -> Any:
+        """Return the key that Flink has as a moment in UTC; ValueError where none is."""
+
+    @staticmethod
+    @abstractmethod
+    def restore(key: Any) -> dt.datetime:
+        """Return the moment of a key."""
 
     def versioned_snapshot(self) -> bytes:
         """Return the snapshot of what is stored."""

@@ -130,9 +130,11 @@ def test_elements_of_no_bytes() -> None:
 
 
 def test_types_that_are_refused() -> None:
+    text: Any = "a"
+    number: Any = 5
     calls: list[tuple[Any, type[Exception], str]] = [
         (
-            lambda: pyflink.LIST("a"),
+            lambda: pyflink.LIST(text),
             InvalidTypeError,
             "element_type must be .*, got 'a",
         ),
@@ -140,10 +142,14 @@ def test_types_that_are_refused() -> None:
         (lambda: pyflink.MAP(kt.UUID, INT), UnsupportedKeyTypeError, "key_type UUID is no type"),
         (lambda: pyflink.PRIMITIVE_ARRAY(STRING), InvalidTypeError, "must be one of BOOLEAN, BYT"),
         (lambda: pyflink.TUPLE(), InvalidValueError, "field_types must be at least one"),
-        (lambda: pyflink.ROW(LONG, 5), InvalidTypeError, "field 1 must be a key type"),
+        (lambda: pyflink.ROW(LONG, number), InvalidTypeError, "field 1 must be a key type"),
         (lambda: pyflink.ROW(LONG, names=["a", "b"]), InvalidValueError, "names must be 1 diff"),
         (lambda: pyflink.ROW(LONG, LONG, names="aa"), KeyGroupsError, "names must be"),
-        (lambda: pyflink.ROW(LONG, names=[5]), InvalidTypeError, "name of a field must be a str"),
+        (
+            lambda: pyflink.ROW(LONG, names=[number]),
+            InvalidTypeError,
+            "name of a field must be a str",
+        ),
         (lambda: Row("a"), InvalidTypeError, "values must be a tuple or a list"),
     ]
     for call, error, message in calls:

@@ -181,7 +181,16 @@ def operator_of(entries: int, uid: str = "by-int") -> Operator:
 def declared(n: int) -> Operator:
     """Declare as many states as a PyFlink job may."""
     states = [ValueStateDescriptor(f"s{number}", INT) for number in range(n)]
-    return gs.operator_of(gs.states, n).as_pyflink(INT, states)
+    return pyflink_savepoint(n).operator("a").as_pyflink(INT, states)
+
+
+def pyflink_savepoint(n: int = 1) -> Savepoint:
+    """Write as many states of a PyFlink job."""
+    states = [ValueStateDescriptor(f"s{number}", INT) for number in range(n)]
+    folder = os.fspath(NewPath())
+    with SavepointWriter(folder) as writer:
+        writer.add_operator("a", types.PYFLINK(INT), states, 8, 2).write("s0", 1, 5)
+    return read_savepoint(folder)
 
 
 def write_entries(n: int) -> None:
@@ -955,8 +964,8 @@ REGISTRY: dict[str, Registered] = {
         },
     ),
     "Savepoint.as_pyflink": Registered(
-        lambda n: read_savepoint(savepoint_folder(1, n)).as_pyflink({"by-int": (INT, [])}),
-        arguments={"declared": [{"by-int": (INT, [])}]},
+        lambda n: pyflink_savepoint(n // 10).as_pyflink({"a": (INT, [])}),
+        arguments={"declared": [{}]},
     ),
     **dict.fromkeys(
         ["OperatorEditor.as_pyflink"],

@@ -71,8 +71,8 @@ class DeclaredOperator:
             if key.snapshot_bytes() == stored.snapshot_bytes():
                 return key
         raise InvalidTypeError(
-            f"key_type must be that of the operator's keys, which are {stored}, got "
-            f"{self.key_type!r}"
+            f"key_type must be that of the operator's keys, around each of which PyFlink puts a "
+            f"row, and which are {stored}, got {self.key_type!r}"
         )
 
     def of_state(self, stored: StateDescriptor) -> StateDescriptor:
