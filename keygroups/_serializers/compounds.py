@@ -23,6 +23,7 @@ from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import i32, utf
 from keygroups._serializers.scalars import pack_int, read_int
 from keygroups._values.checks import expect, expect_fields
+from keygroups._values.java_lang import signed
 from keygroups._values.java_values import Left, Right
 from keygroups._values.rows import ROW_KINDS, Row, row_of_kind
 from keygroups.errors import InvalidValueError
@@ -108,17 +109,24 @@ class RowSerializer(Composite):
 
     With `has_row_kind` two bits before them are its kind: before outer version 3 no row has them,
     in version 3 each has, and later ones say it. (7, None) of INT and STRING is 10 00000007: the
-    kind +I and the mask 01; of kind -D it is D0 00000007.
+    kind +I and the mask 01; of kind -D it is D0 00000007. `names` are those of the fields, which
+    no bytes have, where a PyFlink job has declared some.
     """
 
     name, snapshot = "ROW", f"{JAVA}RowSerializer$RowSerializerSnapshot"
     outer_versions, arity = (1, 2, 3, 4), None
 
-    def __init__(self, parts: Sequence[Serializer], has_row_kind: bool = True) -> None:
+    def __init__(
+        self,
+        parts: Sequence[Serializer],
+        has_row_kind: bool = True,
+        names: tuple[str, ...] = (),
+    ) -> None:
         self.parts = tuple(parts)
         self.has_row_kind = has_row_kind
-        self.key_type = key_type_of(kt.ROW, parts)
-        super().__init__(self.parts, has_row_kind)
+        self.names = names
+        self.key_type = None if names else key_type_of(kt.ROW, parts)
+        super().__init__(self.parts, has_row_kind, names)
 
     def bind(self, reads: Sequence[Read]) -> None:
         key_type, writes = self.key_type, writers(self.parts, self.key_type)
@@ -172,6 +180,14 @@ class RowSerializer(Composite):
             return mask + b"".join(written)
 
         self.read, self.write = read_row, write_row
+        names = self.names
+        if names:
+
+            def read_named(data: bytes, pos: int) -> tuple[Row, int]:
+                row, pos = read_row(data, pos)
+                return row.named(names), pos
+
+            self.read = read_named
 
     @classmethod
     def read_outer(cls, cursor: Cursor, outer_version: int) -> bool:
@@ -264,14 +280,25 @@ class EitherSerializer(Composite):
 
 
 class PyFlinkSerializer(Serializer):
-    """A key that PyFlink puts in a Row by itself."""
+    """A key that PyFlink puts in a Row by itself.
+
+    Where the element says its own hash, no key type does.
+    """
 
     name, takes_null = "PYFLINK", True
 
-    def __init__(self, key_type: kt.PYFLINK, element: Serializer) -> None:
+    def __init__(self, key_type: kt.PYFLINK | None, element: Serializer) -> None:
         self.key_type = key_type
         self.parts = (element,)
+        key_hash = element.key_hash
+        if key_type is None and key_hash is not None:
+            # PyFlink: a Row of the key, whose hash is that of its kind and of a list of its field.
+            self.key_hash = lambda key: signed(31 if key is None else 62 + key_hash(key))
         super().__init__(key_type, element)
+
+    def versioned_snapshot(self) -> bytes:
+        """Return the snapshot of the Row, which its header has."""
+        return RowSerializer(self.parts).versioned_snapshot()
 
     def bind(self, reads: Sequence[Read]) -> None:
         row = RowSerializer(self.parts)

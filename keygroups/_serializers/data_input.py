@@ -40,12 +40,14 @@ class ReadingContext:
     that Kryo writes, as a user describes them. `kryo_version` is that of the Kryo that wrote the
     values: 2 in Flink 1, 5 in Flink 2. `key_bytes` is the snapshot of the serializer of an
     operator's keys if the caller passed one, else b""; `max_parallelism` is the operator's then.
+    `declared` is what a PyFlink job declares of an operator, which no header says, None without.
     """
 
     serializers: Mapping[str, Any] = field(default_factory=dict, hash=False)
     kryo_version: int = 5
     key_bytes: bytes = b""
     max_parallelism: int = 0
+    declared: Any = None
 
 
 _NEWEST = ReadingContext()

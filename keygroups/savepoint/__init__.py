@@ -38,6 +38,7 @@ Below are these two classes, and functions of whole savepoints. The rest is by s
     comparing    the differences of two savepoints
     writing      SavepointWriter: a new savepoint
     descriptors  the states of an operator, read or to be written
+    pyflink      the types of the state of a PyFlink job
     windows      the windows of an operator to be written
     editing      SavepointEditor: a savepoint made from another
     reports      the edits of a savepoint, and the numbers of entries written
@@ -48,7 +49,7 @@ a state as a table. `key_sizes` returns the heaviest keys, `operator_state` yiel
 and `source_splits` returns the offsets at which a source continues, `sink_state` the transactions
 that a restore commits. `operator_reports` lists what to look at before a rescale, `html_report`
 puts it on a page for a browser, and `describe_sql_state` names the columns in the states of Flink
-SQL.
+SQL. Of a PyFlink job `Operator.as_pyflink` gives keys, names and values as the job has them.
 
 Verifying: `Savepoint.verify` reads all of it, and reports damage, keys in key groups that are not
 theirs, and windows that no timer clears. Neither `entries` nor `get` looks for these.
@@ -170,6 +171,7 @@ from keygroups.savepoint.entries import (
     StateEntry,
     Subtask,
 )
+from keygroups.savepoint.pyflink import Pickle
 from keygroups.savepoint.reports import (
     OLD_NAMES as _OLD_NAMES,
     DeletedKeys,
@@ -269,6 +271,7 @@ __all__ = [
     "OperatorStateEntry",
     "OperatorVerification",
     "OperatorWriter",
+    "Pickle",
     "Pojo",
     "ProcessingTimeSessionWindows",
     "ReducingStateDescriptor",

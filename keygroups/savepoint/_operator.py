@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from copy import copy
+from dataclasses import replace
 from heapq import nlargest
 from itertools import groupby
 from operator import add
@@ -14,12 +16,19 @@ from keygroups._serializers.base import exact_type
 from keygroups._serializers.data_input import ReadingContext
 from keygroups._serializers.scalars import VOID_NAMESPACE
 from keygroups._show.tables import Section, html_sections
-from keygroups.errors import InvalidValueError, SavepointError, printable, short
+from keygroups.errors import (
+    InvalidValueError,
+    SavepointError,
+    UnsupportedKeyTypeError,
+    printable,
+    short,
+)
 from keygroups.key_group_range import KeyGroupRange
 from keygroups.load import KeyGroupLoad
 from keygroups.progress import Meter, ProgressCallback, measured
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import (
+    ChangelogHandle,
     ChannelState,
     OperatorMetadata,
     OperatorStateHandle,
@@ -41,8 +50,10 @@ from keygroups.savepoint._state.formats.by_handle import format_of
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.operator_state import OperatorStateEntry, read_operator_state
 from keygroups.savepoint._state.timed_states import states_without_timers
+from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 from keygroups.skew import HOT
+from keygroups.types import KeyType
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -325,6 +336,60 @@ class Operator:
             return of_states.get(name)
         return {name: of_states[name] for name in names if name in of_states}
 
+    def as_pyflink(self, key_type: KeyType, states: Iterable[NewState]) -> Operator:
+        """Return the operator with the keys, the names and the types that its PyFlink job has.
+
+        `key_type` is that of `key_by(..., key_type=t)`, as PYFLINK takes it; for a job of the
+        Table API it is the SQL_ROW of the keys. `states` are descriptors as the job has them, with
+        a time to live where it has one; a broadcast state is a MapStateDescriptor too, of what
+        `operator_state` yields. A state that is not among them stays as the savepoint has it,
+        arrays of bytes; of timers the savepoint has all. A type is a key type, such as LONG for
+        `Types.LONG()`, or one of `keygroups.savepoint.pyflink`.
+
+        A savepoint of PyFlink's process mode does not say the types: a LONG in a list that is
+        declared as one of INT is read as two of these. One of thread mode does, of what Java has a
+        serializer for; a BYTE, SHORT or INT is a LONG there and a FLOAT a DOUBLE, and what is not
+        Java's is read from its pickle. Values are those of Python's classes in the job; a Row has
+        its `names`. For dates and times in keys the JVM is taken to be in UTC. Elements of a list
+        are those of the job, whatever arrays of bytes they are in.
+
+        Raises InvalidValueError for a state that is not there, of another kind or time to live;
+        InvalidTypeError for another type, UnsupportedKeyTypeError for one that PyFlink does not
+        declare, and for a checkpoint with a changelog; SavepointError as `states`.
+
+        >>> from tempfile import mkdtemp
+        >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
+        >>> from keygroups.types import LONG, PYFLINK
+        >>> states, folder = [ValueStateDescriptor("count", LONG)], mkdtemp() + "/savepoint"
+        >>> with SavepointWriter(folder) as writer:
+        ...     by_user = writer.add_operator("by-user", PYFLINK(LONG), states, 128, 3)
+        ...     by_user.write("count", 7, 5)
+        >>> operator = read_savepoint(folder).operator("by-user")
+        >>> print(operator.states[0])
+        python-state-count: LIST <ROW(LONG), BYTES>
+        >>> operator.as_pyflink(LONG, states).get(7, "count")
+        5
+        """
+        from keygroups.savepoint._pyflink.declared import declared_operator
+
+        handles = [handle for subtask in self._subtasks for handle in subtask.keyed]
+        if any(isinstance(handle, ChangelogHandle) for handle in handles):
+            raise UnsupportedKeyTypeError(
+                f"operator {show(self.label)} has a changelog, whose changes are not read as "
+                "PyFlink's: take a savepoint"
+            )
+        plain = self._in_context(None)
+        others = plain._operator_state_names()
+        declared = declared_operator(key_type, states, plain.states, others, self.label)
+        return plain._in_context(declared)
+
+    def _in_context(self, declared: object) -> Operator:
+        """Return the same operator, of which a PyFlink job declares something or None."""
+        operator = copy(self)
+        operator._context = replace(self._context, declared=declared)
+        operator._states = None
+        return operator
+
     def tasks(
         self, states: Iterable[str] | None = None, key_groups: Iterable[int] | None = None
     ) -> list[ReadTask]:
@@ -385,10 +450,16 @@ class Operator:
         they are damaged.
         """
         handles = self._operator_state_handles()
-        wanted = None
-        if states is not None:
-            wanted = check_states(states, self._operator_state_names(), self.label)
-        return self._operator_state(handles, wanted)
+        declared, names = self._context.declared, self._operator_state_names()
+        if declared is not None:
+            names = [declared.name_of(name) for name in names]
+        wanted = None if states is None else check_states(states, names, self.label)
+        if declared is None:
+            return self._operator_state(handles, wanted)
+        if wanted is not None:
+            wanted = frozenset(map(declared.stored_name_of, wanted))
+        entries = self._operator_state(handles, wanted)
+        return (declared.of_operator_state(entry, self._files.base) for entry in entries)
 
     def _operator_state(
         self,

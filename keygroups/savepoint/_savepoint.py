@@ -7,6 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from heapq import nlargest
 from itertools import compress, pairwise
@@ -50,7 +51,7 @@ from keygroups.savepoint._operator import (
     missing_timers,
 )
 from keygroups.savepoint._state.key_hashes import has_hash
-from keygroups.savepoint._state.writing.new_states import key_to_write
+from keygroups.savepoint._state.writing.new_states import NewState, key_to_write
 from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.savepoint._verification.verify import (
     RunTasks,
@@ -117,6 +118,48 @@ class Savepoint:
         then on. Raises InvalidValueError where there is none, or more than one of that name.
         """
         return find_operator(self.operators, name)
+
+    def as_pyflink(self, declared: Mapping[str, tuple[KeyType, Iterable[NewState]]]) -> Savepoint:
+        """Return the savepoint with some operators as their PyFlink jobs have them.
+
+        `declared` maps uids, names or ids of operators to the arguments of `Operator.as_pyflink`,
+        which has what is raised besides InvalidTypeError: a key type and descriptors. All that is
+        done with the savepoint, such as comparing and editing it, then has keys, names and values
+        as the job has them.
+
+        >>> from tempfile import mkdtemp
+        >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
+        >>> from keygroups.types import LONG, PYFLINK
+        >>> folder, states = mkdtemp(), [ValueStateDescriptor("count", LONG)]
+        >>> for name, count in [("old", 5), ("new", 6)]:
+        ...     with SavepointWriter(f"{folder}/{name}") as writer:
+        ...         by_user = writer.add_operator("by-user", PYFLINK(LONG), states, 128, 3)
+        ...         by_user.write("count", 7, count)
+        >>> declared = {"by-user": (LONG, states)}
+        >>> old, new = (read_savepoint(f"{folder}/{name}") for name in ("old", "new"))
+        >>> for difference in old.as_pyflink(declared).differences(new.as_pyflink(declared)):
+        ...     print(difference)
+        key 7: 5 -> 6
+        """
+        if not isinstance(declared, Mapping):
+            raise InvalidTypeError(
+                f"declared must map operators to a key type and descriptors, got {show(declared)}"
+            )
+        operators: dict[str, Operator] = {}
+        job: Any
+        for name, job in declared.items():
+            operator = self.operator(check_str("operator", name))
+            if not isinstance(job, tuple) or len(job) != 2:
+                raise InvalidTypeError(
+                    f"declared must have a key type and descriptors for {show(name)}, got "
+                    f"{show(job)}"
+                )
+            operators[operator.operator_id] = operator.as_pyflink(*job)
+        savepoint = copy(self)
+        savepoint.operators = tuple(
+            operators.get(operator.operator_id, operator) for operator in self.operators
+        )
+        return savepoint
 
     def check_restore(
         self, operator: Operator | str, parallelism: int, max_parallelism: int | None = None

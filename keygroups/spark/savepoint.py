@@ -38,6 +38,7 @@ from keygroups.savepoint import (
 )
 from keygroups.savepoint._files.files import absolute_path
 from keygroups.savepoint._savepoint import savepoint_of, verified
+from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.spark._columns.arguments import check_df, check_session, is_connect
 from keygroups.spark._columns.key_columns import cast_advice, simple_type
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
@@ -55,6 +56,7 @@ from keygroups.spark._savepoint.rows.new_states import (
 )
 from keygroups.spark._workers import check_workers
 from keygroups.spark.dataframe import named_column
+from keygroups.types import KeyType
 
 if TYPE_CHECKING:
     from keygroups.savepoint._jobs import StateReader
@@ -93,6 +95,7 @@ def read_keyed_state(
     *,
     allow: Collection[str | os.PathLike[str]] = (),
     serializers: Mapping[str, type[Serializer] | KryoFields | KryoEnum] | None = None,
+    pyflink: tuple[KeyType, Iterable[NewState]] | None = None,
 ) -> DataFrame:
     """Read keyed state of an operator: a row an entry, of a MAP a row a user key.
 
@@ -101,7 +104,9 @@ def read_keyed_state(
     and the modules of the serializers, whose column is that of their `key_type`, else binary;
     Spark Connect takes none of these. `operator` is a uid, a name or an id in hex. `state` is the
     name of one state, `key_groups` some of 0..max_parallelism-1; None is all. Other states and
-    key groups are not read. Without `state`, timers are in too.
+    key groups are not read. Without `state`, timers are in too. `pyflink` is the key type and the
+    descriptors of the operator's PyFlink job, the arguments of `Operator.as_pyflink`; keys, names
+    and values are then those of the job. Spark Connect takes none.
 
     The columns are those of `keygroups.savepoint.StateEntry`: key_group, subtask, state, kind,
     key, namespace, user_key, value, last_access, timestamp, bytes, key_bytes; the two times are
@@ -158,8 +163,15 @@ def read_keyed_state(
             f"serializers must be None over Spark Connect, which sends no classes, got "
             f"{show(serializers)}"
         )
+    if pyflink is not None and is_connect(spark):
+        raise InvalidValueError(
+            f"pyflink must be None over Spark Connect, which sends no descriptors, got "
+            f"{show(pyflink)}"
+        )
     from keygroups.savepoint._jobs import StateReader, read_tasks  # needs PyArrow
 
+    if pyflink is not None:
+        savepoint = savepoint.as_pyflink({operator: pyflink})
     keyed = savepoint.operator(operator)
     states = None if state is None else [check_str("state", state)]
     state_reader = StateReader.of(keyed, state)

@@ -228,6 +228,8 @@ MADE: list[Callable[[], object]] = [
     lambda: types.SQL_TIMESTAMP("America/New_York"),
     lambda: state_keys.Row(("a", None), "-U"),
     lambda: state_keys.Row(()),
+    lambda: state_keys.Row((1,), "+U", ["a"]),
+    lambda: savepoint.Pickle(b"\x80\x05N."),
     lambda: state_keys.TimeWindow(0, 5_000),
     lambda: state_keys.GlobalWindow(),
     lambda: state_keys.VOID_NAMESPACE,

@@ -290,7 +290,6 @@ OPERATORS: list[tuple[tuple[Any, ...], type[KeyGroupsError], str]] = [
     (("a", LIST(MAP(INT, INT)), COUNTS, 128, 1), UnsupportedKeyTypeError, "only Java has"),
     (("a", BYTES, COUNTS, 128, 1), UnsupportedKeyTypeError, "keys of BYTES cannot be written"),
     (("a", UUID, COUNTS, 128, 1), UnsupportedKeyTypeError, "key_type UUID cannot be written"),
-    (("a", PYFLINK(LONG), COUNTS, 128, 1), UnsupportedKeyTypeError, "by its own coders"),
     (
         ("a", SQL_ROW("ARRAY<INT>"), COUNTS, 128, 1),
         UnsupportedKeyTypeError,
@@ -374,7 +373,7 @@ VALUE_TYPES: list[tuple[Any, type[KeyGroupsError], str]] = [
     (TtlAwareSerializer(TtlSerializer(BYTES), True), InvalidValueError, "pass has_ttl=True"),
     (TUPLE(STRING, UUID), UnsupportedKeyTypeError, "cannot be written: the serializer of .*UUI"),
     (ROW(INT, names=["a"]), UnsupportedKeyTypeError, "cannot be written: the serializer of .*ROW"),
-    (PYFLINK(LONG), UnsupportedKeyTypeError, "PyFlink's state is written by its own coders"),
+    (PYFLINK(LONG), UnsupportedKeyTypeError, "it is the type of an operator's keys alone"),
     (
         SQL_ROW("ARRAY<INT>"),
         UnsupportedKeyTypeError,

@@ -47,7 +47,6 @@ from keygroups.types import (
     LOCAL_DATE,
     LOCAL_TIME,
     LONG,
-    PYFLINK,
     ROW,
     STRING,
     TUPLE,
@@ -154,11 +153,6 @@ UNFIT: dict[str, tuple[type[Exception], str, Callable[[], KeyedState]]] = {
         UnsupportedKeyTypeError,
         "key_type UUID cannot be written",
         lambda: KeyedState(None, "user", UUID, {"count": ValueState("n", LONG)}),
-    ),
-    "key of PyFlink": (
-        UnsupportedKeyTypeError,
-        "PyFlink's state is written by its own coders",
-        lambda: KeyedState(None, "user", PYFLINK(STRING), {"count": ValueState("n", LONG)}),
     ),
     "key of rand()": (
         InvalidValueError,

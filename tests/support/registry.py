@@ -180,6 +180,21 @@ def operator_of(entries: int, uid: str = "by-int") -> Operator:
     return read_savepoint(savepoint_folder(entries)).operator(uid)
 
 
+def declared(n: int) -> Operator:
+    """Declare as many states as a PyFlink job may."""
+    states = [ValueStateDescriptor(f"s{number}", INT) for number in range(n)]
+    return pyflink_savepoint(n).operator("a").as_pyflink(INT, states)
+
+
+def pyflink_savepoint(n: int = 1) -> Savepoint:
+    """Write as many states of a PyFlink job."""
+    states = [ValueStateDescriptor(f"s{number}", INT) for number in range(n)]
+    folder = os.fspath(NewPath())
+    with SavepointWriter(folder) as writer:
+        writer.add_operator("a", types.PYFLINK(INT), states, 8, 2).write("s0", 1, 5)
+    return read_savepoint(folder)
+
+
 def write_entries(n: int) -> None:
     with SavepointWriter(NewPath()) as writer:
         operator = operator_writer(writer)
@@ -362,6 +377,7 @@ RECORDS = {
     "UnknownWriterState",
     "KinesisSplit",
     "Operator",
+    "Pickle",
     "OperatorComparison",
     "OperatorEditor",
     "OperatorReport",
@@ -964,6 +980,10 @@ REGISTRY: dict[str, Registered] = {
             ),
         },
     ),
+    "Operator.as_pyflink": Registered(
+        lambda n: declared(n // 10),
+        arguments={"key_type": [INT], "states": [[]]},
+    ),
     "Operator.tasks": Registered(
         lambda n: gs.operator_of(gs.states, n // 10).tasks([f"s{i}" for i in range(n // 10)]),
         more={
@@ -974,6 +994,17 @@ REGISTRY: dict[str, Registered] = {
                 gs.operator_of(gs.key_groups, n // 10).tasks()[0].split(9)
             ),
         },
+    ),
+    "Savepoint.as_pyflink": Registered(
+        lambda n: pyflink_savepoint(n // 10).as_pyflink({"a": (INT, [])}),
+        arguments={"declared": [{}]},
+    ),
+    **dict.fromkeys(
+        ["OperatorEditor.as_pyflink"],
+        Registered(
+            constant="what Operator.as_pyflink does",
+            arguments={"key_type": [INT], "states": [[]]},
+        ),
     ),
     "Savepoint.operator": Registered(
         lambda n: read_savepoint(savepoint_folder(1, n)).operator("by-int")

@@ -17,6 +17,7 @@ from keygroups.savepoint import (
     descriptors,
     editing,
     entries,
+    pyflink,
     sinks,
     sources,
     sql,
@@ -392,3 +393,22 @@ def test_assertions() -> None:
 @given(testing.keys(types.STRING), testing.parallelisms())
 def test_of_any_key(key: str, parallelisms: tuple[int, int]) -> None:
     testing.assert_reaches_all([key], parallelisms[0], 1)
+
+
+def state_of_pyflink(path: str, new: str) -> object:
+    row = pyflink.ROW(types.STRING, pyflink.SQL_DATE, names=["user", "day"])
+    states = [
+        savepoint.ValueStateDescriptor("last", row),
+        savepoint.ListStateDescriptor("times", pyflink.LIST(pyflink.SQL_TIME)),
+        savepoint.MapStateDescriptor("by-day", types.STRING, pyflink.PRIMITIVE_ARRAY(types.INT)),
+        savepoint.ReducingStateDescriptor("all", pyflink.MAP(types.STRING, pyflink.PICKLED)),
+        savepoint.AggregatingStateDescriptor("sum", pyflink.TUPLE(pyflink.SQL_TIMESTAMP)),
+    ]
+    whole = savepoint.read_savepoint(path).as_pyflink({"by-user": (types.LONG, states)})
+    operator: savepoint.Operator = whole.operator("by-user").as_pyflink(types.LONG, states)
+    with savepoint.SavepointWriter.from_existing_savepoint(path, new) as editor:
+        editor.operator("by-user").as_pyflink(types.LONG, states).delete_keys([7])
+    value = operator.get(7, "last")
+    if isinstance(value, savepoint.Row):
+        return value.names, value.user
+    return bytes(value) if isinstance(value, (savepoint.Pickle, pyflink.Pickle)) else value

@@ -119,7 +119,7 @@ class StateEncoder:
         self._has_ttl = described.has_ttl
         self._allow_any_last_access = allow_any_last_access
         self._writer = self._user_key_writer = None
-        if described.namespace_serializer == VOID_NAMESPACE:
+        if described.namespace_serializer == VOID_NAMESPACE and not described.is_python:
             self._writer = _writer_as(described.value_serializer, value_type)
             if not isinstance(described.user_key_serializer, RowDataSerializer):
                 self._user_key_writer = _writer_as(described.user_key_serializer, user_key_type)

@@ -15,6 +15,7 @@ from keygroups._serializers import (
     cep,
     collections,
     compounds,
+    pyflink,
     scalars,
     streaming,
     value_types,
@@ -269,7 +270,7 @@ def logical_column_of(field: LogicalType, is_key: bool) -> ArrowColumn:
     return _LOGICAL.get(name, BINARY)  # a RAW value is its bytes
 
 
-_OPEN = (avro.AvroSerializer, kryo.KryoSerializer)
+_OPEN = (avro.AvroSerializer, kryo.KryoSerializer, pyflink.PickleSerializer)
 COLUMNS: dict[
     type[Serializer], ArrowColumn | Callable[[Serializer], ArrowColumn | None] | None
 ] = {
@@ -427,6 +428,12 @@ COLUMNS: dict[
     python_sql.PythonDateSerializer: DATE,
     python_sql.PythonTimeSerializer: DAY_MILLIS,
     python_sql.PythonTimestampSerializer: _field_of,
+    # pyflink
+    compounds.PyFlinkSerializer: _only_part,
+    pyflink.DecimalTextSerializer: BIG_DEC,
+    pyflink.SqlDateKeySerializer: DATE,
+    pyflink.SqlTimeKeySerializer: DAY_MILLIS,
+    pyflink.SqlTimestampKeySerializer: TIMESTAMP_NTZ,
 }
 """The column of each class of serializers, or what makes it; None where all values are None."""
 _TIMESTAMPS = {

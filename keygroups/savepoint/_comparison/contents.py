@@ -60,7 +60,7 @@ def _of_bytes(entry: EncodedEntry) -> Contents:
 
 def _bytes_of(state: StateDescriptor) -> ContentsOf:
     """Return the ContentsOf that takes the times of last access from the bytes of a value."""
-    if not state.has_ttl and state.kind != "MAP":
+    if not state.has_ttl and state.kind != "MAP" and not state.is_python:
         return _of_bytes
     split = stored_value(state).splitter()
 

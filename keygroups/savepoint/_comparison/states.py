@@ -14,7 +14,7 @@ from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.savepoint._comparison.contents import ContentsOf, contents_readers, no_entry
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint._state.layouts import LAYOUTS, layout_of
+from keygroups.savepoint._state.layouts import layout_class, layout_of
 from keygroups.savepoint._state.operator_state import (
     OperatorStateElement,
     read_element,
@@ -82,7 +82,7 @@ class KeyedState(State):
     def finds(self, other: KeyedState) -> bool:
         """Return whether both have the same kind of layout and the same serializers of keys."""
         state, others = self._state, other._state
-        is_alike = LAYOUTS[state.kind] is LAYOUTS[others.kind]
+        is_alike = layout_class(state) is layout_class(others)
         return is_alike and not changes_of(state, others, *_OF_KEYS)
 
     def changes(self, other: KeyedState) -> tuple[Change, ...]:

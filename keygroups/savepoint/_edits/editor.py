@@ -48,7 +48,11 @@ from keygroups.savepoint._state.header import StateDescriptor, stored_serializer
 from keygroups.savepoint._state.key_hashes import has_hash, key_hasher
 from keygroups.savepoint._state.keys import sought_key
 from keygroups.savepoint._state.values import check_time
-from keygroups.savepoint._state.writing.new_states import check_state_name, key_to_write
+from keygroups.savepoint._state.writing.new_states import (
+    NewState,
+    check_state_name,
+    operator_key_to_write,
+)
 from keygroups.types import KeyType
 
 _CONTENTS, _MERGING = "window-contents", "merging-window-set"  # Flink: WindowOperator
@@ -114,6 +118,38 @@ class OperatorEditor(OperatorStateEditor):
     def __repr__(self) -> str:
         return f"<OperatorEditor of {self._operator!r}>"
 
+    def as_pyflink(self, key_type: KeyType, states: Iterable[NewState]) -> OperatorEditor:
+        """Take the keys, the names and the types that the operator's PyFlink job has.
+
+        The arguments and what is raised are those of `Operator.as_pyflink`; all verbs for keyed
+        state then take and give values as the job has them. It comes before these. Raises
+        InvalidValueError where one was called. Returns the editor itself.
+
+        >>> from tempfile import mkdtemp
+        >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
+        >>> from keygroups.types import LONG, PYFLINK
+        >>> folder, states = mkdtemp(), [ValueStateDescriptor("count", LONG)]
+        >>> with SavepointWriter(folder + "/old") as writer:
+        ...     by_user = writer.add_operator("by-user", PYFLINK(LONG), states, 128, 3, sort=True)
+        ...     for user in range(3):
+        ...         by_user.write("count", user, 5)
+        >>> editor = SavepointWriter.from_existing_savepoint(folder + "/old", folder + "/new")
+        >>> with editor as writer:
+        ...     operator = writer.operator("by-user").as_pyflink(LONG, states)
+        ...     operator.delete_keys([0])
+        ...     operator.map_entries("count", lambda entry: entry.value + entry.key)
+        >>> by_user = read_savepoint(folder + "/new").operator("by-user").as_pyflink(LONG, states)
+        >>> sorted((entry.key, entry.value) for entry in by_user.entries())
+        [(1, 6), (2, 7)]
+        """
+        self._check_open()
+        if self._states is not None:
+            raise InvalidValueError(
+                f"as_pyflink must come before other verbs of {self._operator.label}"
+            )
+        self._operator = self._operator.as_pyflink(key_type, states)
+        return self
+
     @property
     def is_changed(self) -> bool:
         """Whether the keyed state has to be written anew."""
@@ -154,8 +190,9 @@ class OperatorEditor(OperatorStateEditor):
         if new_name in states:
             raise InvalidValueError(f"new_name must be of no other state, got {show(new_name)}")
         size = int.from_bytes(state.data[:2], "big")
-        state.data = utf("name of a state", new_name) + state.data[2 + size :]
         state.descriptor = replace(old, name=new_name)
+        stored_name = utf("name of a state", state.descriptor.stored_name)
+        state.data = stored_name + state.data[2 + size :]
         states[new_name] = states.pop(old.name)
         self._is_changed = True
 
@@ -363,7 +400,7 @@ class OperatorEditor(OperatorStateEditor):
         """
         old = self._key_serializer()
         check_callable("function", function)
-        new = old if key_type is None else key_to_write("key_type", key_type)
+        new = old if key_type is None else operator_key_to_write(key_type)
         is_known = new.key_type is not None and new.write is not None
         if not (is_known or new == old) or not is_in_order(new):
             raise UnsupportedKeyTypeError(

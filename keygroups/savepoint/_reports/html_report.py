@@ -19,6 +19,7 @@ from keygroups.savepoint._operator import (
 from keygroups.savepoint._reports.report import (
     NO_KEYED_STATE,
     OperatorReport,
+    advices_of_states,
     is_reported,
     key_groups_section,
     keys_section,
@@ -93,7 +94,8 @@ def _operator(report: OperatorReport) -> Iterator[str]:
     """Yield the section of an operator."""
     operator, load = report.operator, report.key_group_bytes
     yield heading(2, f"Operator {short(operator.label, _LABEL)}")
-    sections = [Section([*operator_lines(operator), *report.unread]), warnings_section(report)]
+    lines = [*operator_lines(operator), *report.unread, *advices_of_states(report.states)]
+    sections = [Section(lines), warnings_section(report)]
     yield html_sections(sections)
     for section in report.connector_sections():
         yield heading(3, section.caption)

@@ -32,7 +32,7 @@ from keygroups.savepoint._savepoint import Savepoint
 from keygroups.savepoint._sinks.committables import SinkState
 from keygroups.savepoint._sources.source_splits import SourceSplits
 from keygroups.savepoint._state.formats.format import NotFramedError
-from keygroups.savepoint._state.header import StateDescriptor
+from keygroups.savepoint._state.header import PYTHON_STATE, StateDescriptor
 from keygroups.savepoint._state.key_hashes import key_hasher
 
 T = TypeVar("T")
@@ -72,7 +72,8 @@ class OperatorReport:
         return "\n".join(self._lines())
 
     def _repr_html_(self) -> str:
-        lines = [*operator_lines(self.operator), *self.unread]
+        advices = advices_of_states(self.states)
+        lines = [*operator_lines(self.operator), *self.unread, *advices]
         sections = [Section(lines), warnings_section(self)]
         sections += self.connector_sections()
         if self.has_keyed_state:
@@ -113,6 +114,7 @@ class OperatorReport:
         load = self.key_group_bytes
         for state in self.states:
             yield f"  {state}"
+        yield from (f"  {advice}" for advice in advices_of_states(self.states))
         for warning in self.warnings:
             yield f"warning: {printable(warning)}"
         if load is not None:
@@ -142,6 +144,13 @@ def _heavy_key_groups(report: OperatorReport) -> Iterator[tuple[float, int, int]
     for key_group in report.heaviest_key_groups:
         subtask = compute_operator_index_for_key_group(groups, parallelism, key_group)
         yield load.weights[key_group], key_group, subtask
+
+
+def advices_of_states(states: Sequence[StateDescriptor]) -> list[str]:
+    """Return lines of advice: how values are read that no header tells the types of."""
+    if any(state.name.startswith(PYTHON_STATE) for state in states):
+        return ["PyFlink: give the job's descriptors, `as_pyflink`, to read values and keys"]
+    return []
 
 
 def warnings_section(report: OperatorReport) -> Section:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -19,7 +19,12 @@ from keygroups._serializers.base import (
 from keygroups._serializers.collections import ListSerializer, MapSerializer
 from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups._serializers.data_output import i32, u16, utf
-from keygroups._serializers.scalars import VOID_NAMESPACE
+from keygroups._serializers.pyflink import FramedSerializer
+from keygroups._serializers.scalars import (
+    BYTES,
+    VOID_NAMESPACE,
+    ByteArrayWrapperSerializer,
+)
 from keygroups._serializers.streaming import (
     AsyncTtlSerializer,
     TimerSerializer,
@@ -48,6 +53,7 @@ _TTL, _ASYNC_TTL = (
     SNAPSHOT_START + utf("class", ttl.snapshot) for ttl in (TtlSerializer, AsyncTtlSerializer)
 )
 _KNOWN = 8  # headers that are kept: all subtasks of an operator have the same
+PYTHON_STATE = "python-state-"  # start of the names of state in PyFlink's process mode
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,8 @@ class StateDescriptor:
     or a type without a stable hash is the key; `key_serializer` tells it in any case.
     `value_serializer` is that of the value, of an element of a LIST, of a value in a MAP or of
     the accumulator of an AGGREGATING state, None for timers; `user_key_serializer` that of the
-    keys in a MAP. `has_ttl` says whether each value has the time of its last access.
+    keys in a MAP. `has_ttl` says whether each value has the time of its last access. `is_python`
+    says that a PyFlink job has declared it, and that Flink has its values as arrays of bytes.
     """
 
     name: str
@@ -69,6 +76,12 @@ class StateDescriptor:
     value_serializer: Serializer | None
     user_key_serializer: Serializer | None = None
     has_ttl: bool = False
+    is_python: bool = field(default=False, repr=False)
+
+    @property
+    def stored_name(self) -> str:
+        """The name in the files, by which Flink finds the state."""
+        return f"{PYTHON_STATE}{self.name}" if self.is_python else self.name
 
     @property
     def key_type(self) -> KeyType | None:
@@ -163,7 +176,9 @@ def _read_header(cursor: Cursor) -> KeyedHeader:
         names.add(info.name)
         states.append(_descriptor(cursor, info, key))
         state_bytes.append(_as_key_value(info) if info.backend_type == _ASYNC else info.data)
-    return KeyedHeader(is_compressed, key, tuple(states), key_bytes, tuple(state_bytes))
+    header = KeyedHeader(is_compressed, key, tuple(states), key_bytes, tuple(state_bytes))
+    declared = cursor.context.declared
+    return header if declared is None else declared.of_header(header)
 
 
 def write_keyed_header(key_bytes: bytes, state_bytes: Sequence[bytes]) -> bytes:
@@ -192,6 +207,8 @@ def write_state(state: StateDescriptor) -> bytes:
                 timer.snapshot_bytes(),
             )
         )
+    if state.is_python:
+        state = _as_bytes(state)
     value = stored_serializer(state)
     if state.user_key_serializer is not None:
         value = MapSerializer(state.user_key_serializer, value)
@@ -199,6 +216,34 @@ def write_state(state: StateDescriptor) -> bytes:
         value = ListSerializer(value)
     namespace = state.namespace_serializer.snapshot_bytes()
     return _key_value(state.name, state.kind, value.snapshot_bytes(), namespace)
+
+
+def framed_state(state: StateDescriptor) -> StateDescriptor:
+    """Return the state of a PyFlink job, the values of which are in arrays of bytes, as Java's."""
+    assert state.value_serializer is not None
+    user_key = state.user_key_serializer
+    return replace(
+        state,
+        value_serializer=FramedSerializer(state.value_serializer),
+        user_key_serializer=None if user_key is None else FramedSerializer(user_key),
+        is_python=False,
+    )
+
+
+def _as_bytes(state: StateDescriptor) -> StateDescriptor:
+    """Return the state of a PyFlink job as its header has it: arrays of bytes.
+
+    PyFlink: BeamStateRequestHandler, with its caching list and map states.
+    """
+    user_key = None if state.user_key_serializer is None else ByteArrayWrapperSerializer()
+    return replace(
+        state,
+        name=state.stored_name,
+        kind="LIST" if user_key is None else "MAP",
+        value_serializer=BYTES,
+        user_key_serializer=user_key,
+        is_python=False,
+    )
 
 
 def _key_value(name: str, kind: str, value: bytes, namespace: bytes) -> bytes:

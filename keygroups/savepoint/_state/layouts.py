@@ -27,13 +27,15 @@ from keygroups._serializers.streaming import TimerSerializer
 from keygroups.errors import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
 from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._state.entries import EntryReader, FramedEntry, NativeEntries, StateEntry
-from keygroups.savepoint._state.header import StateDescriptor
+from keygroups.savepoint._state.header import StateDescriptor, framed_state
 from keygroups.savepoint._state.key_hashes import has_hash
 from keygroups.savepoint._state.values import (
     ReadWhole,
     StoredMapValue,
     all_reads,
     check_not_none,
+    elements_of_chunks,
+    read_one,
     stored_value,
 )
 from keygroups.state_keys import composite_key_joiner, composite_key_reader, timer_key_reader
@@ -359,6 +361,65 @@ class MapLayout(ValueLayout):
         return encode
 
 
+class ElementLayout(ValueLayout):
+    """A value of PyFlink's process mode; on the heap a list of one array of bytes."""
+
+    def fields(self) -> Fields:
+        """Return of what entries are made; on the heap a count is between."""
+        return super().fields()._replace(native=None)
+
+    def _native_value(self) -> tuple[Serializer, bool]:
+        return _OnlyElement(self.stored.serializer), False
+
+    def _native_decoding(self, subtask: int) -> NativeEntries[StateEntry] | None:
+        native = super()._native_decoding(subtask)
+        return _changed(native, _with_time) if self.stored.time_bytes else native
+
+
+class ChunksLayout(ListLayout):
+    """LIST of PyFlink's process mode: an entry for each list, of arrays of some elements each."""
+
+    def _native_decoding(self, subtask: int) -> NativeEntries[StateEntry] | None:
+        return _changed(super()._native_decoding(subtask), _with_elements)
+
+
+class ItemLayout(MapLayout):
+    """MAP of PyFlink's process mode, of which user keys and values are arrays of bytes."""
+
+    def __init__(self, state: StateDescriptor) -> None:
+        super().__init__(framed_state(state))
+
+
+class _OnlyElement(Serializer):
+    """The element of a list that has one."""
+
+    name = "ELEMENT"
+
+    def __init__(self, element: Serializer) -> None:
+        read_element = element.read
+        assert read_element is not None  # all of PyFlink's types are read here
+        self.read = lambda data, pos: read_element(data, read_one(data, pos))
+        super().__init__(element)
+
+
+def _with_time(entry: StateEntry) -> StateEntry:
+    last_access, value = entry.value
+    return entry._replace(value=value, last_access=last_access)
+
+
+def _with_elements(entry: StateEntry) -> StateEntry:
+    return entry._replace(value=elements_of_chunks(entry.value))
+
+
+def _changed(
+    native: NativeEntries[StateEntry] | None, change: Callable[[StateEntry], StateEntry]
+) -> NativeEntries[StateEntry] | None:
+    """Return a reader of entries that gives them changed; None for none."""
+    if native is None:
+        return None
+    return lambda feed, key_group, count: map(change, native(feed, key_group, count))
+
+
 class TimerLayout(Layout):
     """Timers: an entry's key is the time, with its sign bit flipped, key and namespace; no value.
 
@@ -462,9 +523,19 @@ LAYOUTS: dict[str, type[Layout]] = {
 }
 
 
+_OF_PYTHON: dict[str, type[Layout]] = {"LIST": ChunksLayout, "MAP": ItemLayout}
+
+
+def layout_class(state: StateDescriptor) -> type[Layout]:
+    """Return the class of the layout of a state's entries."""
+    if state.is_python:
+        return _OF_PYTHON.get(state.kind, ElementLayout)
+    return LAYOUTS[state.kind]
+
+
 def layout_of(state: StateDescriptor) -> Layout:
     """Return the layout of a state's entries."""
-    return LAYOUTS[state.kind](state)
+    return layout_class(state)(state)
 
 
 class _KeyWithBytes(Serializer):

@@ -13,16 +13,22 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from keygroups._checks import LONG_MAX, LONG_MIN, check_class, check_int, show
 from keygroups._serializers import scalars
 from keygroups._serializers.base import Read, Serializer, UnreadableError, checked_write
 from keygroups._serializers.data_output import i64
-from keygroups._serializers.scalars import LONG, read_count, read_long
+from keygroups._serializers.pyflink import ChunkSerializer
+from keygroups._serializers.scalars import LONG, read_bytes, read_count, read_int, read_long
 from keygroups._values.rows import TtlValue
 from keygroups.errors import InvalidValueError
-from keygroups.savepoint._state.header import StateDescriptor, stored_serializer
+from keygroups.savepoint._state.header import (
+    StateDescriptor,
+    framed_state,
+    stored_serializer,
+)
 
 ReadWhole = Callable[[bytes, int], "tuple[Any, int | None]"]
 """Reads a value that bytes are from a position to their end, and its last access."""
@@ -379,12 +385,109 @@ class StoredMapValue(StoredValue):
         return write_value
 
 
+class StoredElement(StoredValue):
+    """A value of PyFlink's process mode, where Flink has a LIST of one array of bytes."""
+
+    def __init__(self, state: StateDescriptor) -> None:
+        super().__init__(framed_state(state))
+
+    def framer(self) -> Read:
+        """Return a reader of the bytes of a value from those of the hashmap backend."""
+        read = super().framer()
+        assert read is not None  # all of PyFlink's types are read here
+
+        def read_only(data: bytes, pos: int) -> tuple[bytes, int]:
+            return read(data, read_one(data, pos))
+
+        return read_only
+
+
+class StoredChunks(StoredList):
+    """The elements of a list of PyFlink's process mode: arrays of bytes, of some elements each.
+
+    With a time to live each array has the time of its last access, and so have its elements.
+    """
+
+    def __init__(self, state: StateDescriptor) -> None:
+        assert state.value_serializer is not None
+        chunk = ChunkSerializer(state.value_serializer)
+        super().__init__(replace(state, value_serializer=chunk, is_python=False))
+
+    def reader(self) -> ReadWhole:
+        """Return a reader of all elements."""
+        read_chunks = super().reader()
+
+        def read_list(data: bytes, pos: int) -> tuple[Any, None]:
+            return elements_of_chunks(read_chunks(data, pos)[0]), None
+
+        return read_list
+
+    def splitter(self) -> Split:
+        """Return a function from a list's bytes to those of its elements, however they are cut.
+
+        For times it gives all of the bytes, if they have any, as lists do.
+        """
+        size = self.time_bytes
+
+        def read_chunk(data: bytes, pos: int) -> tuple[bytes, int]:
+            return read_bytes(data, pos + size)
+
+        read_chunks = elements_reader(read_chunk)
+        return lambda value: (value if size else None, b"".join(read_chunks(value, 0)))
+
+    def writer(self, allow_any_last_access: bool) -> WriteValue:
+        """Return a writer of lists, whose elements may each be a TtlValue: an array for each."""
+        name, write = self.value_name, super().writer(allow_any_last_access)
+
+        def write_elements(value: Any, last_access: int | None) -> bytes:
+            elements = check_class(name, value, list, "a list")
+            return write([*map(_as_chunk, elements)], last_access)
+
+        return write_elements
+
+
+def _as_chunk(element: Any) -> Any:
+    if isinstance(element, TtlValue):
+        return TtlValue(element.last_access, [element.value])
+    return [element]
+
+
+def elements_of_chunks(chunks: list[Any]) -> list[Any]:
+    """Return the elements of chunks, each with the time of its chunk if that has one."""
+    elements: list[Any] = []
+    for chunk in chunks:
+        if isinstance(chunk, TtlValue):
+            elements += [TtlValue(chunk.last_access, element) for element in chunk.value]
+        else:
+            elements += chunk
+    return elements
+
+
+def read_one(data: bytes, pos: int) -> int:
+    """Read the number of arrays of bytes that a value of PyFlink's is, which has to be 1."""
+    count, pos = read_int(data, pos)
+    if count != 1:
+        raise ValueError(f"a value of {count} arrays of bytes, of which it has one")
+    return pos
+
+
+def _stored_item(state: StateDescriptor) -> StoredMapValue:
+    """Return the StoredMapValue of a map of PyFlink's process mode."""
+    return StoredMapValue(framed_state(state))
+
+
 def stored_value(state: StateDescriptor) -> StoredValue:
     """Return the StoredValue of a state, which no timers have."""
+    if state.is_python:
+        return _OF_PYTHON.get(state.kind, StoredElement)(state)
     return _STORED.get(state.kind, StoredValue)(state)
 
 
 _STORED: dict[str, type[StoredValue]] = {"LIST": StoredList, "MAP": StoredMapValue}
+_OF_PYTHON: dict[str, Callable[[StateDescriptor], StoredValue]] = {
+    "LIST": StoredChunks,
+    "MAP": _stored_item,
+}
 
 
 def elements_reader(read: Read) -> Callable[[bytes, int], list[Any]]:

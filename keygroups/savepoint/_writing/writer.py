@@ -49,6 +49,7 @@ from keygroups.savepoint._state.writing.new_states import (
     NewState,
     described_states,
     key_to_write,
+    operator_key_to_write,
 )
 from keygroups.savepoint._state.writing.operator_state_writer import (
     new_operator_states,
@@ -487,7 +488,7 @@ def _keyed_states(
                 "operator state alone, got None"
             )
         return b"", ()
-    key = key_to_write("key_type", key_type)
+    key = operator_key_to_write(key_type)
     descriptors = described_states(states, key)
     return write_keyed_header(key.snapshot_bytes(), [*map(write_state, descriptors)]), descriptors
 

@@ -148,7 +148,7 @@ class RocksDBFiles(Format):
         `opened` is to close the files.
         """
         states = self.header().states
-        tables: dict[str, list[SstFile]] = {state.name: [] for state in states}
+        tables: dict[str, list[SstFile]] = {state.stored_name: [] for state in states}
         prefix_bytes = selection.prefix_bytes
         # Half-open ranges of keys, one for each run of key groups that follow one another.
         runs = [
@@ -168,7 +168,7 @@ class RocksDBFiles(Format):
             tables[family].append(table)
         wanted = [state for state in states if selection.has(state.name)]
         for state in wanted:  # All are asked for before the first is waited for.
-            for table in tables[state.name]:
+            for table in tables[state.stored_name]:
                 table.ask_index()
         found = []
         for state in wanted:
@@ -176,7 +176,7 @@ class RocksDBFiles(Format):
             of_state: Runs = runs
             if selection.keys is not None and not layout_of(state).before_key:
                 of_state = [(key, _behind(key)) for key in sorted(selection.keys)]
-            found.append((state, name, tables[state.name], of_state))
+            found.append((state, name, tables[state.stored_name], of_state))
         return found
 
 

@@ -156,6 +156,8 @@ def _services(
     for _ in range(cursor.count(22)):
         name = cursor.utf()
         (key, key_bytes), (namespace, namespace_bytes) = _snapshot(cursor), _snapshot(cursor)
+        if context.declared is not None:
+            key = context.declared.key(key)
         read = TupleSerializer([key, namespace, LONG]).read
         unread: _Unread | None = None
         for time in ("event", "processing"):

@@ -126,8 +126,8 @@ def joined_lists(
 
 def name_of(entry: EncodedEntry, states: Sequence[StateDescriptor]) -> str:
     """Return a name for an entry of some states, for error messages: its key and its state."""
-    state, (_, _, encoded, _) = states[entry.state], entry
-    start = layout_of(state).before_key
+    layout, (_, _, encoded, _) = layout_of(states[entry.state]), entry
+    state, start = layout.state, layout.before_key
     parts = (state.key_serializer, state.namespace_serializer)
     if start:
         read = timer_key_reader(*parts)

@@ -10,10 +10,13 @@ from typing import ClassVar
 from keygroups._checks import check_class, check_str, iterate, show
 from keygroups._serializers.base import Serializer, check_writable
 from keygroups._serializers.collections import is_in_order
+from keygroups._serializers.compounds import PyFlinkSerializer
 from keygroups._serializers.data_output import utf
+from keygroups._serializers.pyflink import python_serializer
 from keygroups._serializers.scalars import VOID_NAMESPACE
 from keygroups._serializers.streaming import TtlSerializer, unwrapped
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
+from keygroups.savepoint._pyflink.keys import written_key
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.state_keys import serializer_of
 from keygroups.types import PYFLINK, KeyType
@@ -58,8 +61,21 @@ class StateOfValues(NewState):
         """Return the serializer of the keys in a MAP, None in other states."""
         return None
 
+    def python_types(self) -> list[Serializer]:
+        """Return the serializers of PyFlink's process mode: of a MAP's keys, and of a value."""
+        return [python_serializer(self.value_name, getattr(self, self.value_name))]
+
+    def as_python(self, key: Serializer, namespace: Serializer) -> StateDescriptor:
+        """Return the state as PyFlink's process mode has it."""
+        user_key, value = [None, *self.python_types()][-2:]
+        return StateDescriptor(
+            self.name, self.kind, key, namespace, value, user_key, self.has_ttl, is_python=True
+        )
+
     def described(self, key: Serializer) -> list[StateDescriptor]:
         """Return the state as the reader finds it."""
+        if isinstance(key, PyFlinkSerializer):
+            return [self.as_python(key, VOID_NAMESPACE)]
         value, user_key = self.value_serializer(), self.user_key_serializer()
         return [
             StateDescriptor(
@@ -161,6 +177,10 @@ class MapStateDescriptor(StateOfValues):
         """Return the serializer of the keys in a map, or raise where none can be written."""
         return key_to_write("user_key_type", self.user_key_type)
 
+    def python_types(self) -> list[Serializer]:
+        """Return the serializers of PyFlink's process mode: of the keys, and of a value."""
+        return [python_serializer("user_key_type", self.user_key_type), *super().python_types()]
+
 
 def check_state_name(name: object) -> str:
     """Return a name that a state may have, or raise InvalidTypeError or InvalidValueError."""
@@ -244,7 +264,7 @@ def serializer_to_write(name: str, type_: object) -> Serializer:
         )
     if isinstance(type_, PYFLINK):
         raise UnsupportedKeyTypeError(
-            f"{name} {type_!r} cannot be written: PyFlink's state is written by its own coders"
+            f"{name} {type_!r} cannot be written: it is the type of an operator's keys alone"
         )
     if isinstance(type_, Serializer) and isinstance(unwrapped(type_), TtlSerializer):
         raise InvalidValueError(
@@ -257,6 +277,12 @@ def serializer_to_write(name: str, type_: object) -> Serializer:
     except UnsupportedKeyTypeError as error:
         raise UnsupportedKeyTypeError(f"{name} {type_!r} cannot be written: {error}") from None
     return serializer
+
+
+def operator_key_to_write(type_: object) -> Serializer:
+    """Return the serializer of keys of a new operator, of a PyFlink job too, or raise."""
+    serializer = written_key(type_) if isinstance(type_, PYFLINK) else type_
+    return key_to_write("key_type", serializer)
 
 
 def key_to_write(name: str, type_: object) -> Serializer:

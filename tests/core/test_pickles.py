@@ -1,0 +1,274 @@
+"""Pickles are read without unpickling: values of Python's own, and nothing that could be run."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import fractions
+import math
+import os
+import pickle
+import random
+import re
+import sys
+import time
+import tracemalloc
+import uuid
+from collections import Counter, OrderedDict
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.bytes.hostile_savepoints import watched
+
+from keygroups._serializers.pickles import ForeignPickleError, read_pickle, write_pickle
+from keygroups._serializers.pyflink import PICKLED
+from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
+from keygroups.savepoint import Pickle, Row
+
+PROTOCOLS = (4, 5)
+STEPS, MORE_STEPS = 20_000, 60  # calls, as for a hostile savepoint
+FLOOR, TIMES = 1 << 20, 400  # bytes, as for any serializer
+ZONES = (None, dt.timezone.utc, dt.timezone(dt.timedelta(hours=5, seconds=1), "x"))
+SHARED = ["a", "b"]
+VALUES: list[Any] = [
+    *(None, True, False, 0, 1, -1, 255, 256, 65_535, 65_536, 2**31 - 1, -(2**31), 2**31, -(2**63)),
+    *(2**64, 10**300, 0.0, -0.0, 1.5, math.inf, 5e-324, "", "a", "é😀", "\ud800", "x" * 300),
+    *(b"", b"xy", b"\0" * 300, (), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), [], [1], [1, [2, [3]]]),
+    *({}, {"a": 1}, {"a": {"b": None}}, {1: 2, "x": (3,)}, set(), {1, 2}, frozenset([1, "a"])),
+    *(Decimal("1.50"), Decimal("-0"), Decimal("1E+5"), Decimal("inf")),
+    *(dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.timedelta(-1, 2, 3), dt.timezone.utc),
+    *(dt.time(1, 2, 3, 4, tzinfo=zone, fold=1) for zone in ZONES),
+    *(dt.datetime(2024, 2, 29, 1, 2, 3, 456, zone, fold=1) for zone in ZONES),
+    [SHARED, SHARED, (SHARED,)],
+    [*range(3_000)],
+    dict(zip(map(str, range(3_000)), range(3_000))),
+]
+
+
+def exact(value: Any) -> Any:
+    return type(value), repr(value)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_values(protocol: int) -> None:
+    for value in VALUES:
+        read = read_pickle(pickle.dumps(value, protocol))
+        assert exact(read) == exact(value)
+        assert read == value
+        if protocol == pickle.DEFAULT_PROTOCOL:
+            assert PICKLED.decode(PICKLED.encode(value)) == value
+    # The pickler in Python's own language writes other frames and numbers of the memo.
+    for value in VALUES:
+        assert exact(read_pickle(pickle._dumps(value, protocol))) == exact(value)  # type: ignore[attr-defined]
+
+
+def test_values_that_python_cannot_hold() -> None:
+    """A dict or a set of what is equal in Python, or not hashable, is a list, as it is of Java."""
+    assert read_pickle(b"\x80\x04}(K\x01NG?\xf0\0\0\0\0\0\0Nu.") == [(1, None), (1.0, None)]
+    assert read_pickle(b"\x80\x04\x8f(K\x01G?\xf0\0\0\0\0\0\0\x90.") == [1, 1.0]
+    assert read_pickle(b"\x80\x04(]]\x91.") == [[], []]
+
+
+def row(names: bytes, values: bytes, kind: int = 0) -> bytes:
+    """Return the pickle of a Row as PyFlink makes it."""
+    module, create = b"\x8c\x14pyflink.common.types\x94", b"\x8c\x0b_create_row\x94\x93\x94"
+    of_kind = module[:-1] + b"\x94\x8c\x07RowKind\x94\x93\x94K" + bytes([kind]) + b"\x85\x94R\x94"
+    return b"\x80\x04" + module + create + names + values + of_kind + b"\x87\x94R\x94."
+
+
+def test_rows() -> None:
+    values = b"\x8c\x01x\x94K\x05\x86\x94"
+    names = b"]\x94(\x8c\x01s\x94\x8c\x01n\x94e"
+    for kind, name in enumerate(("+I", "-U", "+U", "-D")):
+        assert exact(read_pickle(row(b"N", values, kind))) == exact(Row(("x", 5), name))
+    named = read_pickle(row(names, values))
+    assert (named.names, named.s, named.n, named.row_kind) == (("s", "n"), "x", 5, "+I")
+    assert pickle.loads(pickle.dumps(named)) == named == ("x", 5)
+    assert pickle.loads(pickle.dumps(named)).names == ("s", "n")
+    assert repr(named) == "Row(('x', 5), '+I', ('s', 'n'))"
+    with pytest.raises(AttributeError, match="a row of s, n has no m"):
+        _ = named.m
+    with pytest.raises(AttributeError, match="a row of no names has no m"):
+        _ = Row((1,)).m
+    assert Row((1,), names=["a"]).a == 1
+    with pytest.raises(InvalidValueError, match="names must be 1, got 2"):
+        Row((1,), names=["a", "b"])
+    with pytest.raises(InvalidTypeError, match="names must be a tuple or a list, got 'a'"):
+        Row((1,), names="a")
+    refused = [
+        row(b"N", values, 4),
+        row(b"N", b"K\x05"),
+        row(b"K\x01", values),
+        row(b"]\x94(K\x01K\x02e", values),
+        row(names, b"K\x05\x85\x94"),
+        row(b"N", values).replace(b"K\0\x85\x94R", b"K\0\x85\x940K\0"),
+    ]
+    for data in refused:
+        with pytest.raises(ForeignPickleError):
+            read_pickle(data)
+
+
+class Foreign:
+    def __reduce__(self) -> Any:
+        return os.mkdir, ("made",)
+
+
+def cyclic() -> Any:
+    loop: list[Any] = []
+    loop.append((loop,))
+    return loop
+
+
+def deep(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def doubled(levels: int) -> Any:
+    """A list that has 2**levels elements in it, each list being there twice."""
+    value: Any = ("a" * 100,)
+    for _ in range(levels):
+        value = (value, value)
+    return value
+
+
+def doubled_text(times: int) -> Any:
+    text = "x" * 10_000
+    return [text] * times
+
+
+FOREIGN: dict[str, bytes] = {
+    **{
+        f"{type(value).__name__} {place}": pickle.dumps(value, 4)
+        for place, value in enumerate(
+            [
+                *(uuid.UUID(int=1), fractions.Fraction(1, 2), OrderedDict(a=1), Counter("a")),
+                *(os.mkdir, Path("a"), range(3), 1j, bytearray(b"a"), re.compile("a"), Ellipsis),
+                *(Foreign(), decimal.Context, slice(1), Row((1,)), cyclic(), deep(51)),
+                *(doubled(30), doubled_text(30_000), 2**10_000),
+            ]
+        )
+    },
+    "protocol 0": pickle.dumps([1, "a"], 0),
+    "protocol 2": pickle.dumps({"a": b"b"}, 2),
+    "empty": b"",
+    "no stop": b"\x80\x04N",
+    "more behind": b"\x80\x04N.N",
+    "two values": b"\x80\x04NN.",
+    "no value": b"\x80\x04.",
+    "a mark": b"\x80\x04(.",
+    "a name": b"\x80\x04\x8c\x02os\x8c\x06system\x93.",
+    "a name of numbers": b"\x80\x04K\x01K\x02\x93)R.",
+    "a name of lists": b"\x80\x04]]\x93)R.",
+    "a call of a text": b"\x80\x04\x8c\x01a)R.",
+    "a call of os.system": b"\x80\x04\x8c\x02os\x8c\x06system\x93\x8c\x04ls >x\x85R.",
+    "a call with a list": b"\x80\x04\x8c\x08datetime\x8c\x04date\x93]R.",
+    "a call with none": b"\x80\x04\x8c\x08datetime\x8c\x04date\x93NR.",
+    "a date of a text": b"\x80\x04\x8c\x08datetime\x8c\x04date\x93\x8c\x04abcd\x85R.",
+    "a date of no day": b"\x80\x04\x8c\x08datetime\x8c\x04date\x93C\x04\x07\xe8\x02\x1e\x85R.",
+    "a date of too few bytes": b"\x80\x04\x8c\x08datetime\x8c\x04date\x93C\x02ab\x85R.",
+    "a time of no minute": b"\x80\x04\x8c\x08datetime\x8c\x04time\x93C\x06\1\x63\1\0\0\0\x85R.",
+    "a long timedelta": b"\x80\x04\x8c\x08datetime\x8c\x09timedelta\x93\x8a\x08"
+    + bytes(7)
+    + b"\x10\x85R.",
+    "a Decimal of no number": b"\x80\x04\x8c\x07decimal\x8c\x07Decimal\x93\x8c\x01x\x85R.",
+    "a number not memoized": b"\x80\x04h\x05.",
+    "an append to a tuple": b"\x80\x04)N\x61.",
+    "an append to a number": b"\x80\x04K\x01N\x61.",
+    "an append to nothing": b"\x80\x04N\x61.",
+    "no mark": b"\x80\x04]Ne.",
+    "odd items": b"\x80\x04}(Nu.",
+    "text of other bytes": b"\x80\x04\x8c\x01\xff.",
+    "a text that is cut off": b"\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\xffa.",
+    "a persistent id": b"\x80\x04NQ.",
+    "an instance": b"\x80\x04(ios\nsystem\n.",
+    "state": b"\x80\x04]}b.",
+    "an extension": b"\x80\x04\x82\x01.",
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_foreign_pickles(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They stay bytes; nothing is opened, made, imported or run, and little time is taken."""
+    monkeypatch.chdir(tmp_path)
+    data, modules = FOREIGN[name], {*sys.modules}
+    start = time.process_time()
+    with watched() as seen:
+        with pytest.raises(ForeignPickleError) as caught:
+            read_pickle(data)
+        value, end = PICKLED.read(len(data).to_bytes(4, "big") + data, 0)
+    assert seen == []
+    assert {*sys.modules} == modules
+    assert [*tmp_path.iterdir()] == []
+    assert time.process_time() - start < 5
+    assert str(caught.value).isprintable()
+    assert (type(value), value, end) == (Pickle, data, len(data) + 4)
+    assert PICKLED.write(value) == len(data).to_bytes(4, "big") + data
+    assert repr(value) == f"Pickle({data!r})"
+    assert str(value).isprintable()
+
+
+@pytest.mark.parametrize(
+    "most", [60, pytest.param(10**9, marks=pytest.mark.slow)], ids=["few", "all"]
+)
+def test_damaged_pickles(most: int) -> None:
+    """Each byte is another, or the last: a value comes of it or the one error."""
+    chosen, counts = random.Random(44), Counter[str]()
+    names = b"]\x94(\x8c\x01s\x94\x8c\x01n\x94e"
+    samples = [pickle.dumps(value, 4) for value in VALUES if len(repr(value)) < 400]
+    samples += [row(b"N", b"\x8c\x01x\x94K\x05\x86\x94"), row(names, b"K\x01K\x02\x86\x94")]
+    damaged = [
+        data[:place] + bytes([data[place] ^ flip]) + data[place + 1 :]
+        for data in samples
+        for place in range(len(data))
+        for flip in (0x01, 0x04, 0x80, 0xFF)
+    ]
+    damaged += [data[:place] for data in samples for place in range(len(data))]
+    if most < len(damaged):
+        damaged = chosen.sample(damaged, 40 * most)
+    for data in damaged:
+        try:
+            exact(read_pickle(data))
+        except ForeignPickleError:
+            counts["foreign"] += 1
+        else:
+            counts["values"] += 1
+    print(dict(counts))
+    assert min(counts.values()) > most / 10 if most < 1_000 else min(counts.values()) > 100
+
+
+@pytest.mark.parametrize("make", [deep, doubled, doubled_text, lambda n: [()] * n])
+def test_what_a_pickle_takes(make: Any) -> None:
+    """Calls and memory are bounded by its bytes, whatever it repeats."""
+    for size in (10, 30, 1_000):
+        if make in (deep, doubled) and size > 30:
+            continue  # which Python itself does not pickle, or write
+        data = pickle.dumps(make(size), 4)
+        taken = 0
+
+        def count(*_: object) -> None:
+            nonlocal taken
+            taken += 1
+
+        sys.setprofile(count)
+        try:
+            PICKLED.read(len(data).to_bytes(4, "big") + data, 0)
+        finally:
+            sys.setprofile(None)
+        assert taken < STEPS + MORE_STEPS * len(data)
+        tracemalloc.start()
+        try:
+            PICKLED.read(len(data).to_bytes(4, "big") + data, 0)
+            assert tracemalloc.get_traced_memory()[1] < FLOOR + TIMES * len(data)
+        finally:
+            tracemalloc.stop()
+
+
+@pytest.mark.parametrize("value", [Row((1,)), uuid.UUID(int=1), deep(52), {"a": Row((1,))}, int])
+def test_values_that_are_not_pickled_here(value: Any) -> None:
+    with pytest.raises(UnsupportedKeyTypeError, match="only values of Python's own classes are"):
+        write_pickle(value, 4)
