@@ -128,7 +128,7 @@ def hash_string(key: object) -> int:
     text = key if type(key) is str else expect("STRING", key, str, "a str")
     units = text.encode() if text.isascii() else _utf16_units(text)
     if len(units) <= _MOST_POWERS:  # no step of Python for a unit
-        code = sum(map(mul, units, _POWERS[_MOST_POWERS - len(units) :])) & _MASK32
+        code: int = sum(map(mul, units, _POWERS[_MOST_POWERS - len(units) :])) & _MASK32
     else:
         code = 0
         for unit in units:

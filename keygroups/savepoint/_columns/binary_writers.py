@@ -146,7 +146,8 @@ def row_kinds(kinds: pa.Array) -> NDArray[np.uint8]:
     numbers = pc.index_in(kinds, pa.array(ROW_KINDS, kinds.type))
     if numbers.null_count:
         raise UnwrittenError
-    return numbers.to_numpy().astype(np.uint8)
+    kinds_of_rows: NDArray[np.uint8] = numbers.to_numpy().astype(np.uint8)
+    return kinds_of_rows
 
 
 def _with_nulls(write: SlotWriter, array: pa.Array) -> Slots:

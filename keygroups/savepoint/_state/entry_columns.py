@@ -27,7 +27,7 @@ from keygroups._serializers.scalars import read_string
 from keygroups._values.rows import TimeWindow
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.feed import Feed
-from keygroups.savepoint._state.entries import LAST_OF_STATE, StateEntry, not_an_entry
+from keygroups.savepoint._state.entries import LAST_OF_STATE, EntryReader, StateEntry, not_an_entry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.layouts import has_key_bytes, layout_of
 from keygroups.savepoint._state.scans import Scan, framed_size, native_scan
@@ -98,7 +98,7 @@ class ColumnDecoder:
         layout = layout_of(state)
         fields = layout.fields()
         self.state = state
-        self.reader = layout.decoding(subtask)
+        self.reader: EntryReader[Any] = layout.decoding(subtask)
         self._key, self._value = _reads(fields.key), _reads(fields.value)
         has_bytes = has_key_bytes(state)  # only the reader of single entries gives them
         if has_bytes:

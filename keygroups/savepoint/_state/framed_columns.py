@@ -104,7 +104,8 @@ def python_keys(column: Column) -> Sequence[Any]:
         return keys
     if isinstance(column, pa.StructArray):
         return [*zip(*map(python_keys, column.flatten()))]
-    return column.to_pylist()
+    scalars: Sequence[Any] = column.to_pylist()
+    return scalars
 
 
 def _key_reader(serializer: Serializer) -> Read | None:
