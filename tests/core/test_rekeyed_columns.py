@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from keygroups.types import (
     DOUBLE,
     FLOAT,
     INT,
+    LOCAL_DATE,
     LONG,
     SHORT,
     STRING,
@@ -84,6 +86,8 @@ KEYS: dict[KeyType, list[Any]] = {
     FLOAT: [0.0, -0.0, 1.5, float("inf"), float("nan"), *map(float, range(1, 100))],
     DOUBLE: [0.0, -0.0, 0.1, float("-inf"), float("nan"), *map(float, range(1, 100))],
     STRING: ["", "a", "\u00e9", "\U0001f600", "x" * 300, *(f"user-{n}" for n in range(300))],
+    LOCAL_DATE: [date(2024, 1, day) for day in range(1, 30)],
+    TUPLE(LOCAL_DATE, INT): [(date(2024, 1, day), day) for day in range(1, 30)],
     TUPLE(STRING, LONG): [(f"user-{n}", n) for n in range(1, 300)],
     TUPLE(TUPLE(INT, STRING), BOOLEAN): [((n, "\u00e9" * n), n % 2 == 0) for n in range(130)],
 }
