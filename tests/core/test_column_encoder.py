@@ -42,7 +42,6 @@ from keygroups.types import (
     LIST,
     LOCAL_DATE,
     LONG,
-    ROW,
     STRING,
     TUPLE,
     KeyType,
@@ -128,9 +127,7 @@ def test_what_is_refused_is_left_to_the_serializer(case: str) -> None:
         writer.write(array)
 
 
-@pytest.mark.parametrize(
-    "of", [serializer_of(BIG_DEC), CHAR, TUPLE(INT, CHAR), serializer_of(ROW(INT))], ids=str
-)
+@pytest.mark.parametrize("of", [serializer_of(BIG_DEC), CHAR, TUPLE(INT, CHAR)], ids=str)
 def test_a_type_without_a_writer(of: Type) -> None:
     assert column_writer(of) is None
 

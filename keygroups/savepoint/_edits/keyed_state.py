@@ -26,11 +26,14 @@ from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorMetadata, SubtaskState
 from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
+from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
 from keygroups.savepoint._state.writing.spill import sorted_entries
 from keygroups.savepoint._tasks.read import ahead
-from keygroups.savepoint._tasks.write import OperatorFiles, WrittenFile
+from keygroups.savepoint._tasks.write import OperatorFiles, WriteTask, WrittenFile
 
 if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
     from keygroups.savepoint._columns.batch_sorter import BatchSorter
 
 _LEAST_OF_COLUMNS = 1 << 21  # bytes
@@ -231,6 +234,28 @@ class EditedKeyedState(OperatorFiles):
             self._write_sorted_batches(batches)
         if meter is not None:
             meter.add(self._bytes)
+
+    def _write_sorted_batches(self, batches: Iterable[RecordBatch]) -> None:
+        """Write the files of all subtasks from batches in the order of `WriteTask.write`."""
+        from keygroups.savepoint._columns.entry_frames import write_batches
+
+        with ExitStack() as closing:
+            opened: list[tuple[WriteTask, KeyedStateFile]] = []
+
+            def finish() -> None:
+                closing.close()
+                for task, file in opened:
+                    self.add(task.written(file))
+                opened.clear()
+
+            def file_of(subtask: int) -> KeyedStateFile:
+                finish()
+                task = self.task(subtask)
+                opened.append((task, closing.enter_context(task.open())))
+                return opened[0][1]
+
+            write_batches(batches, file_of, self.max_parallelism, self.parallelism)
+            finish()
 
     def _entries(self, meter: Meter | None) -> Generator[EncodedEntry, None, None]:
         """Yield the edited entries in the order of the old key groups, and count the edits."""

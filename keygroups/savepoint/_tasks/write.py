@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from keygroups._checks import check_class
 from keygroups._serializers.data_output import longs
@@ -23,9 +23,6 @@ from keygroups.savepoint._metadata.handles import KeyGroupsHandle, StreamHandle
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry, EntryEncoder, name_of
 from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
-
-if TYPE_CHECKING:
-    from pyarrow import RecordBatch
 
 
 class WrittenFile(NamedTuple):
@@ -141,28 +138,6 @@ class OperatorFiles:
         key_groups = groupby(entries, itemgetter(0))
         for subtask, of_subtask in groupby(key_groups, lambda group: subtasks[group[0]]):
             self.add(self.task(subtask).write(chain.from_iterable(map(itemgetter(1), of_subtask))))
-
-    def _write_sorted_batches(self, batches: Iterable[RecordBatch]) -> None:
-        """Write the files of all subtasks from batches in the order of `WriteTask.write`."""
-        from keygroups.savepoint._columns.entry_frames import write_batches
-
-        with ExitStack() as closing:
-            opened: list[tuple[WriteTask, KeyedStateFile]] = []
-
-            def finish() -> None:
-                closing.close()
-                for task, file in opened:
-                    self.add(task.written(file))
-                opened.clear()
-
-            def file_of(subtask: int) -> KeyedStateFile:
-                finish()
-                task = self.task(subtask)
-                opened.append((task, closing.enter_context(task.open())))
-                return opened[0][1]
-
-            write_batches(batches, file_of, self.max_parallelism, self.parallelism)
-            finish()
 
     def add(self, written: WrittenFile) -> None:
         """Add the file that a task wrote to the savepoint.
