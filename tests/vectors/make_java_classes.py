@@ -18,7 +18,7 @@ SOURCE = FOLDER.parent / "support" / "flink" / "java" / "ClassesAbove.java"
 
 
 def main(jar: str, *programs: str) -> None:
-    lines = []
+    lines: list[dict[str, object]] = []
     for java in programs:
         command = [java, "-cp", jar, str(SOURCE)]
         names = "\n".join(BODIES)
