@@ -136,6 +136,30 @@ def test_fields(declared: str, version: int, data: bytes, value: Any) -> None:
     assert type(read.f) is type(value)
 
 
+@pytest.mark.parametrize(
+    ("version", "length", "before"),
+    [(2, 63, b""), (2, 64, b"\xc1\1"), (5, 32, b""), (5, 33, b"\xa2"), (5, 64, b"\xc1\1")],
+)
+def test_texts_of_a_length(version: int, length: int, before: bytes) -> None:
+    """Short ones have a mark in the last character; Kryo: Output.writeString, of both versions."""
+    serializer = kryo("a.B", version, a_B=KryoFields(f="java.lang.String"))
+    text = "x" * length
+    data = before + text.encode() if before else b"x" * (length - 1) + b"\xf8"
+    written = serializer.encode(Pojo("a.B", {"f": text}))
+    assert written.endswith(data)
+    assert serializer.decode(by_name("a.B") + NEW + NEW + data).f == text
+
+
+@pytest.mark.parametrize(("count", "first"), [(62, b"\x3f"), (63, b"\x40\1"), (64, b"\x41\1")])
+def test_the_length_of_a_list(count: int, first: bytes) -> None:
+    """One more than the number, of which 6 bits are in a byte; Kryo 5: Output.writeVarIntFlag."""
+    serializer = kryo("a.B", 5, a_B=KryoFields(f="java.util.ArrayList<java.lang.String>"))
+    value = Pojo("a.B", {"f": [f"x{number}" for number in range(count)]})
+    data = serializer.encode(value)
+    assert LIST + NEW + first + NEW + b"x\xb0" in data
+    assert serializer.decode(data) == value
+
+
 def test_fields_of_described_classes() -> None:
     """A class that may have others below it is written, one that is final is not."""
     end = NEW + TEXT
