@@ -257,7 +257,7 @@ def _decimal(text: str) -> Decimal:
 
 
 def _checked(make: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what makes a date or time of its state, all of which `replace` checks."""
+    """Return a maker of dates or times of their state, all of which `replace` checks."""
     return lambda *state: make(*state).replace()
 
 

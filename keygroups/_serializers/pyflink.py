@@ -53,7 +53,9 @@ from keygroups._values.java_values import Instant
 from keygroups._values.python import Pickle
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 
-_PROTOCOL = 4  # of pickles in state; PyFlink: pickle.DEFAULT_PROTOCOL of Python 3.8 to 3.13
+_PROTOCOL = (
+    4  # State has pickles of this protocol. PyFlink: pickle.DEFAULT_PROTOCOL of Python 3.8 to 3.13
+)
 _TEXT = Context(capitals=1)  # The caller's own context may write a small "e".
 _MILLIS = 3  # digits of a second in SQL_TIMESTAMP
 
@@ -202,7 +204,7 @@ class _SqlKey(Serializer):
 
 
 def _moment(key: Any, restore: Callable[[Any], dt.datetime]) -> Any:
-    """Return what is stored for a key; what is not in Python's years stays as it was read."""
+    """Return the stored form of a key; what is not in Python's years stays as it was read."""
     return key if type(key) in (int, Instant) else restore(key)
 
 

@@ -84,7 +84,7 @@ def read_varint(data: bytes, pos: int, bits: int = 32) -> tuple[int, int]:
             raise ValueError(f"a number of more than {bits} bits")
 
 
-_VARINTS = [bytes([number]) for number in range(0x80)]  # those of a byte
+_VARINTS = [bytes([number]) for number in range(0x80)]  # numbers of one byte
 
 
 def write_string(text: str | None) -> bytes:

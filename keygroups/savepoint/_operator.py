@@ -376,7 +376,7 @@ class Operator:
         if any(isinstance(handle, ChangelogHandle) for handle in handles):
             raise UnsupportedKeyTypeError(
                 f"operator {show(self.label)} has a changelog, whose changes are not read as "
-                "PyFlink's: take a savepoint"
+                "PyFlink's; those of a savepoint are"
             )
         plain = self._in_context(None)
         others = plain._operator_state_names()
@@ -548,7 +548,7 @@ class Operator:
         return read_source_splits(elements, self.coordinator_state(), name, ends)
 
     def sink_state(self) -> SinkState:
-        """Return what a sink has open: what a restore commits, and the state of its writers.
+        """Return the open transactions of a sink, which a restore commits, and its writers.
 
         A sink of Flink's Sink API has two operators with state, its committer and its writer.
         Transactions of KafkaSink are decoded, of other sinks the bytes are told.

@@ -1,4 +1,4 @@
-"""What the sinks of a job have open: transactions and files that a restore commits.
+"""The open work of a job's sinks: transactions and files that a restore commits.
 
 `Operator.sink_state` returns the `SinkState` of a sink's committer or writer, whose classes are
 of Flink's own Sink API. A `Committable` is what the committer is to commit: a `KafkaTransaction`,

@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 from support.bytes.real_savepoints import corpus
+from support.bytes.real_savepoints import point as real_point
 
 from keygroups import types as kt
 from keygroups._values.java_time import to_instant
-from keygroups.errors import InvalidValueError, SavepointError
+from keygroups.errors import InvalidValueError, SavepointError, UnsupportedKeyTypeError
 from keygroups.savepoint import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -300,3 +301,10 @@ def test_reports_say_how_values_are_read() -> None:
             ) == is_advised
     [report] = operator_reports(savepoint(THREAD), ["co"])
     assert "PyFlink" not in str(report)
+
+
+def test_a_changelog() -> None:
+    """It has states of its own in bytes, whose types no declaration replaces."""
+    operator = real_point("2.3.0-plain-rocksdb-changelog-checkpoint").read().operator("counter")
+    with pytest.raises(UnsupportedKeyTypeError, match="operator 'counter' has a changelog, whose"):
+        operator.as_pyflink(LONG, [ValueStateDescriptor("count", LONG)])

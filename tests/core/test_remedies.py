@@ -95,6 +95,7 @@ from keygroups.types import (
 
 ROOT = Path(__file__).parents[2]
 ADVICE = [
+    ("savepoint/_reports/report", "PyFlink: give the job's descriptors"),
     ("reports/_diagnosis", "key by a column of more values"),
     ("skew", "key by more values"),
     ("cli/_key_groups", "parallelism and subtask, or --key-groups, must be given"),

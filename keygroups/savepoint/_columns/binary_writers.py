@@ -39,7 +39,7 @@ from keygroups.savepoint._columns.scalar_writers import (
     micros_of,
 )
 
-_LOW_BITS = (1 << 8 * np.arange(8, dtype=np.uint64)) - np.uint64(1)  # of 0 to 7 bytes
+_LOW_BITS = (1 << 8 * np.arange(8, dtype=np.uint64)) - np.uint64(1)  # masks of 0 to 7 bytes
 _FLOAT_NAN = 0x7FC00000
 _DOUBLE_NAN = 0x7FF8000000000000
 
@@ -372,7 +372,7 @@ def _apart_decimals(low: NDArray[np.uint64], high: Numbers) -> Slots:
         sizes += (low_bits >> np.uint64(shift) | high_bits) != 0
     for shift in range(7, 56, 8):
         sizes += high_bits >> np.uint64(shift) != 0
-    moved = (128 - 8 * sizes).astype(np.uint64)  # to the left, so that the zeros come behind
+    moved = (128 - 8 * sizes).astype(np.uint64)  # Bits go left by so many: the zeros come behind.
     is_far, within = moved >= 64, moved % np.uint64(64)
     upper = np.where(is_far, low, high.view(np.uint64)) << within
     carried = low >> np.uint64(1) >> (np.uint64(63) - within)

@@ -162,7 +162,7 @@ class EditTask:
             yield EncodedEntry(new, numbers[state], encoded_key, encoded_value)
 
     def batches(self) -> Iterator[RecordBatch]:
-        """Yield what `entries` does without steps as batches of Arrow, in no order.
+        """Yield the entries of `entries` without steps as batches of Arrow, in no order.
 
         Takes NumPy and PyArrow.
         """

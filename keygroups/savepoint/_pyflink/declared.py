@@ -37,8 +37,8 @@ from keygroups.savepoint._state.writing.new_states import (
 )
 from keygroups.state_keys import serializer_of
 
-_STORED_KINDS = {"MAP": "MAP"}  # of process mode, where all others are a LIST
-_KEPT_KINDS = {"LIST": "LIST", "MAP": "MAP"}  # of thread mode, where all others are a VALUE
+_STORED_KINDS = {"MAP": "MAP"}  # Process mode: all others are a LIST.
+_KEPT_KINDS = {"LIST": "LIST", "MAP": "MAP"}  # Thread mode: all others are a VALUE.
 _IN_THREAD = {
     **dict.fromkeys(("BYTE", "SHORT", "INT"), "LONG"),
     "FLOAT": "DOUBLE",
@@ -67,7 +67,7 @@ class DeclaredOperator:
             key = serializer_of(self.key_type)
         else:
             key = stored_key(kt.PYFLINK(self.key_type))
-        with suppress(UnsupportedKeyTypeError):  # of a key whose snapshot nobody here writes
+        with suppress(UnsupportedKeyTypeError):  # Nobody here may write the key's snapshot.
             if key.snapshot_bytes() == stored.snapshot_bytes():
                 return key
         raise InvalidTypeError(

@@ -65,7 +65,7 @@ def _committable(what: Committable) -> Sequence[str]:
 
 
 def _counted(count: int, one: str, many: str) -> str:
-    """Return how many there are, and how many of them follow if that is not all."""
+    """Return the number of things, and how many of them follow if that is not all."""
     return f"{count:,} {one if count == 1 else many}" + (
         f", of which {_SHOWN} follow" if count > _SHOWN else ""
     )

@@ -1,1 +1,1 @@
-"""What a job's sinks have open: transactions and files that a restore commits."""
+"""The open work of a job's sinks: transactions and files that a restore commits."""

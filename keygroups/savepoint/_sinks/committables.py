@@ -38,14 +38,14 @@ class KafkaTransaction(NamedTuple):
 
 
 class UnknownCommittable(NamedTuple):
-    """What another sink is to commit: the bytes of its own serializer, and their version."""
+    """A committable of another sink: the bytes of its own serializer, and their version."""
 
     version: int
     data: bytes
 
 
 class Committable(NamedTuple):
-    """What a sink is to commit: a restore from the savepoint commits it.
+    """A transaction or file that waits for its commit, which a restore does.
 
     `subtask` of the committer has it; `writer_subtask` made it, for the checkpoint
     `checkpoint_id`. The first of these is None where Flink did not write it, as in 1.18, and both
@@ -62,7 +62,7 @@ class Committable(NamedTuple):
 
 
 class KafkaWriterState(NamedTuple):
-    """What a writer of KafkaSink knows: its prefix of transactional ids, and what it prepared.
+    """The state of a writer of KafkaSink: its prefix of transactional ids, and what it prepared.
 
     `precommitted` are the transactions of its last checkpoints, each its id and the checkpoint.
     It was `owned_subtask` of `total_subtasks` that own the ids, by `ownership`: Kafka's
@@ -78,7 +78,7 @@ class KafkaWriterState(NamedTuple):
 
 
 class UnknownWriterState(NamedTuple):
-    """What a writer of another sink knows: the bytes of its own serializer, and their version."""
+    """The state of a writer of another sink: bytes of its own serializer, and their version."""
 
     subtask: int
     version: int
@@ -137,7 +137,7 @@ def _listed(cursor: Cursor, read: Callable[[int, Cursor], T]) -> list[T]:
 
 
 def _committables(version: int, cursor: Cursor, subtask: int) -> Iterator[Committable]:
-    """Yield what a committer has. Flink: CommittableCollectorSerializer.deserialize."""
+    """Yield the committables of an element. Flink: CommittableCollectorSerializer.deserialize."""
     cursor.expect("version of committables", version, 1, 2)
     if version == 1:
         legacy = _listed(cursor, _committable)

@@ -78,7 +78,7 @@ class Native(NamedTuple):
 
 
 def native_of(state: StateDescriptor, fields: Fields) -> Native | None:
-    """Return how native entries are found and decoded, None where they are read one by one."""
+    """Return a scan and a decoder of native entries, None where they are read one by one."""
     if state.kind == "MAP":
         return _maps(state)
     reads = reads_of(fields.native)
@@ -95,7 +95,7 @@ def native_of(state: StateDescriptor, fields: Fields) -> Native | None:
 
 
 def _maps(state: StateDescriptor) -> Native | None:
-    """Return how maps are found and decoded: namespace, key, a count, user keys and values."""
+    """Return a scan and a decoder of maps: namespace, key, a count, user keys and values."""
     assert state.user_key_serializer is not None
     stored, user_key = stored_serializer(state), state.user_key_serializer
     before = [("namespace", state.namespace_serializer), ("key", state.key_serializer)]

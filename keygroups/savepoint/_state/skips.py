@@ -49,7 +49,7 @@ def _by_value(serializer: Serializer) -> Skip:
 
 
 def skip_text(data: bytes, pos: int) -> int:
-    """Return where a String ends."""
+    """Return the end of a String."""
     size = data[pos]
     end = pos + (size or 1)
     if size < 0x80 and data[pos:end].isascii():
@@ -58,7 +58,7 @@ def skip_text(data: bytes, pos: int) -> int:
 
 
 def passed_of(serializer: Serializer) -> Passed:
-    """Return what passes over values of a serializer, one behind the other."""
+    """Return a function that passes over values of a serializer, one behind the other."""
     if type(serializer) is scalars.StringSerializer:
         return _passed_texts
     return passing(skip_of(serializer))

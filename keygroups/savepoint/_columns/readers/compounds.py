@@ -119,12 +119,12 @@ def options(part: Part) -> ReadColumn:
 
 def branches(data_type: pa.DataType, parts: Sequence[Part]) -> ReadColumn:
     """Return the reader of Eithers: not 0 for the first part, 0 for the second one, its value."""
-    left, right = parts
+    first_part, second_part = parts
 
     def read(data: bytes, pos: Ints) -> tuple[Column, Ints]:
         is_left = octets_at(data, pos) != 0
-        first, ends = left.read_present(data, pos + 1, ~is_left)
-        second, ends_of_right = right.read_present(data, pos + 1, is_left)
+        first, ends = first_part.read_present(data, pos + 1, ~is_left)
+        second, ends_of_right = second_part.read_present(data, pos + 1, is_left)
         ends = np.where(is_left, ends, ends_of_right)
         return struct_of([pa.array(is_left), first, second], data_type, len(pos)), ends
 

@@ -98,7 +98,7 @@ def read_big_decs(data: bytes, pos: Ints) -> tuple[Column, Ints]:
 
 
 def _big_numbers(data: bytes, pos: Ints) -> tuple[Any, Ints, Ints, Ints]:
-    """Return which numbers are no nulls, the high and low 64 bits of these, and where all end."""
+    """Return a mask of what is no null, the high and low 64 bits of that, and the ends of all."""
     codes = numbers_at(data, pos, _INT).astype(np.int64)
     lengths = np.maximum(codes - _FIRST_LENGTH, 0)
     ends = pos + 4 + lengths

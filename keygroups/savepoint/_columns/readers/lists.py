@@ -65,7 +65,7 @@ def counts_at(data: bytes, pos: Ints) -> Ints:
 
 
 def repeated(starts: Ints, counts: Ints, step: int) -> Ints:
-    """Return where elements are, so many from each start on, one step apart."""
+    """Return the places of elements, so many from each start on, one step apart."""
     firsts = np.cumsum(counts) - counts
     places: Ints = np.repeat(starts - firsts * step, counts) + step * np.arange(counts.sum())
     return places
@@ -107,7 +107,7 @@ def lists_of_numbers(data_type: pa.DataType, numbers: Numbers) -> ReadColumn:
 def elements_at(
     data: bytes, starts: Ints, counts: Ints, passed: Passed
 ) -> tuple[Ints, Ints, Ints]:
-    """Return where elements start and end, and where their lists end."""
+    """Return the starts and ends of elements, and the ends of their lists."""
     places: list[int] = []
     bounds = [*starts[1:].tolist(), len(data)]
     for pos, count, bound in zip(starts.tolist(), counts.tolist(), bounds):
@@ -181,7 +181,7 @@ def separated(data_type: pa.DataType, element: Element) -> ReadWhole:
         if element.size is None:
             counts, places, behind = _between_commas(data, starts, ends, element.skip)
         else:
-            size = element.size + 1  # with its comma
+            size = element.size + 1  # The comma counts too.
             counts, rest = np.divmod(ends - starts + 1, size)
             check((counts > 0).all() and not rest.any())
             places = repeated(starts, counts, size)
@@ -195,7 +195,7 @@ def separated(data_type: pa.DataType, element: Element) -> ReadWhole:
 
 
 def _between_commas(data: bytes, starts: Ints, ends: Ints, skip: Skip) -> tuple[Ints, Ints, Ints]:
-    """Return how many elements each list has, and where these start and end."""
+    """Return the number of elements of each list, and the starts and ends of these."""
     counts: list[int] = []
     places: list[int] = []
     behind: list[int] = []
@@ -232,7 +232,7 @@ def maps(data_type: pa.DataType, key: Element, value: Element) -> ReadColumn:
 def items_at(
     data: bytes, starts: Ints, counts: Ints, skip_key: Skip, skip_value: Skip
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return where keys start, keys and values end, and maps."""
+    """Return the starts of keys, the ends of keys and values, and those of maps."""
     middles: list[int] = []
 
     def skip(data: bytes, pos: int) -> int:

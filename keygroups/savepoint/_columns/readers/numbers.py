@@ -158,7 +158,7 @@ def read_local_date_times(data: bytes, pos: Ints) -> tuple[Column, Ints]:
 
 
 def _local_days(data: bytes, pos: Ints) -> tuple[Any, Ints]:
-    """Return which dates are null, and the days since the epoch of the others."""
+    """Return a mask of the dates that are null, and the days since the epoch of the others."""
     years = numbers_at(data, pos, np.dtype(">i4")).astype(np.int64)
     months, month_days = (octets_at(data, pos + at).astype(np.int64) for at in (4, 5))
     is_null = years == INT_MIN
@@ -178,7 +178,7 @@ def _local_days(data: bytes, pos: Ints) -> tuple[Any, Ints]:
 
 
 def _local_nanos(data: bytes, pos: Ints) -> tuple[Any, Ints]:
-    """Return which times are null, and the nanoseconds of the day of the others."""
+    """Return a mask of the times that are null, and the nanoseconds of the day of the others."""
     hours, minutes, seconds = (
         numbers_at(data, pos + at, np.dtype("i1")).astype(np.int64) for at in (0, 1, 2)
     )

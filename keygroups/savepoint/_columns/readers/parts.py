@@ -1,4 +1,4 @@
-"""What all readers of columns share: places in bytes, nulls, and values read one by one.
+"""The common ground of all readers of columns: places in bytes, nulls, and values read one by one.
 
 A reader takes bytes and where each value starts in them, in order, and returns an array of Arrow
 and where each value ends. It raises IndexError or ValueError where the bytes are no such values,

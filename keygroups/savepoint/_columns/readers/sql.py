@@ -205,11 +205,11 @@ def sql_rows(fields: Sequence[LogicalType], data_type: pa.DataType, is_key: bool
             spans = (data, starts, ends, starts + (header + 8 * index))
             if has_nulls:
                 bits = octets_at(data, starts + (1 + index // 8))
-                array, taken = slot.read_present(*spans, bits & (1 << index % 8) != 0)
+                array, used = slot.read_present(*spans, bits & (1 << index % 8) != 0)
             else:
-                array, taken = slot.read(*spans)
+                array, used = slot.read(*spans)
             arrays.append(array)
-            held = held if taken is None else held + taken
+            held = held if used is None else held + used
         check((held <= sizes).all())  # else values share bytes
         if is_key:
             check(not kinds.any())
@@ -248,11 +248,11 @@ def sql_arrays(element: LogicalType, data_type: pa.DataType, is_key: bool) -> Re
         arrays = np.repeat(np.arange(len(counts)), counts)
         places = (data, starts[arrays], ends[arrays], repeated(firsts, counts, size))
         if is_null is None:
-            values, taken = slot.read(*places)
+            values, used = slot.read(*places)
         else:
-            values, taken = slot.read_present(*places, is_null)
-        if taken is not None:
-            held = np.bincount(arrays, taken, len(counts))
+            values, used = slot.read_present(*places, is_null)
+        if used is not None:
+            held = np.bincount(arrays, used, len(counts))
             check((held <= sizes).all())  # else values share bytes
         return list_array(counts, values, data_type)
 
@@ -260,7 +260,7 @@ def sql_arrays(element: LogicalType, data_type: pa.DataType, is_key: bool) -> Re
 
 
 def _nulls_in_arrays(data: bytes, starts: Ints, firsts: Ints, counts: Ints) -> Bools | None:
-    """Return which elements are null, None where no null bit is set."""
+    """Return a mask of the elements that are null, None where no null bit is set."""
     spans = zip((starts + 4).tolist(), firsts.tolist())
     if not b"".join([data[start:end] for start, end in spans]).strip(b"\0"):
         return None

@@ -56,19 +56,19 @@ def read_texts(data: bytes, pos: Ints) -> tuple[Column, Ints]:
 def _between(
     data: bytes, starts: Ints, ends: Ints, data_type: pa.DataType, is_null: Bools | None = None
 ) -> pa.Array:
-    """Return what lies between places that are in order, each in `data`."""
+    """Return the bytes between places that are in order, each in `data`."""
     count = len(starts)
     offsets = np.empty(2 * count, np.int32)
     offsets[::2] = starts
     offsets[1::2] = ends
-    parts = pa.Array.from_buffers(  # those that are meant, and what is between them
+    parts = pa.Array.from_buffers(  # Every second one is a text, the others are what lies between.
         data_type, 2 * count - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     )
     return parts.take(pa.array(np.arange(0, 2 * count, 2), mask=is_null))
 
 
 def _buffers(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return where each text starts, the last one ends, and the bytes of all."""
+    """Return the start of each text, the end of the last one, and the bytes of all."""
     _, starts, copied = array.buffers()
     offsets = np.frombuffer(starts, np.int32)[: len(array) + 1]
     octets = np.frombuffer(copied or b"", np.uint8)
@@ -96,7 +96,7 @@ def at_places(data: bytes, starts: Ints, ends: Ints, data_type: pa.DataType) -> 
 
 
 def frames(data: bytes, pos: Ints) -> tuple[Ints, Ints]:
-    """Return where frames start and end, which are a size and as many bytes."""
+    """Return the starts and ends of frames, which are a size and as many bytes."""
     starts = pos + 4
     ends = starts + numbers_at(data, pos, _COUNT)
     check_apart(data, starts, ends)
