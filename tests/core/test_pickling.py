@@ -158,6 +158,10 @@ def edit_report() -> savepoint.EditReport:
     )
 
 
+def transaction() -> savepoint.KafkaTransaction:
+    return savepoint.KafkaTransaction("tx-0-7", 1000, 3)
+
+
 MADE: list[Callable[[], object]] = [
     lambda: KeyGroupRange(43, 85),
     lambda: KeyGroupRange.EMPTY,
@@ -267,6 +271,12 @@ MADE: list[Callable[[], object]] = [
     lambda: savepoint.values.KryoEnum("WEB", "SHOP"),
     lambda: savepoint.FileSplit("1", "file:/a", 0, 9, 5, 9, ("host",), (5, 7), None),
     lambda: savepoint.UnknownSplit(0, 1, b"split"),
+    transaction,
+    lambda: savepoint.Committable(transaction(), 7, 0, None, "RECEIVED", 1),
+    lambda: savepoint.UnknownCommittable(2, b"files"),
+    lambda: savepoint.KafkaWriterState("tx", 0, 1, 2, None, (("tx-0-1", 7),)),
+    lambda: savepoint.UnknownWriterState(0, 2, b"bucket"),
+    lambda: savepoint.SinkState((), (savepoint.UnknownWriterState(0, 2, b"bucket"),)),
     lambda: savepoint.SourceSplits((savepoint.UnknownSplit(0, 1, b"split"),), b"", 1),
     comparison,
     lambda: comparison().operators[0],

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import pickle
 import pkgutil
 import re
 import struct
@@ -56,6 +57,7 @@ from keygroups.savepoint import (
     KryoFields,
     OperatorId,
     OperatorVerification,
+    Pickle,
     Pojo,
     Row,
     SavepointVerification,
@@ -330,6 +332,7 @@ def hostile_values(folder: Path) -> Iterator[object]:
     for of_operator in compared.operators:
         yield from (*of_operator.states, *of_operator.operator_states, *of_operator.changes)
         yield from (change for state in of_operator.states for change in state.changes)
+    yield Pickle(pickle.dumps(NAME))
     yield SplitDifference("changed", KafkaSplit(NAME, 0, 5), KafkaSplit(NAME, 0, 7))
     job = hostile_job()
     yield from (job, *job.vertices, job.skew(job.vertices[0]), *job.savepoints())

@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.bytes import savepoint_bytes as sb
+from support.bytes.column_forms import canonical, native, rocksdb
 from support.bytes.damaged_files import damages
 from support.bytes.real_savepoints import POINTS, Point
 from support.selections import first_by_default
 
 from keygroups import KeyGroupsError
 from keygroups.errors import SavepointError
+from keygroups.progress import Progress
 from keygroups.savepoint import (
     ListStateDescriptor,
     MapStateDescriptor,
@@ -28,6 +31,8 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.savepoint._edits import keyed_state
+from keygroups.savepoint._state.writing import spill
+from keygroups.state_keys import BYTES
 from keygroups.types import (
     BOOLEAN,
     BYTE,
@@ -171,6 +176,50 @@ def test_keys_that_arrays_do_not_hash(tmp_path: Path, both: Both) -> None:
         by_columns, by_entries = both(lambda: tmp_path / "old", 300)
         assert by_columns == by_entries
         assert by_columns[0] is SavepointError
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        b"\0",  # a null, which has no hash
+        b"\5a",  # four letters, of which one is there
+    ],
+)
+def test_a_key_that_is_none(key: bytes, tmp_path: Path, both: Both) -> None:
+    entries = [(key + b"\0", sb.i64(5))]
+    state = sb.state("count", "VALUE", sb.simple("Long"))
+    operator = canonical(tmp_path / "old", sb.simple("String"), state, entries)
+    by_columns, by_entries = both(lambda: operator._files.base, 300)
+    assert by_columns == by_entries
+    assert by_columns[0] is SavepointError
+
+
+def test_keys_without_a_hash(tmp_path: Path, both: Both) -> None:
+    """Arrays, which Java hashes by identity: a divisor of the max parallelism takes no hash."""
+    entries = [(sb.i32(1) + bytes([number]) + b"\0", sb.i64(number)) for number in range(5)]
+    state = sb.state("s", "VALUE", sb.simple("Long"))
+    key = BYTES.snapshot_bytes()[4:]
+    for form in (canonical, native, rocksdb):
+        operator = form(tmp_path / form.__name__, key, state, entries)
+        by_columns, by_entries = both(lambda path=operator._files.base: path, 64)
+        assert by_columns == by_entries
+        assert isinstance(by_columns, list)
+
+
+def test_more_than_memory_holds(
+    tmp_path: Path, both: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Entries are spilled to disk, and merged from there; the progress is that of all bytes."""
+    write_all(tmp_path / "old", LONG, 128, [*range(300)])
+    monkeypatch.setattr(spill, "_HELD", 2_000)
+    heard: list[Progress] = []
+    by_columns, by_entries = both(
+        lambda: read_savepoint(tmp_path / "old", progress=heard.append), 300
+    )
+    assert by_columns == by_entries
+    assert isinstance(by_columns, list)
+    last = [each for each in heard if each.done == each.total]
+    assert len(last) >= 2
 
 
 def test_without_numpy(tmp_path: Path, both: Both, monkeypatch: pytest.MonkeyPatch) -> None:

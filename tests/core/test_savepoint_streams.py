@@ -26,18 +26,24 @@ from support.bytes.sst_bytes import (
     varint,
 )
 
+from keygroups import types as kt
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.savepoint import (
     KeySize,
+    ListStateDescriptor,
     Operator,
     StateEntry,
+    TimerServiceDescriptor,
     TimeWindow,
     TtlValue,
+    ValueStateDescriptor,
     operator_reports,
     read_savepoint,
 )
 from keygroups.savepoint._files import files as files_module
-from keygroups.savepoint.values import Pojo
+from keygroups.savepoint.values import Pojo, Row
+from keygroups.state_keys import BYTES, serializer_of
+from keygroups.types import PYFLINK
 
 INT, LONG, STRING = sb.simple("Int"), sb.simple("Long"), sb.simple("String")
 KRYO = sb.kryo_of("a.B")
@@ -431,6 +437,28 @@ def test_raw_timers_as_in_a_savepoint(tmp_path: Path) -> None:
     (task,) = raw(tmp_path / "none", b"").tasks()
     header = task.header(task.handles[0])
     assert (header.key_bytes, header.states, header.state_bytes) == (b"", (), ())
+
+
+def test_raw_timers_of_pyflink(tmp_path: Path) -> None:
+    """Their keys are Rows of one field in bytes, and what the job declares as it has them."""
+    key = serializer_of(PYFLINK(kt.LONG)).snapshot_bytes()[4:]
+    row = b"\0" + sb.i64(7)  # RowSerializer: a mask of the kind and of nulls, the field
+    operator = raw(tmp_path, services(row + b"\0" + sb.i64(5), key=key))
+    assert [entry.key for entry in operator.entries()] == [Row((7,))]
+    (entry,) = operator.as_pyflink(kt.LONG, [TimerServiceDescriptor()]).entries()
+    assert (entry.key, entry.timestamp) == (7, 5)
+
+
+def test_native_state_of_pyflink_that_only_the_job_reads(tmp_path: Path) -> None:
+    """A namespace of the job's classes hides where a value begins, declared or not."""
+    key = serializer_of(PYFLINK(kt.LONG)).snapshot_bytes()[4:]
+    value = sb.list_of(BYTES.snapshot_bytes()[4:])
+    state = sb.state("python-state-count", "LIST", value, namespace=KRYO)
+    plain = native(tmp_path, [state], sb.i32(3) + b"\0\0" + sb.i32(1) + bytes(9), key=key)
+    for descriptor in (ValueStateDescriptor, ListStateDescriptor):
+        operator = plain.as_pyflink(kt.LONG, [descriptor("count", kt.LONG)])
+        with pytest.raises(SavepointError, match="take a savepoint in canonical format"):
+            list(operator.entries())
 
 
 def test_raw_timers_behind_other_bytes(tmp_path: Path) -> None:

@@ -167,12 +167,6 @@ def test_texts_of_a_snapshot_that_are_too_long(serializer: Serializer, part: str
         serializer.snapshot_bytes()
 
 
-def test_key_types_without_snapshot() -> None:
-    """PyFlink's keys have serializers of their own; here they are those of a Row."""
-    with pytest.raises(UnsupportedKeyTypeError, match=r"serializer of PYFLINK\(STRING\) is not"):
-        serializer_of(PYFLINK(STRING)).snapshot_bytes()
-
-
 # --- a class that is not known --------------------------------------------------------------
 
 
