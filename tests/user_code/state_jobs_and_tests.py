@@ -170,9 +170,6 @@ def where_the_stream_goes_on(path: str) -> None:
             assert_type(split.sequence_number, str)
         else:
             unknown: savepoint.UnknownSplit = split
-    for what in savepoint.read_savepoint(path).operator("out").sink_state().committables:
-        if isinstance(what.committable, sinks.KafkaTransaction):
-            assert_type(what.committable.transactional_id, str)
             assert_type(unknown.data, bytes)
     classes: dict[str, savepoint.KryoFields | savepoint.KryoEnum] = {
         "shop.Line": savepoint.KryoFields(qty=types.INT, sku="java.lang.String"),
@@ -412,3 +409,27 @@ def state_of_pyflink(path: str, new: str) -> object:
     if isinstance(value, savepoint.Row):
         return value.names, value.user
     return bytes(value) if isinstance(value, (savepoint.Pickle, pyflink.Pickle)) else value
+
+
+def what_a_restore_commits(path: str) -> list[str]:
+    state: savepoint.SinkState = savepoint.read_savepoint(path).operator("out").sink_state()
+    committables: tuple[savepoint.Committable, ...] = state.committables
+    ids = []
+    for waiting in committables:
+        if isinstance(waiting.committable, sinks.KafkaTransaction):
+            ids.append(waiting.committable.transactional_id)
+        else:
+            unknown: savepoint.UnknownCommittable = waiting.committable
+            assert_type(unknown.data, bytes)
+    for writer in state.writers:
+        if isinstance(writer, savepoint.UnknownWriterState):
+            assert_type(writer.data, bytes)
+        else:
+            of_kafka: savepoint.KafkaWriterState = writer
+            assert_type(of_kafka.precommitted, tuple[tuple[str, int], ...])
+    alike: tuple[type, ...] = (
+        *(sinks.Committable, sinks.KafkaWriterState, sinks.SinkState),
+        *(sinks.UnknownCommittable, sinks.UnknownWriterState, savepoint.KafkaTransaction),
+    )
+    assert len(alike) == 6
+    return ids
