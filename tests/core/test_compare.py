@@ -1172,6 +1172,46 @@ def test_texts_of_differences(tmp_path: Path) -> None:
     assert len(page.rows) == 1 + 1 + 20 + 1
 
 
+@pytest.mark.parametrize(
+    ("key_size", "user_key_size", "value_size", "cut_to"),
+    [
+        (90, 0, 14, 60),  # a line of 80 characters
+        (90, 0, 15, 40),
+        (90, 0, 34, 40),  # a line of 80 characters again
+        (90, 0, 35, 28),
+        (90, 0, 90, 28),
+        (90, 90, 90, 20),
+        (30, 0, 40, None),
+    ],
+)
+def test_keys_and_values_are_cut_until_a_line_fits(
+    key_size: int, user_key_size: int, value_size: int, cut_to: int | None
+) -> None:
+    """Each to 60, 40, 28 or 20 characters, so that as much is seen as a line has room for."""
+    sizes = key_size, user_key_size or None, value_size
+    texts = [None if size is None else "k" * (size - 2) for size in sizes]
+    entry = StateEntry("s", "MAP", 3, 0, texts[0], None, texts[1], texts[2], None, None, 9)
+    line = str(EntryDifference("a", "s", "only_here", entry, None))
+    assert len(line) <= 80
+    shown_sizes = [min(size, cut_to or size) for size in sizes if size is not None]
+    labels = "key : , user key " if user_key_size else "key : "
+    assert len(line) == len(labels) + sum(shown_sizes)
+    longest = max(size for size in sizes if size is not None)
+    assert ("..." in line) is (cut_to is not None and longest > cut_to)
+
+
+def test_lines_of_entries_are_as_long_as_there_is_room() -> None:
+    """At most 80 characters, of which an operator takes two more than its state alone."""
+    entry = StateEntry("s", "MAP", 3, 0, "k" * 90, None, "u" * 90, "v" * 90, None, None, 9)
+    long = entry._replace(namespace=TimeWindow(10**12, 10**12 + 5))
+    example = EntryDifference("a", "s", "only_here", long, None)
+    state = StateComparison("s", "MAP", (), 0, 0, 0, 1, 0, (example,))
+    operator = OperatorComparison("a", "0" * 32, None, (), (state,), (), (), None, False)
+    assert len(str(example)) == 80
+    assert max(map(len, str(state).splitlines())) == 80
+    assert max(map(len, str(operator).splitlines())) == 80
+
+
 def test_lists_of_maps_with_a_time_to_live(tmp_path: Path) -> None:
     """Whose order says nothing, and whose times are told apart."""
     states = [sb.state("s", "LIST", sb.list_of(sb.ttl_of(sb.map_of(INTS, INTS))))]

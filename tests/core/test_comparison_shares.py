@@ -236,6 +236,7 @@ def test_batches_have_some_bytes_at_most(tmp_path: Path, monkeypatch: pytest.Mon
     layout = differences.difference_layout(here.states, there.states)
     found = [of for of in of_keyed_state(old.differences(new)) if of.state == "sum"]
     [size] = {of.here.bytes for of in found if isinstance(of.here, StateEntry)}
+    assert [len(batch) for batch in layout.batches(found)] == [7]  # They are small.
     monkeypatch.setattr(differences, "_BYTES", 2 * size + 1)
     assert [len(batch) for batch in layout.batches(found)] == [3, 3, 1]
 

@@ -91,8 +91,11 @@ def test_all_that_can_be_imported_is_listed() -> None:
 )
 def test_names_of_before_warn(module: ModuleType, old: str, new: str) -> None:
     """They lead to what has another name now, and are in no list."""
-    with pytest.warns(DeprecationWarning, match=rf"{module.__name__}\.{old} is {new} now"):
+    with pytest.warns(
+        DeprecationWarning, match=rf"{module.__name__}\.{old} is {new} now"
+    ) as warned:
         assert getattr(module, old) is getattr(module, new)
+    assert [warning.filename for warning in warned] == [__file__]  # of whoever has the old name
     assert old not in dir(module)
     with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute 'no'"):
         module.no  # noqa: B018  # It raises.

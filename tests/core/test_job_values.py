@@ -513,6 +513,21 @@ def test_nulls_count_as_bytes(more: int) -> None:
 
 
 @pytest.mark.parametrize("more", [0, 1])
+def test_bytes_before_a_value_of_kryo_do_not_count(more: int) -> None:
+    """Those of the field before it in a tuple, however many."""
+    kryo = sb.kryo_of("java.lang.Object")
+    pair = Serializer.from_snapshot(sb.i32(2) + sb.tuple_of(sb.simple("String"), kryo))
+    head = LIST + b"\1"
+    most = 4_096 + 256 * len(head + nulls(10_000))
+    data = b"\x65" + b"a" * 100 + head + nulls(most + more)
+    if not more:
+        assert pair.decode(data) == ("a" * 100, [None] * most)
+        return
+    with pytest.raises(UnsupportedKeyTypeError, match="over 256 times as many"):
+        pair.decode(data)
+
+
+@pytest.mark.parametrize("more", [0, 1])
 def test_what_is_within_an_object_counts_with_each_reference_to_it(more: int) -> None:
     """A list of 3,000 nulls, one of a reference to it, one to that; and as many as are left."""
     head = LIST + b"\1\5" + LIST_AGAIN + b"\1" + nulls(3_000)

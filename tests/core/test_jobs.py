@@ -79,6 +79,13 @@ def test_keys_that_filters_name() -> None:
     assert encoded_keys(tuples, [["A"]]) is None
 
 
+def test_keys_that_filters_name_of_one_state(tmp_path: Path) -> None:
+    operator = operator_of(tmp_path, [sb.state("n", "VALUE", LONG)], [[(0, [])]])
+    assert len(operator.states) == 1
+    assert encoded_keys(operator, [["A", "B"]]) == frozenset([b"\x68\2A", b"\x11\2B"])
+    assert encoded_keys(operator, [[5]]) is None
+
+
 def test_key_groups_as_text() -> None:
     assert parse_key_groups("0-3,70") == [0, 1, 2, 3, 70]
     assert parse_key_groups("") == []

@@ -255,6 +255,23 @@ def test_two_keys_that_are_read_as_one(tmp_path: Path) -> None:
     assert list(read_savepoint(tmp_path / "new").operator("uid").entries()) == []
 
 
+def test_two_keys_that_are_read_as_one_in_two_states(tmp_path: Path) -> None:
+    """Each has an entry of one state, and what they have is not put together."""
+    lists = [b"\1\0java.util.ArrayLis\xf4\1\1", b"\1\0java.util.LinkedLis\xf4\1\1"]
+    states = [sb.state(name, "VALUE", sb.simple("Long")) for name in ("first", "second")]
+    header = sb.keyed_header(LIST_KEY, states)
+    entries = [
+        (number, [(b"\3" + key + b"\0", sb.i64(number))]) for number, key in enumerate(lists)
+    ]
+    keyed = sb.canonical(3, [len(header)], sb.inline(header + sb.canonical_key_group(entries)))
+    task = sb.operator([sb.subtask(managed_keyed=keyed)], uid="uid")
+    operator = read_savepoint(sb.write(tmp_path, [task])).operator("uid")
+    with pytest.raises(SavepointError, match=r"of 'second' two keys are read as \[\], of"):
+        operator.get([])
+    assert operator.get(lists[0]) == {"first": 0}
+    assert operator.get(lists[1]) == {"second": 1}
+
+
 def test_identity_of_values() -> None:
     """Two that Python takes for one differ; the order of maps and sets is Java's."""
     values = [

@@ -237,6 +237,27 @@ def test_elements_without_null() -> None:
         kryo("a.B", a_B=KryoFields(f="a.B")).encode(deep)
 
 
+def test_how_deep_a_value_nests_is_counted_beside_others() -> None:
+    """Neither more nor less deep than without the elements before it in its list."""
+    serializer = kryo("a.B", a_B=KryoFields(f="java.util.ArrayList<a.B>", g="a.B"))
+
+    def chain(count: int) -> Pojo | None:
+        value = None
+        for _ in range(count):
+            value = Pojo("a.B", {"f": None, "g": value})
+        return value
+
+    for others in (0, 1, 100):
+        for count in (48, 49):  # The object that has the list, and the list, are two more.
+            elements = [*(chain(1) for _ in range(others)), chain(count)]
+            value = Pojo("a.B", {"f": elements, "g": None})
+            if count == 48:
+                assert serializer.decode(serializer.encode(value)) == value
+                continue
+            with pytest.raises(InvalidValueError, match="must nest at most 50 deep"):
+                serializer.encode(value)
+
+
 def test_subclasses() -> None:
     """A Pojo says its class, wherever it stands; a value of Object is written by its own."""
     serializer = kryo(ANY, a_B=KryoFields(f="int"))
@@ -245,6 +266,48 @@ def test_subclasses() -> None:
     assert serializer.encode("ab") == b"\3\1a\xe2"
     no_other = KryoSerializer(ANY)  # It describes no class.
     assert no_other.write is None
+
+
+UUIDS = {5: "010100000000000000feffffffffffffff", 2: "010203"}
+
+
+@pytest.mark.parametrize("version", UUIDS)
+def test_a_uuid_of_any_class_says_its_own(version: int) -> None:
+    """By its number, 82, and two; the object is as Flink wrote it in a field of that class.
+
+    Flink: FlinkChillPackageRegistrar, whose first class is 73 and whose tenth is UUID.
+    """
+    assert UUIDS[version] in WRITTEN[version][1]
+    serializer = kryo(ANY, version, a_B=KryoFields(f="int"))
+    value = UUID(int=(1 << 64) + 2**64 - 2)
+    assert serializer.encode(value).hex() == "54" + UUIDS[version]
+    assert serializer.decode(serializer.encode(value)) == value
+
+
+SHARED: dict[str, Any] = {
+    "java.util.ArrayList": [],
+    "java.util.HashSet": set(),
+    "java.util.HashMap": {},
+    "a.C": Pojo("a.C", {"g": 1}),
+    "java.math.BigDecimal": Decimal("1.5"),
+    "java.lang.String": "text",
+}
+
+
+@pytest.mark.parametrize("declared", SHARED)
+def test_an_object_that_is_twice_in_a_value(declared: str) -> None:
+    """What can change may be one object of the job's or two, and what cannot is the same."""
+    arguments = {"java.util.HashMap": "<java.lang.String, java.lang.String>"}
+    arguments |= dict.fromkeys(("java.util.ArrayList", "java.util.HashSet"), "<java.lang.String>")
+    element = declared + arguments.get(declared, "")
+    fields = KryoFields(f=f"java.util.ArrayList<{element}>")
+    serializer = kryo("a.B", a_B=fields, a_C=KryoFields(g="int"))
+    value = Pojo("a.B", {"f": [SHARED[declared]] * 2})
+    if declared in ("java.math.BigDecimal", "java.lang.String"):
+        assert serializer.decode(serializer.encode(value)) == value
+        return
+    with pytest.raises(UnsupportedKeyTypeError, match="is twice in a value"):
+        serializer.encode(value)
 
 
 def test_keys_are_not_written() -> None:

@@ -19,8 +19,10 @@ from keygroups.load import Recommendations
 from keygroups.reports import RescaleReport
 from keygroups.savepoint import (
     EditedOperator,
+    EditedState,
     EditReport,
     SavepointWriter,
+    WrittenState,
     change_max_parallelism,
     operator_reports,
     read_savepoint,
@@ -333,6 +335,33 @@ def test_report_of_an_operator_without_keyed_state() -> None:
     assert str(report).splitlines() == ["savepoint: /new", f"src: {change}"]
     assert page.paragraphs == ["savepoint: /new"]
     assert page.rows[1:] == [["src", change]]
+
+
+def test_report_lists_what_was_edited_of_an_operator_that_was_written_anew() -> None:
+    """Of one that was not, it lists all states; a state that is as it was is else seen twice."""
+    same = EditedState("same", "same", 5, 0, 0, 0)
+    edited = (
+        EditedState("changed", "changed", 5, 1, 0, 0),
+        EditedState("deleted", "deleted", 5, 0, 1, 0),
+        EditedState("added", "added", 5, 0, 0, 1),
+        EditedState("renamed", "other", 5, 0, 0, 0),
+        EditedState("removed", None, None, None, None, None),
+    )
+    written = tuple(WrittenState(state.state, 0, 5, 40) for state in (same, *edited[:3]))
+    kept = EditedOperator("a", "a", "/old", states=(same, *edited))
+    anew = EditedOperator("a", "a", "/old", states=(same, *edited), written=written)
+    for operator, listed in ((kept, (same, *edited)), (anew, edited)):
+        rows = [row for row in shown(EditReport("/new", (operator,))).rows if len(row) == 6]
+        assert [row[0] for row in rows[1:]] == [state.state for state in listed]
+        lines = [
+            line for line in str(operator).splitlines() if "kept" in line or "removed" in line
+        ]
+        assert len(lines) == len(listed)
+    only_same = EditedOperator("a", "a", "/old", states=(same,), written=written[:1])
+    assert str(only_same).splitlines() == [
+        "a: written anew",
+        "  same: 5 entries, 40 bytes, in 1 subtasks",
+    ]
 
 
 def test_report_of_an_edit(tmp_path: Path) -> None:

@@ -331,6 +331,37 @@ def test_a_change_that_is_refused(tmp_path: Path) -> None:
         next(operator.entries())
 
 
+@pytest.mark.parametrize(
+    ("first", "size", "count", "more"),
+    [("", 7_684, 512, 0), ("", 4_136, 899, 1), ("a", 4_650, 785, 0), ("aaaa", 6_922, 551, 1)],
+)
+def test_keys_that_changes_repeat_up_to_the_bound(
+    first: str, size: int, count: int, more: int, tmp_path: Path
+) -> None:
+    """1 MiB, and 256 bytes for each byte of all changes to a state; one more is refused.
+
+    A key is there once, with its namespace, for each of its user keys; that of a first change
+    has one.
+    """
+    keys = [(text(len(first), "a") + b"\0", 1)] * bool(first) + [(text(size) + b"\0", count)]
+    item = b"\2u\0" + sb.i32(7)
+    changed = [
+        change(ADD, 0, key, sb.i32(number) + item * number, key_group=0) for key, number in keys
+    ]
+    read = sum(len(data) for _, data in changed)
+    assert sum(len(key) * number for key, number in keys) == FREE + TIMES * read + more
+    timers = sb.state("t", "", sb.timer_of(STRING, sb.NONE), backend_type=3)
+    changed = [logged(0, MAP), logged(9, timers, kind=3), *changed]
+    folder = written(tmp_path, changelog([], [inline(changed, 1)], count=1))
+    (operator,) = read_savepoint(folder).operators
+    if not more:
+        entries = [*operator.entries()]
+        assert {entry.key for entry in entries} == {*filter(None, [first]), "k" * size}
+        return
+    with pytest.raises(SavepointError, match=r"bytes would become .* take a savepoint in canon"):
+        list(operator.entries())
+
+
 def scala_enum_of(name: str) -> bytes:
     contents = sb.utf("a.E") + sb.i32(1) + sb.utf(name) + sb.i32(0)
     return sb.snapshot(

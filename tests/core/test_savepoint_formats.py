@@ -244,6 +244,23 @@ def test_damaged_blocks_of_old_format_versions(kind: int, damaged: bytes) -> Non
         decompress_block(kind, damaged, "f", 7, False)
 
 
+def test_what_is_wrong_with_a_block_of_zlib() -> None:
+    """By its size if it says one; what it has beyond that is not decompressed."""
+    for size in (0, len(ROW) - 1):
+        problem = f"^f, offset 7: a block of zlib that is not the {size} bytes it says$"
+        with pytest.raises(SavepointError, match=problem):
+            decompress_block(2, varint(size) + deflated(ROW), "f", 7)
+    with pytest.raises(SavepointError, match=r"^f, offset 7: a block of zlib that is not whole$"):
+        decompress_block(2, deflated(ROW) + b"x", "f", 7, False)
+    large = varint(0) + deflated(bytes(1 << 20))
+
+    def refuse() -> None:
+        with pytest.raises(SavepointError, match=r"that is not the 0 bytes it says$"):
+            decompress_block(2, large, "f", 7)
+
+    assert count_bytes(refuse) < 200_000
+
+
 def test_small_blocks_of_much_the_same() -> None:
     """A block of ZSTD may have thousands of times its bytes; one of 16 MiB is the largest such."""
     size = 16 << 20

@@ -275,6 +275,18 @@ def test_files_of_one_name(tmp_path: Path) -> None:
     assert "is not in the savepoint" in refusal(read_savepoint(tmp_path), f"{OLD}/{NAMES[2]}")
 
 
+@pytest.mark.parametrize("count", [3, 4])
+def test_files_of_one_name_that_their_folders_tell_apart(count: int, tmp_path: Path) -> None:
+    """Of up to three the one is taken that has the others of its folder beside it."""
+    paths = [f"{OLD}/x/{name}" for name in NAMES[1:3]]
+    put(*(tmp_path / folder / NAMES[1] for folder in "abcd"[:count]), tmp_path / "b" / NAMES[2])
+    copied = savepoint(tmp_path, *paths)
+    if count == 3:
+        assert values(copied) == expected(*paths)
+        return
+    assert f"as in moved={{'{OLD}/x': ...}}" in refusal(copied, paths[0])
+
+
 def test_links_are_no_files(tmp_path: Path) -> None:
     put(tmp_path / "secrets" / NAMES[1])
     folder = tmp_path / "point"

@@ -209,6 +209,11 @@ def test_footers_that_rocksdb_does_not_write() -> None:
         (with_footer(content, *index, *meta), "the footer is damaged$"),
         (with_footer(content, *meta, *meta), "the footer is damaged$"),
         (with_footer(content, *properties, *index), "the footer is damaged$"),
+        *(  # an index that ends in the metaindex, by its first byte, or by as many as a trailer
+            (with_footer(content, *meta, at, size + more), "the footer is damaged$")
+            for at, size in (index, properties)
+            for more in range(meta[0] - 5 - at - size + 1, meta[0] - at - size + 6)
+        ),
         (with_footer(content, *meta, *properties), "damaged: its index is another block"),
         (with_footer(content, *meta, *data), "damaged: its index is among the data"),
         (

@@ -13,6 +13,7 @@ from support.bytes import savepoint_bytes as sb
 from support.bytes.job_points import JOB_POINTS
 from support.bytes.real_savepoints import FORMATS, POINTS, Point, point, true_lines
 from support.bytes.sample_savepoints import savepoint_folder
+from support.html_tables import shown
 
 from keygroups import assign_to_key_group
 from keygroups.cli import main
@@ -317,6 +318,24 @@ def test_damage_in_a_key_group_leaves_the_others(tmp_path: Path) -> None:
     assert "is no entry" in count.examples[0].message
 
 
+def test_how_many_key_groups_cannot_be_read_for_the_same_reason(tmp_path: Path) -> None:
+    """It is said once, of the first of them, with the number of the others if there are any."""
+    messages = {}
+    for count in (1, 2, 5):
+        stream = sb.relative("gone", 9_000)
+        keyed = sb.canonical(3, [*range(100, 100 + count)], stream)
+        folder = tmp_path / str(count) / "s"
+        folder.parent.mkdir()
+        path = sb.write(folder, [sb.operator([sb.subtask(managed_keyed=keyed)], uid="op")])
+        [fault_count] = read_savepoint(path).verify().operators[0].faults
+        [fault] = fault_count.examples
+        assert (fault_count.kind, fault.key_group) == ("unreadable", 3)
+        messages[count] = fault.message.replace(str(folder.parent), "")
+    assert "key groups more" not in messages[1]
+    assert messages[2] == f"{messages[1]}, and 1 key groups more"
+    assert messages[5] == f"{messages[1]}, and 4 key groups more"
+
+
 def test_a_flipped_bit_of_rocksdb(tmp_path: Path) -> None:
     """The checksum of its block does not match, and the rest is verified."""
     folder = tmp_path / "s"
@@ -361,6 +380,44 @@ def test_a_key_that_is_none(tmp_path: Path) -> None:
     [count] = report.operators[0].faults
     assert count.kind == "foreign_key_group"
     assert "no key" in str(report)
+
+
+def test_one_operator_at_fault_is_enough(tmp_path: Path) -> None:
+    """The other is whole; and of what a notebook shows, text stands to the left."""
+    header = sb.keyed_header(TEXT, [COUNT])
+    tasks = []
+    for name in ("a", "b"):
+        entry = bytes([A, 2]) + name.encode() + b"\0", FIVE
+        content = sb.canonical_key_group([(0, [entry])])
+        keyed = sb.canonical(A, [len(header)], sb.inline(header + content))
+        own_id = name.encode() * 16
+        tasks.append(sb.operator([sb.subtask(managed_keyed=keyed)], operator_id=own_id, uid=name))
+    report = read_savepoint(sb.write(tmp_path, tasks)).verify()
+    assert [operator.has_faults for operator in report.operators] == [False, True]
+    assert report.faults == ()
+    assert report.has_faults
+    page = shown(report)
+    assert page.rows[0] == page.left == ["operator", "fault", "place"]
+    assert [row[0] for row in page.rows[1:]] == ["b"]
+
+
+def test_states_that_are_hidden_are_named_in_their_order(tmp_path: Path) -> None:
+    """On the heap: of a value of which only the job knows the end, and all behind it."""
+    own = sb.snapshot("org.example.ValueSerializerSnapshot", 1)
+    names = ("first", "second", "third", "fourth")
+    states = [sb.state(name, "VALUE", own if name == "second" else NUMBER) for name in names]
+    header = sb.keyed_header(TEXT, states)
+    content = sb.i32(A)
+    for number, name in enumerate(names):
+        value = b"any" if name == "second" else FIVE
+        content += number.to_bytes(2, "big") + sb.i32(1) + b"\0\2a" + value
+    keyed = sb.native(A, [len(header)], sb.inline(header + content))
+    task = sb.operator([sb.subtask(managed_keyed=keyed)], uid="op")
+    report = read_savepoint(sb.write(tmp_path, [task])).verify()
+    [operator] = report.operators
+    assert (operator.entries, operator.faults) == (1, ())
+    [text] = operator.unverified
+    assert text.startswith("states second, third, fourth: ")
 
 
 def test_states_that_only_the_job_reads_hide_others() -> None:
@@ -444,8 +501,10 @@ def test_native_savepoints_that_lack_timers(
 ) -> None:
     """Flink leaves those on the heap out, and restores windows that nothing fires."""
     savepoint = native(tmp_path, states, [])
-    with pytest.warns(RestoreWarning, match=f"has no timers, .* fires or clears {name}: Flink"):
+    message = f"has no timers, .* fires or clears {name}: Flink"
+    with pytest.warns(RestoreWarning, match=message) as warned:
         assert savepoint.check_restore("op", 1, 128) == 128
+    assert [warning.filename for warning in warned] == [__file__]
     [report] = operator_reports(savepoint)
     [warning] = report.warnings
     assert name in warning
