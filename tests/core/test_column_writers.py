@@ -37,13 +37,14 @@ from keygroups.types import (
     LOCAL_DATE,
     LONG,
     SHORT,
+    SQL_ROW,
     STRING,
 )
 
 pa: Any = pytest.importorskip("pyarrow")
 
 from keygroups.savepoint._columns.binary_writers import map_items  # noqa: E402
-from keygroups.savepoint._columns.column_types import column_of  # noqa: E402
+from keygroups.savepoint._columns.column_types import column_of, column_of_key_type  # noqa: E402
 from keygroups.savepoint._columns.column_writers import column_writer  # noqa: E402
 from keygroups.savepoint._columns.scalar_writers import UnwrittenError  # noqa: E402
 
@@ -202,6 +203,28 @@ def test_bytes_of_columns(is_sql: bool, odd: float) -> None:
         written += is_written(serializer, array)
         written += is_written(serializer, array.slice(1))
     assert written > len(SEEDS) // 4
+
+
+@pytest.mark.parametrize(
+    ("fields", "rows"),
+    [
+        (["BIGINT", "STRING"], [(1, "a"), (-(2**63), "\u00e9" * 9), (7, None)]),
+        (["ROW<a INT, b ROW<c STRING>>", "INT"], [((5, ("long enough",)), 1), (None, 2)]),
+        (["ARRAY<ROW<a INT>>"], [([(1,), None],)]),
+    ],
+)
+def test_rows_of_a_key_type(fields: list[str], rows: list[Any]) -> None:
+    """Their column has no row_kind, nor have rows within: it is +I in keys, and in such values."""
+    key_type = SQL_ROW(*fields)
+    column = column_of_key_type(key_type)
+    array = pa.array(rows, column.data_type)
+    writer, serializer = column_writer(key_type), serializer_of(key_type)
+    assert writer is not None
+    values = column.restore(array)
+    assert writer.write(array).to_pylist() == [
+        checked_write("value", serializer, value) for value in values
+    ]
+    assert "row_kind" not in str(array.type)
 
 
 def test_other_nans_are_left_to_the_serializer() -> None:

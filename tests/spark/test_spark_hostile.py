@@ -99,6 +99,7 @@ def valid(
             "path": [str(SAVEPOINT.path), SAVEPOINT.path],
             "plan": [RescalePlan(8, 3, 4)],
             "prefix": ["", "a"],
+            "pyflink": [None],
             "serializers": [None, {}],
             "skew_report.subtask": [None, 2],  # a number here, and a column elsewhere
             "spark": [spark],

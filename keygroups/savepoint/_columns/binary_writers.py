@@ -69,12 +69,13 @@ SlotWriter = Callable[[pa.Array], Slots]
 """A function from an array of values without nulls to their slots; raises UnwrittenError."""
 
 
-def binary_writer(field: LogicalType) -> WritePieces | None:
+def binary_writer(field: LogicalType, is_key: bool) -> WritePieces | None:
     """Return the writer of values of a ROW, ARRAY or MAP with their sizes before them.
 
-    It is None where values of a field are only written one by one.
+    It is None where values of a field are only written one by one. Rows of a column of keys have
+    no `row_kind`, which is always +I.
     """
-    write = _nested_writer(field)
+    write = _nested_writer(field, is_key)
     if write is None:
         return None
 
@@ -85,18 +86,19 @@ def binary_writer(field: LogicalType) -> WritePieces | None:
     return write_framed
 
 
-def _nested_writer(field: LogicalType) -> Callable[[pa.Array], Written] | None:
+def _nested_writer(field: LogicalType, is_key: bool) -> Callable[[pa.Array], Written] | None:
     if field.name == "ROW":
-        return _row_writer(field.fields)
+        return _row_writer(field.fields, is_key)
     if field.name == "ARRAY":
-        return _array_writer(*field.fields)
-    return _map_writer(*items_of(field))
+        [element] = field.fields
+        return _array_writer(element, is_key)
+    return _map_writer(items_of(field), is_key)
 
 
-def _slot_writer(field: LogicalType) -> SlotWriter | None:
+def _slot_writer(field: LogicalType, is_key: bool) -> SlotWriter | None:
     name = field.name
     if name in ("ROW", "ARRAY", "MAP", "MULTISET"):
-        write = _nested_writer(field)
+        write = _nested_writer(field, is_key)
         return None if write is None else lambda array: _apart(*write(array))
     if name == "DECIMAL":
         return _long_decimals(field) if field.reserved else _compact_decimals
@@ -110,18 +112,22 @@ def _slot_writer(field: LogicalType) -> SlotWriter | None:
 # --- rows ---------------------------------------------------------------------------------
 
 
-def _row_writer(fields: Sequence[LogicalType]) -> Callable[[pa.Array], Written] | None:
-    writers = [*map(_slot_writer, fields)]
+def _row_writer(
+    fields: Sequence[LogicalType], is_key: bool
+) -> Callable[[pa.Array], Written] | None:
+    writers = [_slot_writer(field, is_key) for field in fields]
     if None in writers:
         return None
     header = row_header_size(len(fields))
     width = header + 8 * len(fields)
 
     def write(array: pa.Array) -> Written:
-        *columns, kinds = array.flatten()
+        columns = array.flatten()
+        kinds = None if is_key else row_kinds(columns.pop())
         words = np.zeros((len(array), width // 8), "<u8")
         octets = words.view(np.uint8)
-        octets[:, 0] = row_kinds(kinds)
+        if kinds is not None:
+            octets[:, 0] = kinds
         sizes = np.full(len(array), width, np.int64)
         parts: list[Any] = []
         for index, (writer, column) in enumerate(zip(writers, columns)):
@@ -181,8 +187,8 @@ def _with_offsets(slots: Slots, offsets: Numbers) -> NDArray[Any]:
 # --- arrays and maps ----------------------------------------------------------------------
 
 
-def _array_writer(element: LogicalType) -> Callable[[pa.Array], Written] | None:
-    writer = _ELEMENT_WRITERS.get(element.name) or _slot_writer(element)
+def _array_writer(element: LogicalType, is_key: bool) -> Callable[[pa.Array], Written] | None:
+    writer = _ELEMENT_WRITERS.get(element.name) or _slot_writer(element, is_key)
     if writer is None:
         return None
     step = element.element_size
@@ -231,10 +237,13 @@ def _null_bits(elements: pa.Array, counts: Numbers, bounds: Numbers, sizes: Numb
     return of_octets(data, starts)
 
 
-def _map_writer(key: LogicalType, value: LogicalType) -> Callable[[pa.Array], Written] | None:
+def _map_writer(
+    items: Sequence[LogicalType], is_key: bool
+) -> Callable[[pa.Array], Written] | None:
+    """Return the writer of maps, whose keys and values have the types `items`."""
     sides = [
-        (_ELEMENT_WRITERS.get(side.name) or _slot_writer(side), side.element_size)
-        for side in (key, value)
+        (_ELEMENT_WRITERS.get(side.name) or _slot_writer(side, is_key), side.element_size)
+        for side in items
     ]
     if any(writer is None for writer, _ in sides):
         return None

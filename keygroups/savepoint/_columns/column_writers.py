@@ -67,7 +67,8 @@ def _writer_of(serializer: Serializer, is_of_key_type: bool) -> ColumnWriter | N
         is_whole = len(present) == len(parts)
         write = _COMPOUND[cls](serializer, present, is_of_key_type) if is_whole else None
     elif cls in _OF_SQL:
-        write = binary_writer(LogicalType(_OF_SQL[cls], fields=serializer.fields))
+        field = LogicalType(_OF_SQL[cls], fields=serializer.fields)
+        write = binary_writer(field, is_of_key_type)
     elif cls is big_numbers.BigDecSerializer and not is_of_key_type:
         return None
     else:
