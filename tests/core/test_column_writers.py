@@ -70,7 +70,7 @@ LOGICAL = [
 ]
 
 
-SEEDS = range(60)
+SEEDS = range(30)
 EXACT = Context(38, Emin=MIN_EMIN, Emax=MAX_EMAX)
 
 

@@ -29,7 +29,7 @@ from keygroups.savepoint._tasks.read import ReadTask
 pytest.importorskip("cramjam", reason="some are compressed: the extra savepoint")
 pytest.importorskip("fsspec", reason="some name URLs: the extra savepoint")
 
-CASES = 150
+CASES = 100
 ASKED = 2  # of the calls on an operator, which take turns; when more: slow
 MEASURED = 75  # savepoints; the calls and the memory of one of them are measured, which is slow
 STEPS, MORE_STEPS = 20_000, 60  # of functions, for any savepoint and for each of its bytes

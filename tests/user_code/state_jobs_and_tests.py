@@ -414,7 +414,7 @@ def state_of_pyflink(path: str, new: str) -> object:
 def what_a_restore_commits(path: str) -> list[str]:
     state: savepoint.SinkState = savepoint.read_savepoint(path).operator("out").sink_state()
     committables: tuple[savepoint.Committable, ...] = state.committables
-    ids = []
+    ids: list[str] = []
     for waiting in committables:
         if isinstance(waiting.committable, sinks.KafkaTransaction):
             ids.append(waiting.committable.transactional_id)
