@@ -70,7 +70,7 @@ LOGICAL = [
 ]
 
 
-SEEDS = range(30)
+SEEDS = range(60)
 EXACT = Context(38, Emin=MIN_EMIN, Emax=MAX_EMAX)
 
 
@@ -255,6 +255,16 @@ def test_decimals_of_more_digits_are_refused(field: str, most: int) -> None:
         rows = pa.StructArray.from_arrays([decimals, kinds], ["f0", "row_kind"])
         is_fit = is_fit or (number == -most and field == "DECIMAL(10, 2)")
         assert is_written(serializer, rows) is is_fit
+
+
+def test_a_key_that_a_map_has_twice() -> None:
+    """A dict has each once, so that the columns leave such a map to what refuses it."""
+    maps = pa.array([[("a", 1), ("b", 2)], [("a", 1), ("a", 2)]], pa.map_("string", "int64"))
+    writer = column_writer(collections.MapSerializer(serializer_of(STRING), serializer_of(LONG)))
+    assert writer is not None
+    writer.write(maps.slice(0, 1))
+    with pytest.raises(UnwrittenError):
+        writer.write(maps)
 
 
 def test_null_keys_of_maps_are_refused() -> None:
