@@ -278,7 +278,7 @@ def test_odd_values(tmp_path: Path, name: str, form: Form) -> None:
     entries = [(f"\2{key}\0".encode(), odd) for key in "ab"]
     operator = form(tmp_path, TEXT.versioned_snapshot(), state, entries)
     assert_same(operator)
-    with pytest.raises(ValueError, match=r"."):  # of either class
+    with pytest.raises(ValueError, match=r"."):  # Either class may be there.
         operator.to_arrow("s")
 
 

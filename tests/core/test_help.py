@@ -95,7 +95,7 @@ def test_names_of_before_warn(module: ModuleType, old: str, new: str) -> None:
         DeprecationWarning, match=rf"{module.__name__}\.{old} is {new} now"
     ) as warned:
         assert getattr(module, old) is getattr(module, new)
-    assert [warning.filename for warning in warned] == [__file__]  # of whoever has the old name
+    assert [warning.filename for warning in warned] == [__file__]  # The caller is named.
     assert old not in dir(module)
     with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute 'no'"):
         module.no  # noqa: B018  # It raises.

@@ -61,7 +61,7 @@ def test_values(protocol: int) -> None:
             assert PICKLED.decode(PICKLED.encode(value)) == value
     # The pickler in Python's own language writes other frames and numbers of the memo.
     for value in VALUES:
-        assert exact(read_pickle(pickle._dumps(value, protocol))) == exact(value)  # type: ignore[attr-defined]
+        assert exact(read_pickle(pickle._dumps(value, protocol))) == exact(value)  # type: ignore[attr-defined]  # Private: pure Python.
 
 
 def test_values_that_python_cannot_hold() -> None:
@@ -246,7 +246,7 @@ def test_what_a_pickle_takes(make: Any) -> None:
     """Calls and memory are bounded by its bytes, whatever it repeats."""
     for size in (10, 30, 1_000):
         if make in (deep, doubled) and size > 30:
-            continue  # which Python itself does not pickle, or write
+            continue  # Python itself does not pickle it.
         data = pickle.dumps(make(size), 4)
         taken = 0
 

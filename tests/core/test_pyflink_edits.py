@@ -242,7 +242,7 @@ def test_new_state_by_tables(tmp_path: Path) -> None:
         states = job_states()
         operator = writer.add_operator("kinds", PYFLINK(LONG), states, 128, 2, sort=True)
         for name in NAMES:
-            if name != "maplp":  # of which Arrow has text
+            if name != "maplp":  # Arrow has it as text.
                 operator.write_table(name, source.to_arrow(name))
     new = job(tmp_path / "new")
     for key in range(5):
@@ -396,7 +396,7 @@ def test_a_savepoint_as_its_job_has_it(tmp_path: Path) -> None:
 def test_declared_operators_that_are_none() -> None:
     savepoint = read_savepoint(old())
     with pytest.raises(InvalidTypeError, match=r"declared must map operators to .*, got 5"):
-        savepoint.as_pyflink(5)  # type: ignore[arg-type]
+        savepoint.as_pyflink(5)  # type: ignore[arg-type]  # A user may do so.
     wrong: list[Any] = [LONG, (LONG,), (LONG, [], [])]
     for job in wrong:
         with pytest.raises(InvalidTypeError, match="have a key type and descriptors for 'kinds'"):

@@ -43,7 +43,7 @@ DECIMAL = DecimalTextSerializer()
 @pytest.mark.parametrize("text", ["-0", "NaN", "sNaN12", "Infinity", "-1.50", "1E+5", "0E-10"])
 def test_decimals_are_texts_of_python(text: str) -> None:
     data = len(text).to_bytes(4, "big") + text.encode()
-    with localcontext(Context(prec=1, capitals=0)):  # which change nothing
+    with localcontext(Context(prec=1, capitals=0)):  # It changes nothing.
         number = DECIMAL.decode(data)
         assert DECIMAL.encode(number) == data
     assert repr(number) == repr(Decimal(text))

@@ -420,7 +420,7 @@ def test_refuses_what_is_no_key_type() -> None:
     with pytest.raises(InvalidTypeError, match="key type must be a key type such as INT"):
         infer_routing([("a", 0)], 2, ["STRING"])  # type: ignore[list-item]
     with pytest.raises(InvalidTypeError, match=r"^key_types must be an iterable of key types"):
-        infer_routing([("a", 0)], 2, STRING)  # type: ignore[arg-type]
+        infer_routing([("a", 0)], 2, STRING)  # type: ignore[arg-type]  # A user may do so.
     assert infer_routing([("a", 0)], 32768, [STRING] * 100).tried == 3
     with pytest.raises(InvalidValueError, match="key_types must be at most 100"):
         infer_routing([("a", 0)], 2, [STRING] * 101)

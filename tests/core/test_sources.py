@@ -718,7 +718,7 @@ def test_files_and_then_kafka(tmp_path: Path) -> None:
     )
     assert found.source_indexes == (0, 1, 1, 1)
     assert (found.enumerator, found.enumerator_version) == (state, 0)
-    found = source(tmp_path / "2", elements).source_splits()  # without a coordinator
+    found = source(tmp_path / "2", elements).source_splits()  # It has no coordinator.
     assert found.source_indexes == (0, 1, 1)
     # Bytes of a source that is not known stay bytes beside one that is.
     elements = [[of_hybrid(1, 0, A0), of_hybrid(2, 7, b"?")]]
