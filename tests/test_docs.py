@@ -1,4 +1,4 @@
-"""The examples in docstrings and in the README are true, and what the documents promise holds."""
+"""The examples in docstrings, the README and the guide are true, as is what they promise."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
+GUIDE = sorted((ROOT / "keygroups" / "guide").glob("*.md"))
 DOCUMENTS = [
     README,
+    *GUIDE,
     ROOT / "tests" / "README.md",
     ROOT / "tests" / "benchmarks" / "README.md",
     ROOT / ".github" / "CONTRIBUTING.md",
@@ -91,33 +93,91 @@ def test_help_leads_to_every_public_module() -> None:
     assert "spark.functions" in (keygroups.__doc__ or "")
 
 
-def test_readme(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each section runs alone, in a namespace of its own."""
-    monkeypatch.chdir(ROOT)  # it reads a file of the examples
-    text = re.sub(r"^```.*", "", README.read_text("utf-8"), flags=re.MULTILINE)  # ends an output
-    attempted = []
+def run_page(path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Run the examples of a page, each section in a namespace of its own; return their number."""
+    monkeypatch.chdir(ROOT)  # they read files of the examples
+    text = re.sub(r"^```.*", "", path.read_text("utf-8"), flags=re.MULTILINE)  # ends an output
+    attempted = 0
     for section in re.split(r"^## ", text, flags=re.MULTILINE):
         name = section.partition("\n")[0]
-        test = doctest.DocTestParser().get_doctest(section, {}, name, str(README), 0)
+        test = doctest.DocTestParser().get_doctest(section, {}, name, str(path), 0)
         result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test)
         assert result.failed == 0, name
-        attempted.append(result.attempted)
-    assert sum(attempted) >= 50
-    assert sum(map(bool, attempted)) >= 8
+        attempted += result.attempted
+    return attempted
 
 
-def test_commands_of_the_readme(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = re.findall(r"^    \$ keygroups (.+)\n((?:    .+\n)+)", README.read_text("utf-8"), re.M)
+PAGES = [README, *GUIDE]
+WITH_SPARK = [page for page in PAGES if "import SparkSession" in page.read_text("utf-8")]
+WITH_EXAMPLES = [page for page in GUIDE if ">>> " in page.read_text("utf-8")]
+
+
+@pytest.mark.parametrize("page", WITH_SPARK, ids=lambda page: page.name)
+def test_pages_with_spark(
+    page: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run_page(page, monkeypatch) >= 10
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in WITH_EXAMPLES if page not in WITH_SPARK], ids=lambda page: page.name
+)
+def test_pages(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run_page(page, monkeypatch) >= 3
+
+
+def test_commands_of_the_pages(capsys: pytest.CaptureFixture[str]) -> None:
+    pages = "".join(page.read_text("utf-8") for page in PAGES)
+    shown = re.findall(r"^    \$ keygroups (.+)\n((?:    .+\n)+)", pages, re.MULTILINE)
     assert shown
     for arguments, output in shown:
         assert main(shlex.split(arguments)) == 0
         assert capsys.readouterr().out == dedent(output)
 
 
+def test_every_command_of_the_pages_is_known(capsys: pytest.CaptureFixture[str]) -> None:
+    """Their subcommands and options are those of the command."""
+    pages = "".join(page.read_text("utf-8") for page in PAGES)
+    for line in re.findall(r"(?:^    |`)keygroups ([a-z][^`\n]*)", pages, re.MULTILINE):
+        command, *arguments = shlex.split(line, comments=True)
+        assert main([command, "--help"]) == 0
+        text = capsys.readouterr().out
+        options = [argument for argument in arguments if re.match("--?[a-z]", argument)]
+        assert [option for option in options if f"{option} " not in text] == [], line
+
+
 def test_readme_is_short() -> None:
     lines = README.read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 290
+    assert len(lines) <= 200
     assert max(map(len, lines)) <= 100
+
+
+def test_questions_of_the_readme() -> None:
+    """Thirty questions lead to every page of the guide, but for words and changes."""
+    text = README.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| .+ \| .+ \| (?:\[.+\]\[(\w)\]|`help\(.+\)`) \|$", text, re.MULTILINE)
+    assert len(rows) >= 30
+    targets = dict(re.findall(r"^\[(\w)\]: (\S+)$", text, re.MULTILINE))
+    assert set(rows) - {""} == set(targets)
+    pages = {f"keygroups/guide/{page.name}" for page in GUIDE}
+    assert pages - set(targets.values()) == {
+        "keygroups/guide/glossary.md",
+        "keygroups/guide/what_changed.md",
+    }
+
+
+def test_calls_in_the_pages() -> None:
+    """What they call, in a word between backquotes, there is in some public module."""
+    public = [name for name in [*CORE, *PUBLIC_SPARK] if "._" not in name]
+    modules = list(map(importlib.import_module, public))
+    known = {"key_by"}  # PyFlink's
+    for module in modules:
+        known.update(dir(module))
+        known.update(*(dir(value) for value in vars(module).values() if isinstance(value, type)))
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+        called = re.findall(r"`(?:\w+\.)*([a-z]+_\w+)\([^`]*`", text)
+        assert set(called) <= known, page.name
 
 
 def anchor(heading: str) -> str:
@@ -125,22 +185,28 @@ def anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
+def anchors(path: Path) -> set[str]:
+    return {anchor(heading) for heading in re.findall(r"^#+ (.+)$", path.read_text("utf-8"), re.M)}
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links(path: Path) -> None:
     """Links lead to headings of the document and to files beside it."""
     text = path.read_text(encoding="utf-8")
-    anchors = {anchor(heading) for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE)}
-    for target in re.findall(r"\]\(([^)\s]+)\)", text):
-        if target.startswith("#"):
-            assert target[1:] in anchors, target
-        elif not target.startswith("https://"):
-            assert (path.parent / target).exists(), target
+    targets = re.findall(r"\]\(([^)\s]+)\)", text)
+    targets += re.findall(r"^\[\w+\]: (\S+)$", text, re.MULTILINE)
+    for target in targets:
+        if not target.startswith("https://"):
+            name, _, heading = target.partition("#")
+            other = path.parent / name if name else path
+            assert other.exists(), target
+            assert not heading or heading in anchors(other), target
 
 
-def test_first_screen_has_installation_and_map() -> None:
-    first_screen = README.read_text(encoding="utf-8").splitlines()[:25]
-    assert "    pip install keygroups" in first_screen
-    assert len([line for line in first_screen if re.match(r"- .*\]\(.+\)", line)]) == 5
+def test_first_screen_has_installation_and_picture() -> None:
+    first_screen = "\n".join(README.read_text(encoding="utf-8").splitlines()[:25])
+    assert "\n    pip install '.[spark]'\n" in first_screen
+    assert "key_to_subtask.svg)" in first_screen
 
 
 def test_newest_change_is_of_this_version() -> None:

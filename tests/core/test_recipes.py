@@ -66,7 +66,9 @@ PLACES = [
         "    types.DURATION: Scalar(java_time.hash_duration, dt.timedelta),\n",
         "hashing.SCALARS",
     ),
-    Place("README.md", "`STRING` `CHAR`", "`DURATION` ", "README.md"),
+    Place(
+        "keygroups/guide/keys_and_types.md", "`STRING` `CHAR`", "`DURATION` ", "keys_and_types.md"
+    ),
     Place(
         *("keygroups/testing/_strategies.py", "    types.UUID: st"),
         *("    types.DURATION: st.timedeltas(),\n", "testing._strategies.SCALARS"),
@@ -82,11 +84,10 @@ TABLES = {place.table for place in PLACES} - {""}
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """Return a copy of the package, of README.md, and of the test of the tables."""
+    """Return a copy of the package, and of the test of the tables."""
     shutil.copytree(ROOT / "keygroups", tmp_path / "keygroups")  # with bytecode, if there is
     (tmp_path / TABLES_TEST).parent.mkdir(parents=True)
-    for name in (TABLES_TEST, "README.md"):
-        shutil.copy(ROOT / name, tmp_path / name)
+    shutil.copy(ROOT / TABLES_TEST, tmp_path / TABLES_TEST)
     return tmp_path
 
 

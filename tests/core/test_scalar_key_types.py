@@ -62,8 +62,9 @@ def spark_hashers() -> Iterable[KeyType]:
     return Portable(functions).hashers
 
 
-def readme() -> list[str]:
-    text = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+def guide() -> list[str]:
+    path = Path(types.__file__).parent / "guide" / "keys_and_types.md"
+    text = path.read_text("utf-8")
     rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
     return re.findall(r"`(\w+)`", " ".join(rows))
 
@@ -76,7 +77,7 @@ def in_docstring() -> list[str]:
 TABLES: dict[str, Callable[[], Iterable[KeyType | str]]] = {
     "types.__all__": lambda: types.__all__,
     "types.__doc__": in_docstring,
-    "README.md": readme,
+    "keys_and_types.md": guide,
     "PYFLINK": lambda: taken(PYFLINK),
     "hashing.SCALARS": lambda: hashing.SCALARS,
     "hashing.SCALARS, python_class": lambda: hashing._INFERRED.values(),
