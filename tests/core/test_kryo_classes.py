@@ -54,6 +54,7 @@ NEW = b"\1"  # the mark of an object that is no reference
 LIST, MAP = by_name("java.util.ArrayList", 1), by_name("java.util.HashMap", 1)
 STRINGS = "java.util.List<java.lang.String>"
 LISTS = f"java.util.Map<java.lang.String, {STRINGS}>"
+PARTITION = "org.apache.flink.streaming.connectors.kafka.internals.KafkaTopicPartition"
 TEXT = b"a\xe2"  # "ab"
 
 # Kryo 5: CollectionSerializer, MapSerializer, DefaultGenerics; Kryo 2: their setGenerics.
@@ -74,6 +75,13 @@ FIELDS = [
     ("java.lang.Object", 5, b"\0", None),
     ("java.lang.Object", 5, b"\2\5", -3),  # an Integer by its number
     ("java.util.UUID", 5, NEW + bytes(15) + b"\1", UUID(int=1 << 56)),
+    # A class of Flink's, which is final, with a hash, a number and a topic.
+    (
+        PARTITION,
+        5,
+        NEW + b"\0\2" + NEW + TEXT,
+        Pojo(PARTITION, {"cachedHash": 0, "partition": 1, "topic": "ab"}),
+    ),
     # Lists: in Kryo 5 whether they have nulls or are of one class, and their number and one.
     (STRINGS, 5, LIST + NEW + b"\3" + NEW + TEXT + b"\4", ["ab", "ab"]),  # the second refers
     (STRINGS, 5, LIST + NEW + b"\x82\0", [None]),
@@ -242,8 +250,9 @@ BAD_FIELDS: list[tuple[Any, type[KeyGroupsError], str]] = [
 
 @pytest.mark.parametrize(("arguments", "error", "message"), BAD_FIELDS)
 def test_bad_fields(arguments: Any, error: type[KeyGroupsError], message: str) -> None:
+    others = {name: value for name, value in arguments.items() if name != "fields"}
     with pytest.raises(error, match=message):
-        KryoFields(arguments.pop("fields", None), **arguments)
+        KryoFields(arguments.get("fields"), **others)
 
 
 # Key types, with the types of Java's language that they are, and their classes as arguments.

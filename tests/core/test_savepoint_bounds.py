@@ -31,6 +31,7 @@ from keygroups._serializers.sql.values import array_reader, row_reader
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.logical_types import LogicalType, parse_logical_type
 from keygroups.savepoint import Operator, read_savepoint
+from keygroups.savepoint._files.feed import HeldFeed
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint.values import Variant
 
@@ -158,6 +159,20 @@ def row_type(members: bytes) -> bytes:
 def test_fields_in_no_list(members: bytes) -> None:
     with pytest.raises(SavepointError, match="the fields of a row are in no list"):
         read_type(row_type(members))
+
+
+def test_fields_in_lists_around_their_list() -> None:
+    """Ten are read, the last of which has the fields."""
+
+    def wrapped(count: int) -> bytes:
+        members = java.instance("A", [], flags=3, after=b"\x77\1\0" + java.END)
+        for _ in range(count - 1):
+            members = java.instance("L", [("L", "list", members)])
+        return row_type(members)
+
+    assert str(read_type(wrapped(10))) == "ROW<>"
+    with pytest.raises(SavepointError, match="the fields of a row are in no list"):
+        read_type(wrapped(11))
 
 
 def test_a_field_that_is_no_object() -> None:
@@ -567,6 +582,40 @@ def test_what_is_there_once(tasks: list[bytes], tmp_path: Path) -> None:
 def named_row(members: dict[str, JavaObject]) -> JavaObject:
     fields = [JavaObject("F", {"name": name, "type": type_}) for name, type_ in members.items()]
     return JavaObject("T", {"typeRoot": JavaEnum("R", "ROW"), "fields": fields})
+
+
+# Bytes of a key before many user keys
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "runs"),
+    [
+        (1_000, 10_000, [*[6] * 166, 4]),
+        (1_000, 256, [1_000]),  # times as many as the byte that each has of its own
+        (300, 257, [255, 45]),
+        (2, 32_768, [2]),
+        (2, 32_769, [1, 1]),
+        (2, 65_537, [1, 1]),
+        (0, 65_537, []),
+    ],
+)
+def test_entries_that_repeat_a_key_are_read_in_runs(
+    count: int, size: int, runs: list[int]
+) -> None:
+    """Each of them repeats 64 KiB at most, but is of one entry at least."""
+    feed = HeldFeed(bytes(50_000), "a stream, offset ", 7)
+    feed.pos = 50_000
+    assert [*feed.runs(count, size, "n")] == runs
+
+
+def test_bytes_that_may_be_repeated() -> None:
+    """1 MiB and 256 times those that were read."""
+    feed = HeldFeed(bytes(10), "a stream, offset ", 7)
+    feed.pos = 2
+    feed.repeat(1 << 20, "n")
+    feed.repeat(512, "n")
+    with pytest.raises(SavepointError, match=r"^a stream, offset 9: of n 2 bytes would become"):
+        feed.repeat(1, "n")
 
 
 def test_names_of_fields_that_are_shared() -> None:
