@@ -31,7 +31,9 @@ from keygroups._serializers.sql.values import array_reader, row_reader
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.logical_types import LogicalType, parse_logical_type
 from keygroups.savepoint import Operator, read_savepoint
-from keygroups.savepoint._files.feed import HeldFeed
+from keygroups.savepoint._files.feed import Feed, HeldFeed
+from keygroups.savepoint._files.files import OpenStream
+from keygroups.savepoint._metadata.handles import StreamHandle
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint.values import Variant
 
@@ -608,9 +610,13 @@ def test_entries_that_repeat_a_key_are_read_in_runs(
     assert [*feed.runs(count, size, "n")] == runs
 
 
-def test_bytes_that_may_be_repeated() -> None:
+@pytest.mark.parametrize("is_held", [True, False])
+def test_bytes_that_may_be_repeated(is_held: bool) -> None:
     """1 MiB and 256 times those that were read."""
-    feed = HeldFeed(bytes(10), "a stream, offset ", 7)
+    stream = OpenStream(StreamHandle(17, bytes(17)), None, "a stream")
+    feed = HeldFeed(bytes(10), "a stream, offset ", 7) if is_held else Feed(stream, 7, 17, False)
+    if not is_held:
+        feed.more()
     feed.pos = 2
     feed.repeat(1 << 20, "n")
     feed.repeat(512, "n")
