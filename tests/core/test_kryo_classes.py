@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 import struct
+from array import array
 from collections.abc import Mapping
 from datetime import date, datetime, time, timezone
 from pathlib import Path
@@ -81,6 +82,25 @@ FIELDS = [
         5,
         NEW + b"\0\2" + NEW + TEXT,
         Pojo(PARTITION, {"cachedHash": 0, "partition": 1, "topic": "ab"}),
+    ),
+    # Arrays: one more than their length, and elements; boxed ones have a mark before each.
+    ("[S", 5, NEW + b"\3" + b"\2\1\xff\xff", array("h", [0x102, -1])),
+    ("[S", 2, NEW + b"\2" + b"\1\2", array("h", [0x102])),
+    ("[F", 5, NEW + b"\2" + struct.pack("<f", 1.5), array("f", [1.5])),
+    ("[F", 2, NEW + b"\2" + struct.pack(">f", 1.5), array("f", [1.5])),
+    ("[Ljava.lang.String;", 5, NEW + b"\3" + NEW + TEXT + b"\0", ["ab", None]),
+    *(
+        (f"[Ljava.lang.{name};", 5, NEW + b"\3\1" + data + b"\0", [element, None])
+        for name, data, element in [
+            ("Integer", b"\5", -3),
+            ("Long", b"\5", -3),
+            ("Short", b"\2\1", 0x102),
+            ("Byte", b"\xff", -1),
+            ("Character", b"a\0", "a"),
+            ("Float", struct.pack("<f", 1.5), 1.5),
+            ("Double", struct.pack("<d", 1.5), 1.5),
+            ("Boolean", b"\1", True),
+        ]
     ),
     # Lists: in Kryo 5 whether they have nulls or are of one class, and their number and one.
     (STRINGS, 5, LIST + NEW + b"\3" + NEW + TEXT + b"\4", ["ab", "ab"]),  # the second refers
