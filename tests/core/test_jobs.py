@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +17,7 @@ from support.bytes.real_savepoints import point
 from support.bytes.unread_values import CLASSES
 from support.bytes.unread_values import operator_of as unread_operator
 
-from keygroups.errors import InvalidValueError
+from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.savepoint import StateEntry, read_savepoint
 from keygroups.savepoint._savepoint import verified
 
@@ -65,6 +68,45 @@ def test_tasks_are_of_even_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     changelog = point("2.3.0-changelog-checkpoint").read()
     for operator in changelog.operators:
         assert len(read_tasks(operator, None, None)) == len(operator.tasks())
+
+
+@dataclass(frozen=True)
+class Sized:
+    """A task of a size."""
+
+    bytes: int
+    states: frozenset[str] | None = None
+    keys: frozenset[bytes] | None = None
+
+    def split(self, size: int) -> Iterator[Sized]:
+        yield replace(self, bytes=size)
+        yield replace(self, bytes=self.bytes - size)
+
+
+# Sizes of subtasks under a limit of 8, and those of what is read together.
+TOGETHER = [
+    ([3, 4, 9, 2], [[3, 4], [8], [1], [2]]),
+    ([1], [[1]]),
+    ([9, 1], [[8], [1], [1]]),
+    ([8, 8, 1], [[8], [8], [1]]),
+    ([5, 3, 1], [[5, 3], [1]]),
+    ([5, 2, 1, 1], [[5, 2, 1], [1]]),
+    ([0, 1], [[0], [1]]),
+]
+
+
+@pytest.mark.parametrize(("sizes", "together"), TOGETHER)
+def test_sizes_that_are_read_together(
+    sizes: list[int], together: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "TASK_BYTES", 8)
+    operator: Any = SimpleNamespace(tasks=lambda *_: [Sized(size) for size in sizes])
+    groups: Any = read_tasks(operator, ["n"], None, frozenset([b"k"]))
+    assert [[task.bytes for task in group] for group in groups] == together
+    assert {(task.states, task.keys) for group in groups for task in group} == {
+        (frozenset(["n"]), frozenset([b"k"]))
+    }
+    assert {task.states for group in read_tasks(operator, None, None) for task in group} == {None}
 
 
 def test_keys_that_filters_name() -> None:
@@ -128,6 +170,15 @@ def test_what_is_not_the_same_in_two_savepoints(
     assert rows == expected
 
 
+def test_differences_of_one_state() -> None:
+    """They have the types of that state; `count` is a long."""
+    old, new = (point(f"2.3.0-{name}-canonical").read() for name in ("heap", "rocks"))
+    job = difference_job(old, new, "by-string", ["count"])
+    assert job.schema.field("old_value").type == job.schema.field("new_value").type == pa.int64()
+    with pytest.raises(InvalidTypeError, match="operator must be a str, got 5"):
+        difference_job(old, new, 5, None)  # type: ignore[arg-type]
+
+
 def test_an_operator_that_one_savepoint_has() -> None:
     """Neither has the other's operators."""
     old, new = (point(f"2.3.0-{name}-canonical").read() for name in ("heap", "rowkey"))
@@ -140,8 +191,19 @@ def test_how_much_state_each_key_has() -> None:
     operator = point("2.3.0-heap-canonical").read().operator("by-string")
     rows = Counter(tuple(row.values()) for row in rows_of(key_size_job(operator)))
     assert rows == Counter(map(tuple, operator.key_sizes(top=10_000)))
+    columns = ["key", "key_group", "subtask", "entries", "bytes"]
+    assert key_size_job(operator).schema.names == columns
     source = point("2.3.0-heap-canonical").read().operator("src-by-string")
+    assert key_size_job(source).schema.names == columns
     assert rows_of(key_size_job(source)) == []
+    assert [*StateReader.of(source, None).read([])] == []
+
+
+def test_how_many_keys_are_weighed_at_once(tmp_path: Path) -> None:
+    entries = [entry(3, str(number), sb.i64(5)) for number in range(2_049)]
+    operator = operator_of(tmp_path, [sb.state("n", "VALUE", LONG)], [[(0, entries)]])
+    job = key_size_job(operator)
+    assert [len(batch) for part in job.parts for batch in job.run(part)] == [1_024, 1_024, 1]
 
 
 def test_keys_of_the_job_are_weighed_by_their_bytes(tmp_path: Path) -> None:

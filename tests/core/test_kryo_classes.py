@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 import struct
+from array import array
 from collections.abc import Mapping
 from datetime import date, datetime, time, timezone
 from pathlib import Path
@@ -54,6 +55,7 @@ NEW = b"\1"  # the mark of an object that is no reference
 LIST, MAP = by_name("java.util.ArrayList", 1), by_name("java.util.HashMap", 1)
 STRINGS = "java.util.List<java.lang.String>"
 LISTS = f"java.util.Map<java.lang.String, {STRINGS}>"
+PARTITION = "org.apache.flink.streaming.connectors.kafka.internals.KafkaTopicPartition"
 TEXT = b"a\xe2"  # "ab"
 
 # Kryo 5: CollectionSerializer, MapSerializer, DefaultGenerics; Kryo 2: their setGenerics.
@@ -74,6 +76,32 @@ FIELDS = [
     ("java.lang.Object", 5, b"\0", None),
     ("java.lang.Object", 5, b"\2\5", -3),  # an Integer by its number
     ("java.util.UUID", 5, NEW + bytes(15) + b"\1", UUID(int=1 << 56)),
+    # A class of Flink's, which is final, with a hash, a number and a topic.
+    (
+        PARTITION,
+        5,
+        NEW + b"\0\2" + NEW + TEXT,
+        Pojo(PARTITION, {"cachedHash": 0, "partition": 1, "topic": "ab"}),
+    ),
+    # Arrays: one more than their length, and elements; boxed ones have a mark before each.
+    ("[S", 5, NEW + b"\3" + b"\2\1\xff\xff", array("h", [0x102, -1])),
+    ("[S", 2, NEW + b"\2" + b"\1\2", array("h", [0x102])),
+    ("[F", 5, NEW + b"\2" + struct.pack("<f", 1.5), array("f", [1.5])),
+    ("[F", 2, NEW + b"\2" + struct.pack(">f", 1.5), array("f", [1.5])),
+    ("[Ljava.lang.String;", 5, NEW + b"\3" + NEW + TEXT + b"\0", ["ab", None]),
+    *(
+        (f"[Ljava.lang.{name};", 5, NEW + b"\3\1" + data + b"\0", [element, None])
+        for name, data, element in [
+            ("Integer", b"\5", -3),
+            ("Long", b"\5", -3),
+            ("Short", b"\2\1", 0x102),
+            ("Byte", b"\xff", -1),
+            ("Character", b"a\0", "a"),
+            ("Float", struct.pack("<f", 1.5), 1.5),
+            ("Double", struct.pack("<d", 1.5), 1.5),
+            ("Boolean", b"\1", True),
+        ]
+    ),
     # Lists: in Kryo 5 whether they have nulls or are of one class, and their number and one.
     (STRINGS, 5, LIST + NEW + b"\3" + NEW + TEXT + b"\4", ["ab", "ab"]),  # the second refers
     (STRINGS, 5, LIST + NEW + b"\x82\0", [None]),
@@ -242,8 +270,9 @@ BAD_FIELDS: list[tuple[Any, type[KeyGroupsError], str]] = [
 
 @pytest.mark.parametrize(("arguments", "error", "message"), BAD_FIELDS)
 def test_bad_fields(arguments: Any, error: type[KeyGroupsError], message: str) -> None:
+    others = {name: value for name, value in arguments.items() if name != "fields"}
     with pytest.raises(error, match=message):
-        KryoFields(arguments.pop("fields", None), **arguments)
+        KryoFields(arguments.get("fields"), **others)
 
 
 # Key types, with the types of Java's language that they are, and their classes as arguments.

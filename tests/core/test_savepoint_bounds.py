@@ -31,6 +31,9 @@ from keygroups._serializers.sql.values import array_reader, row_reader
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.logical_types import LogicalType, parse_logical_type
 from keygroups.savepoint import Operator, read_savepoint
+from keygroups.savepoint._files.feed import Feed, HeldFeed
+from keygroups.savepoint._files.files import OpenStream
+from keygroups.savepoint._metadata.handles import StreamHandle
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint.values import Variant
 
@@ -158,6 +161,20 @@ def row_type(members: bytes) -> bytes:
 def test_fields_in_no_list(members: bytes) -> None:
     with pytest.raises(SavepointError, match="the fields of a row are in no list"):
         read_type(row_type(members))
+
+
+def test_fields_in_lists_around_their_list() -> None:
+    """Ten are read, the last of which has the fields."""
+
+    def wrapped(count: int) -> bytes:
+        members = java.instance("A", [], flags=3, after=b"\x77\1\0" + java.END)
+        for _ in range(count - 1):
+            members = java.instance("L", [("L", "list", members)])
+        return row_type(members)
+
+    assert str(read_type(wrapped(10))) == "ROW<>"
+    with pytest.raises(SavepointError, match="the fields of a row are in no list"):
+        read_type(wrapped(11))
 
 
 def test_a_field_that_is_no_object() -> None:
@@ -569,6 +586,44 @@ def named_row(members: dict[str, JavaObject]) -> JavaObject:
     return JavaObject("T", {"typeRoot": JavaEnum("R", "ROW"), "fields": fields})
 
 
+# Bytes of a key before many user keys
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "runs"),
+    [
+        (1_000, 10_000, [*[6] * 166, 4]),
+        (1_000, 256, [1_000]),  # times as many as the byte that each has of its own
+        (300, 257, [255, 45]),
+        (2, 32_768, [2]),
+        (2, 32_769, [1, 1]),
+        (2, 65_537, [1, 1]),
+        (0, 65_537, []),
+    ],
+)
+def test_entries_that_repeat_a_key_are_read_in_runs(
+    count: int, size: int, runs: list[int]
+) -> None:
+    """Each of them repeats 64 KiB at most, but is of one entry at least."""
+    feed = HeldFeed(bytes(50_000), "a stream, offset ", 7)
+    feed.pos = 50_000
+    assert [*feed.runs(count, size, "n")] == runs
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+def test_bytes_that_may_be_repeated(is_held: bool) -> None:
+    """1 MiB and 256 times those that were read."""
+    stream = OpenStream(StreamHandle(17, bytes(17)), None, "a stream")
+    feed = HeldFeed(bytes(10), "a stream, offset ", 7) if is_held else Feed(stream, 7, 17, False)
+    if not is_held:
+        feed.more()
+    feed.pos = 2
+    feed.repeat(1 << 20, "n")
+    feed.repeat(512, "n")
+    with pytest.raises(SavepointError, match=r"^a stream, offset 9: of n 2 bytes would become"):
+        feed.repeat(1, "n")
+
+
 def test_names_of_fields_that_are_shared() -> None:
     """A name stands in a stream once, and in the text of a type as often as it is referred to."""
     number = JavaObject("T", {"typeRoot": JavaEnum("R", "INTEGER")})
@@ -589,6 +644,11 @@ def test_as_many_types_as_bytes() -> None:
     assert str(_TypeReader(cursor, 3).read(three, 0)[0]) == "ROW<`a` INT, `b` INT>"
     with pytest.raises(SavepointError, match="a logical type of 2 bytes has more types than that"):
         _TypeReader(cursor, 2).read(three, 0)
+    # As one type count 64 characters in names, and no fewer.
+    assert _TypeReader(cursor, 2).read(named_row({"x" * 63: number}), 0)
+    assert _TypeReader(cursor, 3).read(named_row({"x" * 64: number}), 0)
+    with pytest.raises(SavepointError, match="a logical type of 2 bytes has more types than that"):
+        _TypeReader(cursor, 2).read(named_row({"x" * 64: number}), 0)
 
 
 @pytest.mark.parametrize("name", ["", " ", None, 5, ["a"]])

@@ -7,8 +7,12 @@ import pickle
 import re
 import shutil
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import md5
+from itertools import chain, repeat
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -338,6 +342,39 @@ def test_too_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert values(savepoint(tmp_path, path)) == expected(path)
     put(tmp_path / NAMES[6])
     assert "is not in the savepoint" in refusal(read_savepoint(tmp_path), path)
+
+
+@pytest.mark.parametrize("others", [99_998, 99_999])
+def test_a_hundred_thousand_files(
+    others: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there are as many, none is taken. `_metadata` is one of them."""
+    path = f"{OLD}/{NAMES[1]}"
+    found = savepoint(tmp_path, path)
+    put(tmp_path / NAMES[1])
+    scandir = os.scandir
+    other: Any = SimpleNamespace(is_dir=lambda **_: False, is_file=lambda **_: False)
+
+    @contextmanager
+    def with_others(folder: Any) -> Iterator[Iterator[Any]]:
+        with scandir(folder) as entries:
+            yield chain(entries, repeat(other, others - 1))
+
+    monkeypatch.setattr(os, "scandir", with_others)
+    found = read_savepoint(tmp_path)
+    if others == 99_998:
+        assert values(found) == expected(path)
+    else:
+        assert "is not in the savepoint" in refusal(found, path)
+
+
+def test_a_file_that_is_moved_by_itself(tmp_path: Path) -> None:
+    """To a folder that is not there: of the others it is told where they may be, no more."""
+    paths = [f"{OLD}/shared/{name}" for name in NAMES[1:3]]
+    put(*(tmp_path / "files" / name for name in NAMES[1:3]))
+    found = savepoint(tmp_path, *paths, moved={paths[0]: str(tmp_path / "gone" / NAMES[1])})
+    told = f"as in moved={{'{OLD}/shared': '{tmp_path}/files'}}"
+    assert refusal(found, paths[1]).endswith(told)
 
 
 # Told

@@ -337,6 +337,20 @@ BAD_JAVA = [
 ]
 
 
+def test_classes_above_others() -> None:
+    """Each refers to the one before: 101 are read, as one that is above itself has no end."""
+
+    def lineage(count: int) -> bytes:
+        # An array and its class come first, then a class and its object each time.
+        parents = [java.NULL, *(java.reference(2 + 2 * number) for number in range(count - 1))]
+        objects = [b"\x73" + java.class_of("C", parent=parent) for parent in parents]
+        return b"\x75" + java.class_of("[L") + sb.i32(count) + b"".join(objects)
+
+    assert len(java_object(lineage(101))) == 101
+    with pytest.raises(SavepointError, match="Java class C has no top"):
+        java_object(lineage(102))
+
+
 END_OF_CLASS = java.END + java.NULL
 NESTED_JAVA = [
     # The class of an array is deeper by one than it, the parent of the class by two.

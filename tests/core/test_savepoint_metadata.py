@@ -70,6 +70,20 @@ def test_what_was_read_is_written_as_it_was() -> None:
     assert len(points) > 100
 
 
+@pytest.mark.parametrize(
+    "field", ["managed_operator", "raw_operator", "managed_keyed", "raw_keyed"]
+)
+def test_state_in_files_elsewhere_is_written_as_it_was(field: str) -> None:
+    """A handle with an absolute path, of each field: new ones have none."""
+    file = sb.absolute("f", 3)
+    keyed, of_operator = sb.native(3, [-1, 0], file), sb.operator_state([("s", 0, [0])], file)
+    fields = {field: keyed if "keyed" in field else of_operator}
+    data = sb.metadata([sb.operator([sb.subtask(**fields)])])
+    metadata = read_metadata(data, "x")
+    operators = [write_operator(operator, metadata.version) for operator in metadata.operators]
+    assert write_metadata(metadata, operators) == data
+
+
 def subtask_of(data: bytes, *, version: int = 6) -> SubtaskState:
     (operator,) = parsed([data], version=version).operators
     (subtask,) = operator.subtasks
@@ -209,6 +223,15 @@ def test_changelog(code: int, change: int, tmp_path: Path) -> None:
     folder = sb.write(tmp_path, [sb.operator([sb.subtask(managed_keyed=handle)])])
     (operator,) = read_savepoint(folder).operators
     assert operator.subtasks[0].bytes == 10
+
+
+def test_where_changes_end() -> None:
+    """Where others of their file start, or it ends; only one of these files is of several."""
+    several, single = sb.absolute("f", 300), sb.absolute("g", 50)
+    places = [(1, several), (100, several), (1, single)]
+    found = keyed(changelog([], [in_streams([place]) for place in places]))
+    assert isinstance(found, ChangelogHandle)
+    assert [changes.ends for changes in found.changes] == [(100,), (300,), (50,)]
 
 
 def test_operator_states() -> None:

@@ -558,6 +558,22 @@ def test_a_file_at_a_url_is_gone(memory: Any) -> None:
     assert not memory.find("/bucket")
 
 
+def test_a_store_whose_client_keeps_lists(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of another machine is not in them. fsspec: AbstractFileSystem.invalidate_cache."""
+    lists: dict[Any, Any] = {}
+    store, ls = type(memory), type(memory).ls
+
+    def kept(self: Any, path: str, detail: bool = True, **options: Any) -> Any:
+        if (path, detail) not in lists:
+            lists[path, detail] = ls(self, path, detail, **options)
+        return lists[path, detail]
+
+    monkeypatch.setattr(store, "ls", kept)
+    monkeypatch.setattr(store, "invalidate_cache", lambda *_: lists.clear())
+    write(URL)
+    assert is_whole(URL)
+
+
 def test_an_error_that_leaves_files_at_a_url(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """What cannot be removed is no savepoint, and hides no error."""
 

@@ -322,8 +322,10 @@ def test_bytes_of_another_source(data: bytes, tmp_path: Path) -> None:
 
 
 def test_a_split_of_another_version(tmp_path: Path) -> None:
-    operator = source(tmp_path / "savepoint", [[versioned(1, A0)]])
-    assert operator.source_splits().splits == (UnknownSplit(0, 1, A0),)
+    clusters = in_cluster("x", A0)[8:]
+    for version, data in ((1, A0), (2, clusters)):
+        operator = source(tmp_path / str(version), [[versioned(version, data)]])
+        assert operator.source_splits().splits == (UnknownSplit(0, version, data),)
 
 
 @pytest.mark.parametrize(
@@ -563,7 +565,8 @@ def test_content_in_another_order() -> None:
     one, two = ("a", 0, 0), ("b", 0, 1)
     own = coordinator(2, partitions(one, two))
     assert has_same_content(own, coordinator(2, partitions(two, one)))
-    assert has_same_content(own, own)
+    for same in (own, b"", b"of another source"):
+        assert has_same_content(same, same)
     for other in (
         coordinator(2, partitions(one, ("b", 0, 0))),
         coordinator(2, partitions(one, two, is_finished=False)),
