@@ -36,6 +36,7 @@ from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.savepoint._verification import task as task_module
 from keygroups.savepoint._verification.faults import Tally
 from keygroups.savepoint._verification.task import VerifyTask
+from keygroups.savepoint._verification.verify import verify_operator
 from keygroups.savepoint.verifying import FaultCount, OperatorVerification, StateFault
 from keygroups.types import LONG, STRING
 
@@ -454,6 +455,23 @@ def test_operator_state_that_is_damaged(tmp_path: Path) -> None:
     [count] = report.operators[0].faults
     assert (count.kind, count.examples[0].subtask) == ("unreadable", 0)
     assert "version of operator state" in str(report)
+
+
+def test_what_a_task_on_another_machine_verifies(tmp_path: Path) -> None:
+    """16 MiB at most, of more than one key group."""
+    sizes = [8 << 20, 8 << 20, 1 << 20]
+    offsets = [100, 100 + sizes[0], 100 + sizes[0] + sizes[1]]
+    keyed = sb.canonical(0, offsets, sb.relative("gone", 100 + sum(sizes)))
+    path = sb.write(tmp_path / "s", [sb.operator([sb.subtask(managed_keyed=keyed)], uid="op")])
+    parts: list[Any] = []
+
+    def run(functions: list[Any]) -> list[Tally]:
+        parts.extend(functions)
+        return []
+
+    report = verify_operator(read_savepoint(path).operator("op"), run)
+    assert [[*part.__self__.read.key_groups] for part in parts] == [[0, 1], [2]]
+    assert (report.operator, report.entries, report.faults) == ("op", 0, ())
 
 
 # State that nobody can tell
