@@ -15,7 +15,8 @@ import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import point
 
-from keygroups import InvalidTypeError
+from keygroups import InvalidTypeError, InvalidValueError
+from keygroups._serializers.scalars import write_string
 from keygroups.savepoint import (
     EntryDifference,
     MapStateDescriptor,
@@ -275,13 +276,19 @@ INTS, TEXT, OBJECT = sb.simple("Int"), sb.simple("String"), sb.kryo_of("java.lan
 OWN = b"\1\0a.\xc3\1"  # of a class a.\xc3, which only the job reads
 
 
-def keyed(folder: Path, states: list[bytes], entries: list[tuple[int, bytes, bytes]]) -> Savepoint:
-    """Write key group 3 of an operator with text keys: number of the state, key, value."""
-    header = sb.keyed_header(TEXT, states)
+def keyed(
+    folder: Path,
+    states: list[bytes],
+    entries: list[tuple[int, bytes, bytes]],
+    key: bytes = TEXT,
+) -> Savepoint:
+    """Write key group 3 of an operator: number of the state, key, value."""
+    header = sb.keyed_header(key, states)
     group = sb.canonical_key_group(
         [(number, [(b"\3" + key, value)]) for number, key, value in entries]
     )
-    subtask = sb.subtask(managed_keyed=sb.canonical(3, [len(header)], sb.inline(header + group)))
+    keyed = sb.canonical(3, [len(header) if entries else 0], sb.inline(header + group))
+    subtask = sb.subtask(managed_keyed=keyed)
     return read_savepoint(sb.write(folder, [sb.operator([subtask], uid="op")]))
 
 
@@ -367,6 +374,34 @@ def test_columns_of_differences(tmp_path: Path) -> None:
     [batch] = layout.batches([whole])
     [row] = batch.to_pylist()
     assert (row["key"], row["key_bytes"], row["new_value"]["text"]) == (None, b"ab", "b")
+
+
+def test_keys_that_only_the_job_reads_in_columns(tmp_path: Path) -> None:
+    """They are binary, in the column of keys."""
+    pytest.importorskip("pyarrow")
+    from keygroups.savepoint._comparison.difference_columns import difference_layout
+
+    states, secret = [sb.state("count", "VALUE", INTS)], sb.kryo_of("x.Secret")
+    old = keyed(tmp_path / "old", states, [(0, b"any\0", sb.i32(1))], secret)
+    new = keyed(tmp_path / "new", states, [], secret)
+    [batch] = difference_layout(old.operators[0].states, new.operators[0].states).batches(
+        old.differences(new)
+    )
+    [row] = batch.to_pylist()
+    assert (row["key"], row["key_bytes"], row["kind"]) == (b"any", None, "only_here")
+
+
+def test_a_value_that_no_column_holds(tmp_path: Path) -> None:
+    """Half of a surrogate pair: the error names state and key group."""
+    pytest.importorskip("pyarrow")
+    from keygroups.savepoint._comparison.difference_columns import difference_layout
+
+    states = [sb.state("text", "VALUE", TEXT)]
+    old = keyed(tmp_path / "old", states, [(0, b"\2a\0", write_string("\ud800"))])
+    new = keyed(tmp_path / "new", states, [])
+    layout = difference_layout(old.operators[0].states, new.operators[0].states)
+    with pytest.raises(InvalidValueError, match="value in state 'text', key group 3: "):
+        list(layout.batches(old.differences(new)))
 
 
 def test_keys_of_another_type(tmp_path: Path) -> None:

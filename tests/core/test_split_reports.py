@@ -17,6 +17,7 @@ from support.bytes.source_bytes import (
     source,
     versioned,
 )
+from support.html_tables import Tables
 
 from keygroups.cli import main
 from keygroups.savepoint import (
@@ -75,6 +76,8 @@ def test_the_page_and_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[
     html = html_report(savepoint)
     assert html.count("<caption>Splits of the source") == 1
     assert html.count("Heaviest keys") == 1
+    assert (3, "Splits of the source") in Tables(html).headings
+    assert "more operators" not in html
     assert "4,711 to 9,999" in html
     assert main(["savepoint", savepoint.path, "--quiet", "--json"]) == 0
     of_source, of_state = json.loads(capsys.readouterr().out)["reports"]

@@ -307,6 +307,14 @@ def test_a_file_that_is_gone_or_cut(tmp_path: Path) -> None:
     assert "key groups more" in str(unreadable[0].examples[0])  # one place, not one a key group
 
 
+def test_five_of_the_files_that_are_gone_are_named(tmp_path: Path) -> None:
+    states = [sb.operator_state([("s", 0, [])], sb.relative(f"f{n}", 9)) for n in range(6)]
+    subtasks = [sb.subtask(n, managed_operator=state) for n, state in enumerate(states)]
+    path = sb.write(tmp_path / "s", [sb.operator(subtasks, parallelism=6)])
+    [count] = read_savepoint(path).verify([]).faults
+    assert (count.kind, count.count, len(count.examples)) == ("file", 6, 5)
+
+
 def test_the_last_byte_of_each_file_is_read(tmp_path: Path) -> None:
     """A store that tells no sizes is asked for it; of an empty file for nothing."""
     pytest.importorskip("fsspec", reason="the extra savepoint")
