@@ -10,6 +10,7 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from itertools import combinations, permutations
 from pathlib import Path
@@ -19,6 +20,7 @@ import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import POINTS, Point, plain, point, true_entries
 from support.bytes.serializer_cases import cases
+from support.bytes.source_bytes import file_split, source, versioned
 from support.growth import count_bytes
 from support.html_tables import shown
 
@@ -386,6 +388,30 @@ def test_what_only_the_job_reads(tmp_path: Path) -> None:
     assert counts == [{"equal": 1}, {"changed": 1}, {"changed": 1}]
 
 
+def test_what_only_the_job_reads_with_a_time_to_live_in_one_savepoint(tmp_path: Path) -> None:
+    """The same bytes behind the time are the same value, others are another."""
+    kryo = sb.kryo_of("x.Secret")
+    first, *others = (
+        keyed(tmp_path / str(step), [sb.state("s", "VALUE", value)], canonical([(ONE, data)]))
+        for step, (value, data) in enumerate(
+            [
+                (kryo, b"a"),
+                (sb.ttl_of(kryo), sb.i64(5) + b"a"),
+                (sb.ttl_of(kryo), sb.i64(5) + b"b"),
+            ]
+        )
+    )
+    counts = [counted(only_state(first, other)) for other in others]
+    assert counts == [{"equal": 1}, {"changed": 1}]
+
+
+def test_values_of_the_same_bytes_are_equal_whatever_they_are(tmp_path: Path) -> None:
+    """They are not read, though these are no elements of a list with a time to live."""
+    states = [sb.state("s", "LIST", sb.list_of(sb.ttl_of(INTS)))]
+    sides = [keyed(tmp_path / name, states, canonical([(ONE, b"no")])) for name in "ab"]
+    assert counted(only_state(*sides)) == {"equal": 1}
+
+
 def test_keys_are_decoded_only_to_be_shown(tmp_path: Path) -> None:
     states = [sb.state("s", "VALUE", INTS)]
     sides = [
@@ -397,7 +423,7 @@ def test_keys_are_decoded_only_to_be_shown(tmp_path: Path) -> None:
         sides[0].compare(sides[1])
 
 
-@pytest.mark.parametrize("kind", ["key", "namespace", "kind"])
+@pytest.mark.parametrize("kind", ["key", "namespace", "kind", "list"])
 def test_other_serializers_of_keys(tmp_path: Path, kind: str) -> None:
     """Then no entry has a counterpart."""
     here = keyed(tmp_path / "here", [sb.state("s", "VALUE", INTS)], canonical([(ONE, sb.i32(5))]))
@@ -409,6 +435,7 @@ def test_other_serializers_of_keys(tmp_path: Path, kind: str) -> None:
             INTS,
         ),
         "kind": (sb.state("s", "MAP", sb.map_of(INTS, INTS)), keys(1)[0] + sb.i32(7), INTS),
+        "list": (sb.state("s", "LIST", sb.list_of(INTS)), ONE, INTS),
     }[kind]
     value = b"\0" * (kind == "kind") + sb.i32(5)
     there = keyed(tmp_path / "there", [states], canonical([(entry, value)]), key=key)
@@ -571,6 +598,38 @@ def test_splits_of_a_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         ("changed", 5),
         ("only_here", "EARLIEST"),
         ("only_there", None),
+    ]
+
+
+def test_splits_of_a_source_that_one_savepoint_has(tmp_path: Path) -> None:
+    """No split is compared by itself then, nor where their state is not asked for."""
+    for folder, offset in (("old", 5), ("new", 9)):
+        with SavepointWriter(tmp_path / folder) as writer:
+            writer.add_source("src", KafkaOffsets({("clicks", 0): offset}), 128, 1)
+    with SavepointWriter(tmp_path / "other") as writer:
+        writer.add_operator("op", STRING, [ValueStateDescriptor("count", LONG)], 128, 1)
+    old, new, other = (read_savepoint(tmp_path / name) for name in ("old", "new", "other"))
+    for here, there in ((old, other), (other, old)):
+        assert [operator.splits for operator in here.compare(there).operators] == [(), ()]
+    (operator,) = old.compare(new, ["src"], ["SourceReaderState"]).operators
+    assert [str(split) for split in operator.splits] == ["split clicks/0: offset 5 -> 9"]
+    (operator,) = old.compare(new, ["src"], []).operators
+    assert operator.splits == ()
+
+
+def test_splits_of_files(tmp_path: Path) -> None:
+    """Each is found by its id, as one file may be cut into several."""
+    sides = []
+    for name, positions in (("old", (20, 30)), ("new", (20, 40))):
+        elements = [
+            versioned(1, file_split(f"000000000{number}", position=(-1, position)))
+            for number, position in enumerate(positions)
+        ]
+        source(tmp_path / name, [elements])
+        sides.append(read_savepoint(tmp_path / name))
+    (operator,) = sides[0].compare(sides[1]).operators
+    assert [str(split) for split in operator.splits] == [
+        "split 0000000001: position (-1, 30) -> (-1, 40)"
     ]
 
 
@@ -1170,6 +1229,53 @@ def test_texts_of_differences(tmp_path: Path) -> None:
     assert page.rows[1] == ["a", "", "only here"]
     assert page.rows[-1] == ["a", "", "and 5 splits more"]
     assert len(page.rows) == 1 + 1 + 20 + 1
+
+
+NO_STATE = StateComparison("s", "VALUE", (), 3, 0, 0, 0, 0, ())
+NO_OPERATOR = OperatorComparison("a", "0" * 32, None, (), (), (), (), None, False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "has_differences"),
+    [
+        ({}, False),
+        ({"states": (NO_STATE,), "operator_states": (NO_STATE,)}, False),
+        ({"coordinator": "equal", "has_channel_state": True}, False),
+        *(({"coordinator": name}, True) for name in ("changed", "only_here", "only_there")),
+        ({"only": "only_there"}, True),
+        ({"changes": (Change("parallelism", 1, 2),)}, True),
+        ({"splits": (SplitDifference("changed", None, None),)}, True),
+        ({"states": (NO_STATE, replace(NO_STATE, changed=1))}, True),
+        ({"operator_states": (replace(NO_STATE, only_here=1), NO_STATE)}, True),
+    ],
+)
+def test_what_a_difference_of_operators_is(changes: dict[str, Any], has_differences: bool) -> None:
+    operator = replace(NO_OPERATOR, **changes)
+    assert operator.has_differences == has_differences
+    for operators in ((operator,), (NO_OPERATOR, operator), (operator, NO_OPERATOR)):
+        report = SavepointComparison("/a", "/b", operators)
+        assert report.has_differences == has_differences
+
+
+def test_what_a_difference_of_states_is() -> None:
+    """Each entry that is not equal counts; a change alone is one too."""
+    names = ("changed", "touched", "only_here", "only_there")
+    assert replace(NO_STATE, **dict(zip(names, (1, 20, 300, 4_000)))).differing == 4_321
+    for name in names:
+        assert replace(NO_STATE, **{name: 1}).has_differences
+    assert not NO_STATE.has_differences
+    changed = replace(NO_STATE, changes=(Change("kind", "VALUE", "LIST"),), equal=0)
+    assert (changed.has_differences, changed.differing) == (True, 0)
+    assert str(changed).splitlines() == ["s: VALUE", "  no entries", "  kind: VALUE -> LIST"]
+
+
+@pytest.mark.parametrize(("count", "lines"), [(20, 20), (21, 21)])
+def test_twenty_splits_of_an_operator_are_shown(count: int, lines: int) -> None:
+    split = KafkaSplit("t", 0, 5, None, None, is_assigned=True)
+    splits = (SplitDifference("only_here", split, None),) * count
+    found = str(replace(NO_OPERATOR, splits=splits)).splitlines()[1:]
+    assert len(found) == lines
+    assert (found[-1] == "  and 1 splits more") is (count > 20)
 
 
 @pytest.mark.parametrize(

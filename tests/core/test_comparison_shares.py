@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import point
 
-from keygroups import InvalidTypeError
+from keygroups import InvalidTypeError, InvalidValueError
+from keygroups._serializers.scalars import write_string
 from keygroups.savepoint import (
     EntryDifference,
     MapStateDescriptor,
@@ -239,6 +241,167 @@ def test_batches_have_some_bytes_at_most(tmp_path: Path, monkeypatch: pytest.Mon
     assert [len(batch) for batch in layout.batches(found)] == [7]  # They are small.
     monkeypatch.setattr(differences, "_BYTES", 2 * size + 1)
     assert [len(batch) for batch in layout.batches(found)] == [3, 3, 1]
+
+
+def test_how_many_differences_are_held(tmp_path: Path) -> None:
+    """Of each state 4,096, or 4 MiB of entries of both savepoints, whichever is there first."""
+    pytest.importorskip("pyarrow")
+    from keygroups.savepoint._comparison.difference_columns import difference_layout
+
+    old = written(tmp_path / "old", 3, 128, [(1.0, 1.0)])
+    new = written(tmp_path / "new", 3, 128, [])
+    (here,), (there,) = old.operators, new.operators
+    layout = difference_layout(here.states, there.states)
+    [found] = [of for of in old.differences(new, None, ["sum"]) if of.state == "sum"]
+    entry = found.here
+    assert isinstance(entry, StateEntry)
+    assert [len(batch) for batch in layout.batches([found] * 4_097)] == [4_096, 1]
+    half = 1 << 21
+    for sizes, counts in [
+        ([half] * 5, [2, 2, 1]),
+        ([half, half - 1, 1] * 2, [3, 3]),  # The second is a byte short of it.
+        ([half - 1, half, 1] * 2, [3, 3]),
+    ]:
+        of_sizes = [found._replace(here=entry._replace(bytes=size)) for size in sizes]
+        assert [len(batch) for batch in layout.batches(of_sizes)] == counts
+    each = entry._replace(bytes=half)
+    both = found._replace(kind="changed", here=each, there=each)
+    assert [len(batch) for batch in layout.batches([both] * 3)] == [1, 1, 1]
+    turns = [found, found._replace(state="map", here=entry._replace(user_key=1, value=2))]
+    batches = [*layout.batches(turns * 2)]
+    assert [batch.to_pydict()["state"] for batch in batches] == [["sum"] * 2, ["map"] * 2]
+
+
+INTS, TEXT, OBJECT = sb.simple("Int"), sb.simple("String"), sb.kryo_of("java.lang.Object")
+OWN = b"\1\0a.\xc3\1"  # of a class a.\xc3, which only the job reads
+
+
+def keyed(
+    folder: Path,
+    states: list[bytes],
+    entries: list[tuple[int, bytes, bytes]],
+    key: bytes = TEXT,
+) -> Savepoint:
+    """Write key group 3 of an operator: number of the state, key, value."""
+    header = sb.keyed_header(key, states)
+    group = sb.canonical_key_group(
+        [(number, [(b"\3" + key, value)]) for number, key, value in entries]
+    )
+    keyed = sb.canonical(3, [len(header) if entries else 0], sb.inline(header + group))
+    subtask = sb.subtask(managed_keyed=keyed)
+    return read_savepoint(sb.write(folder, [sb.operator([subtask], uid="op")]))
+
+
+def test_columns_of_differences(tmp_path: Path) -> None:
+    """Each has its type, and each row the key, its times, and the values of both savepoints.
+
+    What only the job reads is beside the text in whose place it is, on the side that may have it.
+    """
+    pa = pytest.importorskip("pyarrow")
+    from keygroups.savepoint._comparison.difference_columns import difference_layout
+
+    key, timer = b"\2a\0", b"\x80" + bytes(6) + b"\x09" + b"\2a" + sb.i64(7)
+    count = sb.state("count", "VALUE", sb.ttl_of(INTS))
+    timers = sb.state("timers", "", sb.timer_of(TEXT, sb.simple("Long")), backend_type=3)
+    old = keyed(
+        tmp_path / "old",
+        [count, timers, sb.state("map", "MAP", sb.map_of(OBJECT, OBJECT))],
+        [(0, key, sb.i64(5) + sb.i32(1)), (1, timer, b""), (2, key + OWN, b"\0" + OWN)],
+    )
+    text = sb.state("text", "VALUE", TEXT)
+    new = keyed(
+        tmp_path / "new",
+        [count, text, sb.state("map", "MAP", sb.map_of(OBJECT, INTS))],
+        [(0, key, sb.i64(6) + sb.i32(2)), (1, key, b"\2b"), (2, key + OWN, b"\0" + sb.i32(8))],
+    )
+    (here,), (there,) = old.operators, new.operators
+    layout = difference_layout(here.states, there.states)
+    assert layout.schema == pa.schema(
+        [
+            ("key_group", pa.int32()),
+            ("state", pa.string()),
+            ("key", pa.string()),
+            ("namespace", pa.int64()),
+            ("user_key", pa.string()),
+            ("timestamp", pa.int64()),
+            ("kind", pa.string()),
+            ("old_value", pa.struct([("count", pa.int32()), ("map", pa.string())])),
+            (
+                "new_value",
+                pa.struct([("count", pa.int32()), ("text", pa.string()), ("map", pa.int32())]),
+            ),
+            ("old_last_access", pa.int64()),
+            ("new_last_access", pa.int64()),
+            ("key_bytes", pa.binary()),
+            ("user_key_bytes", pa.binary()),
+            ("old_value_bytes", pa.binary()),
+        ]
+    )
+    differences = [*old.differences(new)]
+    rows = [row for batch in layout.batches(differences) for row in batch.to_pylist()]
+    nothing = dict.fromkeys(layout.schema.names)
+    texts = {"count": None, "text": None, "map": None}
+    assert sorted(rows, key=lambda row: row["state"]) == [
+        {
+            **nothing,
+            **{"key_group": 3, "state": "count", "key": "a", "kind": "changed"},
+            "old_value": {"count": 1, "map": None},
+            "new_value": {**texts, "count": 2},
+            **{"old_last_access": 5, "new_last_access": 6},
+        },
+        {
+            **nothing,
+            **{"key_group": 3, "state": "map", "key": "a", "kind": "changed"},
+            **{"user_key_bytes": OWN, "old_value_bytes": OWN},
+            "old_value": {"count": None, "map": None},
+            "new_value": {**texts, "map": 8},
+        },
+        {
+            **nothing,
+            **{"key_group": 3, "state": "text", "key": "a", "kind": "only_there"},
+            "new_value": {**texts, "text": "b"},
+        },
+        {
+            **nothing,
+            **{"key_group": 3, "state": "timers", "key": "a", "kind": "only_here"},
+            **{"namespace": 7, "timestamp": 9},
+        },
+    ]
+    # The bytes of all of a key are those of the entry, where nothing tells where the key ends.
+    [whole] = [of for of in differences if of.state == "text"]
+    assert isinstance(whole.there, StateEntry)
+    whole = whole._replace(there=whole.there._replace(key=None, key_bytes=b"ab"))
+    [batch] = layout.batches([whole])
+    [row] = batch.to_pylist()
+    assert (row["key"], row["key_bytes"], row["new_value"]["text"]) == (None, b"ab", "b")
+
+
+def test_keys_that_only_the_job_reads_in_columns(tmp_path: Path) -> None:
+    """They are binary, in the column of keys."""
+    pytest.importorskip("pyarrow")
+    from keygroups.savepoint._comparison.difference_columns import difference_layout
+
+    states, secret = [sb.state("count", "VALUE", INTS)], sb.kryo_of("x.Secret")
+    old = keyed(tmp_path / "old", states, [(0, b"any\0", sb.i32(1))], secret)
+    new = keyed(tmp_path / "new", states, [], secret)
+    [batch] = difference_layout(old.operators[0].states, new.operators[0].states).batches(
+        old.differences(new)
+    )
+    [row] = batch.to_pylist()
+    assert (row["key"], row["key_bytes"], row["kind"]) == (b"any", None, "only_here")
+
+
+def test_a_value_that_no_column_holds(tmp_path: Path) -> None:
+    """Half of a surrogate pair: the error names state and key group."""
+    pytest.importorskip("pyarrow")
+    from keygroups.savepoint._comparison.difference_columns import difference_layout
+
+    states = [sb.state("text", "VALUE", TEXT)]
+    old = keyed(tmp_path / "old", states, [(0, b"\2a\0", write_string("\ud800"))])
+    new = keyed(tmp_path / "new", states, [])
+    layout = difference_layout(old.operators[0].states, new.operators[0].states)
+    with pytest.raises(InvalidValueError, match="value in state 'text', key group 3: "):
+        list(layout.batches(old.differences(new)))
 
 
 def test_keys_of_another_type(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from support.bytes.real_savepoints import POINTS, Point, point
 
 from keygroups._serializers.scalars import write_string
 from keygroups.errors import SavepointError
-from keygroups.savepoint import read_savepoint
+from keygroups.savepoint import Operator, read_savepoint
 from keygroups.savepoint._files import files as files_module
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle
 
@@ -232,6 +232,58 @@ def test_bytes_that_are_held(
     monkeypatch.setattr(entry_columns, "BYTES", 5 * size + 1)
     counts = [entries.count for task in operator.tasks() for entries in task.columns()]
     assert counts == [6] * 6 + [4]
+
+
+def counts_of(operator: Operator) -> list[int]:
+    """Return how many entries are decoded at once."""
+    return [entries.count for task in operator.tasks() for entries in task.columns()]
+
+
+OF_KRYO = sb.state("s", "VALUE", sb.kryo_of("java.lang.Object"))
+
+
+@pytest.mark.parametrize(
+    ("form", "state", "size"),
+    [
+        (canonical, sb.state("s", "VALUE", STRING), 1 << 20),
+        (native, sb.state("s", "VALUE", STRING), 1 << 20),
+        (canonical, OF_KRYO, 1 << 16),  # Its values may become longer as text.
+    ],
+)
+def test_bytes_that_are_decoded_at_once(
+    form: Form, state: bytes, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4 MiB, and 256 KiB of values that may become longer: as soon as there are as many."""
+    monkeypatch.setattr(entry_columns, "_SCANNED", 1)
+    monkeypatch.setattr(entry_columns, "_LEAST_RUN", 99)
+    of_entry = 4 + 1 + 9 + 4 if form is canonical else 9
+    for more, expected in ((0, [4, 1]), (-1, [5])):
+        length = size - of_entry + more
+        if state is OF_KRYO:
+            value = b"\1\0a.\xc3\1".ljust(length, b"\1")
+        else:
+            value = write_string("x" * (length - 3))
+        assert len(value) == length
+        entries = [(sb.i64(number) + b"\0", value) for number in range(5)]
+        (tmp_path / str(more)).mkdir()
+        assert counts_of(form(tmp_path / str(more), LONG, state, entries)) == expected
+
+
+def test_items_of_a_map_on_the_heap_that_are_decoded_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they share, key, namespace and count, each has four times in Python's objects."""
+    state = sb.state("s", "MAP", sb.map_of(STRING, sb.snapshot(GLOBAL_WINDOW, 3)))
+    items = b"".join(write_string(f"{number:03}") + b"\0\0" for number in range(40))
+    operator = native(tmp_path, STRING, state, [(b"\2k\0", sb.i32(40) + items)])
+    shared, item = 1 + 2 + 4, 4 + 1 + 1 + 256
+    monkeypatch.setattr(entry_columns, "_FEW_BYTES", shared + 5 * (item + 4 * shared))
+    assert counts_of(operator) == [5, 6, 6, 6, 6, 6, 5]  # The first has what they share too.
+
+
+def test_offsets_of_arrow_have_32_bits() -> None:
+    """More bytes, which no test makes, are left to the reader of single entries."""
+    assert np.iinfo(np.int32).max == entry_columns.MOST - 1
 
 
 @pytest.mark.parametrize("form", [canonical, of_two_bytes])

@@ -26,7 +26,7 @@ from keygroups.savepoint import (
 )
 from keygroups.savepoint._state.operator_state import has_lost_offsets
 
-pytest.importorskip("cramjam", reason="the state is compressed: the extra savepoint")
+cramjam = pytest.importorskip("cramjam", reason="the state is compressed: the extra savepoint")
 
 REAL = "1.18.0-hashmap-compressed-checkpoint"
 KEYS = ["k0", "k1", "k2", "ключ"]
@@ -188,6 +188,28 @@ def test_large_elements_that_are_where_it_is_said(size: int, tmp_path: Path) -> 
     [(_, handle, _)] = operator._operator_state_handles()
     assert not has_lost_offsets(operator._files, handle, operator._context)
     assert lists(read_savepoint(path)) == [("a", texts)]
+
+
+def test_large_elements_that_compress_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Snappy makes some 3,000 bytes of a chunk of one letter: what starts there is no element."""
+
+    def compressed(data: bytes) -> bytes:
+        return bytes(cramjam.snappy.compress(data)).removeprefix(STREAM_START)
+
+    assert 2_048 < len(compressed(b"a" * CHUNK)) < 4_096
+    monkeypatch.setattr(sb, "snappy_chunk", compressed)
+    chunks, starts = chunks_of(TEXT)
+    path = written(tmp_path / "savepoint", chunks, starts, snapshot=STRING)
+    assert lists(read_savepoint(path)) == [("a", TEXT)]
+
+
+def test_elements_of_half_a_chunk_are_where_it_is_said(tmp_path: Path) -> None:
+    """They are no whole chunks, so that those that only the job reads are known as well."""
+    halves = [bytes(CHUNK // 2), b"a" * (CHUNK // 2)]
+    path = written(tmp_path / "savepoint", halves, range(2), snapshot=UNKNOWN)
+    assert lists(read_savepoint(path)) == [("a", halves)]
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {

@@ -307,3 +307,25 @@ def test_very_many() -> None:
     [section] = sink_sections(SinkState((what,) * 101, ()))
     assert section.texts == ["101 committables, of which 100 follow; a restore commits them"]
     assert [tuple(row) for row in section.rows] == [("b'?', version 7", "", "0", "RECEIVED")] * 100
+    writer = KafkaWriterState("tx", 3)
+    [section] = sink_sections(SinkState((), (writer,) * 101))
+    assert section.texts == ["101 writers, of which 100 follow"]
+    assert [tuple(row) for row in section.rows] == [("tx", "", "3")] * 100
+    both = [*sink_sections(SinkState((what,), (writer,)))]
+    assert [section.texts for section in both] == [
+        ["1 committable; a restore commits them"],
+        ["1 writer"],
+    ]
+    assert [section.caption for section in both] == [
+        "What a restore commits",
+        "Writers of the sink",
+    ]
+
+
+@pytest.mark.parametrize("size", [100, 101])
+def test_names_have_at_most_100_characters(size: int) -> None:
+    name = "t" * size
+    shown = name if size == 100 else f"{'t' * 50}...{'t' * 47}"
+    writer = KafkaWriterState(name, 3, precommitted=((name, 1),))
+    [section] = sink_sections(SinkState((), (writer,)))
+    assert [tuple(row) for row in section.rows] == [(shown, shown, "3")]

@@ -527,6 +527,17 @@ def test_without_any_split_no_source_is_known(
     assert operator.source_splits() == SourceSplits((), enumerator, version)
 
 
+def test_a_broadcast_state_has_no_splits(tmp_path: Path) -> None:
+    """It is one of the name of a source's, which each subtask has a copy of."""
+    types = {"KEY_SERIALIZER": sb.simple("Int"), "VALUE_SERIALIZER": sb.simple("Int")}
+    header = sb.operator_header([], [sb.meta_info("SourceReaderState", 2, {}, types)])
+    stream = sb.inline(header + sb.i32(1, 2, 3))
+    handle = sb.operator_state([("SourceReaderState", 2, [len(header)])], stream)
+    written = sb.operator([sb.subtask(managed_operator=handle)])
+    (operator,) = read_savepoint(sb.write(tmp_path, [written])).operators
+    assert operator.source_splits().splits == ()
+
+
 GOOD = file_split("1")
 NOT_OF_FILES = {
     "another version": (2, GOOD, 1, pending([], [])),

@@ -17,10 +17,12 @@ from support.bytes.source_bytes import (
     source,
     versioned,
 )
+from support.html_tables import Tables
 
 from keygroups.cli import main
 from keygroups.savepoint import (
     KafkaOffsets,
+    KafkaSplit,
     KinesisSplit,
     Savepoint,
     SavepointWriter,
@@ -74,6 +76,8 @@ def test_the_page_and_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[
     html = html_report(savepoint)
     assert html.count("<caption>Splits of the source") == 1
     assert html.count("Heaviest keys") == 1
+    assert (3, "Splits of the source") in Tables(html).headings
+    assert "more operators" not in html
     assert "4,711 to 9,999" in html
     assert main(["savepoint", savepoint.path, "--quiet", "--json"]) == 0
     of_source, of_state = json.loads(capsys.readouterr().out)["reports"]
@@ -154,11 +158,21 @@ def test_shards() -> None:
     splits = (
         KinesisSplit("clicks", "shard-0", "495", -1, 0),
         KinesisSplit("clicks", "shard-1", "496", 2, 1),
+        KinesisSplit("clicks", "shard-2", "497", 0, None),
     )
     assert rows_of(SourceSplits(splits, None, None)) == [
         ("clicks/shard-0", "after 495", "0"),
         ("clicks/shard-1", "after 496, 2 in it", "1"),
+        ("clicks/shard-2", "after 497, 0 in it", "none yet"),
     ]
+
+
+@pytest.mark.parametrize("size", [100, 101])
+def test_names_have_at_most_100_characters(size: int) -> None:
+    split = KafkaSplit("t" * (size - 2), 5, None, None, None, is_assigned=True)
+    [(name, place, subtask)] = rows_of(SourceSplits((split,), None, None))
+    assert name == ("t" * 98 + "/5" if size == 100 else f"{'t' * 50}...{'t' * 45}/5")
+    assert (place, subtask) == ("not told", "none, read to its end")
 
 
 def test_very_many_splits() -> None:
@@ -166,4 +180,5 @@ def test_very_many_splits() -> None:
     section = splits_section(SourceSplits(splits, None, None))
     assert section.texts == ["101 splits, of which 100 follow"]
     assert len(section.rows) == 100
+    assert splits_section(SourceSplits(splits[:100], None, None)).texts == ["100 splits"]
     assert splits_section(SourceSplits(splits[:1], None, None)).texts == ["1 split"]

@@ -32,8 +32,12 @@ from keygroups.savepoint import (
 from keygroups.savepoint._metadata.handles import RocksDBHandle
 from keygroups.savepoint._operator import missing_timers
 from keygroups.savepoint._state.writing import spill
-from keygroups.savepoint._verification.faults import EXAMPLES, Tally
+from keygroups.savepoint._tasks.read import ReadTask
+from keygroups.savepoint._verification import task as task_module
+from keygroups.savepoint._verification.faults import Tally
 from keygroups.savepoint._verification.task import VerifyTask
+from keygroups.savepoint._verification.verify import verify_operator
+from keygroups.savepoint.verifying import FaultCount, OperatorVerification, StateFault
 from keygroups.types import LONG, STRING
 
 WINDOW = sb.snapshot(f"{sb.WINDOWS}TimeWindow$Serializer$TimeWindowSerializerSnapshot", 3)
@@ -154,6 +158,7 @@ def test_a_key_in_a_foreign_key_group(tmp_path: Path) -> None:
         0,
     )
     assert fault.message == f"its own is key group {b}"
+    assert (fault.state, fault.namespace) == (None, None)
     assert repr(fault).startswith("StateFault(kind='foreign_key_group', message='its own")
     assert repr(count).startswith("FaultCount(kind='foreign_key_group', count=1, examples=(Sta")
     assert f"key 'b', key group {A}, subtask 0: its own is key group {b}" in str(report)
@@ -164,9 +169,9 @@ def test_many_faults_of_a_kind() -> None:
     report = read_savepoint(savepoint_folder(100)).verify()
     [count] = report.operators[0].faults
     own = sum(assign_to_key_group(number, 128) == 3 for number in range(100))
-    assert (count.count, len(count.examples)) == (100 - own, EXAMPLES)
-    assert str(report).endswith(f"    and {100 - own - EXAMPLES} more")
-    assert report._repr_html_().count("its own is key group") == EXAMPLES
+    assert (count.count, len(count.examples)) == (100 - own, 5)
+    assert str(report).endswith(f"    and {100 - own - 5} more")
+    assert report._repr_html_().count("its own is key group") == 5
 
 
 def test_an_entry_that_is_there_twice(tmp_path: Path) -> None:
@@ -175,13 +180,37 @@ def test_an_entry_that_is_there_twice(tmp_path: Path) -> None:
     assert verified(tmp_path, [COUNT], of_state) == [("duplicate", "count", None)]
 
 
-W, V = window(0, 60), window(60, 120)
+USER_1, USER_2 = ((key("a", b"\0", sb.i64(user_key)), b"\0" + FIVE) for user_key in (1, 2))
+ENTRY = key("a", b"\0"), FIVE
+
+
+@pytest.mark.parametrize(
+    ("states", "entries", "state"),
+    [
+        ([BUFFER], [(0, [USER_1, USER_2, USER_1])], "LEFT_BUFFER"),
+        (
+            [COUNT, sb.state("sum", "VALUE", NUMBER)],
+            [(0, [ENTRY]), (1, [ENTRY]), (0, [ENTRY])],
+            "count",
+        ),
+    ],
+)
+def test_an_entry_that_is_there_again_behind_others(
+    states: list[bytes], entries: Entries, state: str, tmp_path: Path
+) -> None:
+    """Of another user key, and of another state of the same key."""
+    found = verified(tmp_path, states, entries)
+    assert [fault for fault in found if fault[0] == "duplicate"] == [("duplicate", state, None)]
+
+
+W, V, BEFORE_1970 = window(0, 60), window(60, 120), window(-60, 0)
 
 
 @pytest.mark.parametrize(
     ("contents", "timers", "fault"),
     [
         ([W, V], [W, V], []),
+        ([W, BEFORE_1970], [W, BEFORE_1970], []),
         ([W, V], [W], [("window_without_timer", "window-contents", TimeWindow(60, 120))]),
         (
             [W],
@@ -213,6 +242,8 @@ def test_a_timer_of_another_key_clears_no_window(tmp_path: Path) -> None:
         ([(W, V)], [V], [V], ["window_without_timer", "timer_without_window"]),
         ([(W, V)], [V, W], [W], ["contents_without_window"]),
         ([(W, V)], [], [W], ["window_without_contents"]),
+        ([(BEFORE_1970, V)], [V], [BEFORE_1970], []),
+        ([(W, BEFORE_1970)], [BEFORE_1970], [W], []),
     ],
 )
 def test_sets_of_merging_windows(
@@ -276,6 +307,35 @@ def test_a_file_that_is_gone_or_cut(tmp_path: Path) -> None:
     assert "key groups more" in str(unreadable[0].examples[0])  # one place, not one a key group
 
 
+def test_five_of_the_files_that_are_gone_are_named(tmp_path: Path) -> None:
+    states = [sb.operator_state([("s", 0, [])], sb.relative(f"f{n}", 9)) for n in range(6)]
+    subtasks = [sb.subtask(n, managed_operator=state) for n, state in enumerate(states)]
+    path = sb.write(tmp_path / "s", [sb.operator(subtasks, parallelism=6)])
+    [count] = read_savepoint(path).verify([]).faults
+    assert (count.kind, count.count, len(count.examples)) == ("file", 6, 5)
+
+
+def test_the_last_byte_of_each_file_is_read(tmp_path: Path) -> None:
+    """A store that tells no sizes is asked for it; of an empty file for nothing."""
+    pytest.importorskip("fsspec", reason="the extra savepoint")
+    from support.bytes.counted_store import counted_store
+
+    states = [
+        sb.operator_state([(f"s{size}", 0, [])], sb.relative(f"f{size}", size))
+        for size in (0, 1, 9)
+    ]
+    subtasks = [sb.subtask(n, managed_operator=state) for n, state in enumerate(states)]
+    files = {f"f{size}": b"x" * size for size in (0, 1, 9)}
+    with counted_store() as store:
+        store.files = {f"folder/{name}": content for name, content in files.items()}
+        store.files["folder/_metadata"] = sb.metadata([sb.operator(subtasks, parallelism=3)])
+        savepoint = read_savepoint("counted://folder")
+        store.asked.clear()
+        report = savepoint.verify([])
+        assert (report.files, report.bytes, report.faults) == (3, 10, ())
+        assert sorted(store.reads()) == [("folder/f1", 0, 1), ("folder/f9", 8, 9)]
+
+
 def test_very_many_damaged_key_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """How often some are tried is bounded, as each time all offsets are looked at."""
     header = sb.keyed_header(TEXT, [COUNT])
@@ -293,9 +353,51 @@ def test_very_many_damaged_key_groups(tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(VerifyTask, "_verified", counted)
     [operator] = savepoint.verify().operators
-    assert len(tries) < 1_000
+    # All at first, 512 spans, and what is left of the halves: one of each size, 2,000 to 1.
+    assert 1 + 512 < len(tries) <= 1 + 512 + 12
     assert [count.kind for count in operator.faults] == ["unreadable"]
     assert operator.faults[0].count > 100
+
+
+@pytest.mark.parametrize(
+    ("most", "spans"),
+    [
+        (1, [(0, 7), (0, 3), (0, 1), (2, 3), (4, 7)]),
+        (2, [(0, 7), (0, 3), (0, 1), (0, 0), (1, 1), (2, 3), (4, 7)]),
+    ],
+)
+def test_how_damage_is_narrowed_down(
+    most: int, spans: list[tuple[int, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By halves, the lower first; behind so many spans each that is left counts as a whole."""
+    keyed = sb.canonical(0, [*range(100, 108)], sb.relative("gone", 9_000))
+    path = sb.write(tmp_path / "s", [sb.operator([sb.subtask(managed_keyed=keyed)], uid="op")])
+    [task] = read_savepoint(path).operator("op").tasks()
+    tried = []
+    verified = VerifyTask._verified
+
+    def noted(self: VerifyTask, read: ReadTask, meter: Any = None) -> Tally:
+        tried.append((min(read.key_groups), max(read.key_groups)))
+        return verified(self, read, meter)
+
+    monkeypatch.setattr(VerifyTask, "_verified", noted)
+    monkeypatch.setattr(task_module, "_MOST_TRIES", most)
+    [count] = VerifyTask(task).run().counts
+    assert tried == spans
+    [fault] = count.examples
+    assert (count.count, fault.key_group, fault.state) == (1, 0, None)
+    assert fault.message.endswith("and 7 key groups more")
+
+
+def test_damage_in_two_ranges_of_key_groups(tmp_path: Path) -> None:
+    """All of both are verified where a task has key groups with others between them."""
+    keyed = sb.canonical(0, [*range(100, 108)], sb.relative("gone", 9_000))
+    path = sb.write(tmp_path / "s", [sb.operator([sb.subtask(managed_keyed=keyed)], uid="op")])
+    [task] = read_savepoint(path).operator("op").tasks(None, [1, 2, 5])
+    [count] = VerifyTask(task).run().counts
+    [fault] = count.examples
+    assert fault.key_group == 1
+    assert fault.message.endswith("and 2 key groups more")
 
 
 def test_damage_in_a_key_group_leaves_the_others(tmp_path: Path) -> None:
@@ -361,6 +463,23 @@ def test_operator_state_that_is_damaged(tmp_path: Path) -> None:
     [count] = report.operators[0].faults
     assert (count.kind, count.examples[0].subtask) == ("unreadable", 0)
     assert "version of operator state" in str(report)
+
+
+def test_what_a_task_on_another_machine_verifies(tmp_path: Path) -> None:
+    """16 MiB at most, of more than one key group."""
+    sizes = [8 << 20, 8 << 20, 1 << 20]
+    offsets = [100, 100 + sizes[0], 100 + sizes[0] + sizes[1]]
+    keyed = sb.canonical(0, offsets, sb.relative("gone", 100 + sum(sizes)))
+    path = sb.write(tmp_path / "s", [sb.operator([sb.subtask(managed_keyed=keyed)], uid="op")])
+    parts: list[Any] = []
+
+    def run(functions: list[Any]) -> list[Tally]:
+        parts.extend(functions)
+        return []
+
+    report = verify_operator(read_savepoint(path).operator("op"), run)
+    assert [[*part.__self__.read.key_groups] for part in parts] == [[0, 1], [2]]
+    assert (report.operator, report.entries, report.faults) == ("op", 0, ())
 
 
 # State that nobody can tell
@@ -467,6 +586,119 @@ def test_operator_state_that_only_the_job_reads(tmp_path: Path) -> None:
     report = read_savepoint(path).verify()
     assert not report.has_faults
     assert not report.operators[0].unverified
+
+
+def test_the_first_faults_of_all_subtasks_are_examples(tmp_path: Path) -> None:
+    """Five in all, and no key group of a foreign key is counted twice."""
+    header = sb.keyed_header(TEXT, [COUNT])
+    subtasks = []
+    for index, names in enumerate(("abcd", "efgh")):
+        foreign = [(bytes([index, 2]) + name.encode() + b"\0", FIVE) for name in names]
+        stream = sb.inline(header + sb.canonical_key_group([(0, foreign)]))
+        subtasks.append(
+            sb.subtask(index, managed_keyed=sb.canonical(index, [len(header)], stream))
+        )
+    path = sb.write(tmp_path / "s", [sb.operator(subtasks, uid="op", parallelism=2)])
+    assert not {assign_to_key_group(name, 128, STRING) for name in "abcdefgh"} & {0, 1}
+    report = read_savepoint(path).verify()
+    [operator] = report.operators
+    [count] = operator.faults
+    assert (operator.entries, count.count) == (8, 8)
+    assert [(fault.key, fault.subtask) for fault in count.examples] == [
+        *((name, 0) for name in "abcd"),
+        ("e", 1),
+    ]
+    assert str(count).splitlines()[-1] == "  and 3 more"
+    assert repr(report).endswith(" 1 operators, 8 entries: 8 faults>")
+
+
+@pytest.mark.parametrize(
+    ("fault", "text"),
+    [
+        (StateFault("file", "it is gone"), "it is gone"),
+        (StateFault("duplicate", "", "s"), "state s"),
+        (
+            StateFault("duplicate", "why", "s", 1, 3, "k", TimeWindow(0, 5)),
+            "state s, key 'k', window TimeWindow(start=0, end=5), key group 3, subtask 1: why",
+        ),
+        (
+            StateFault("duplicate", "a\x1b", "s\x1b", 0, 0),
+            r"state s\x1b, key group 0, subtask 0: a\x1b",
+        ),
+        (StateFault("duplicate", "", None, None, None, "k" * 98), f"key '{'k' * 98}'"),
+        (
+            StateFault("duplicate", "", None, None, None, "k" * 99),
+            f"key '{'k' * 49}...{'k' * 46}'",
+        ),
+        (
+            StateFault("duplicate", "", None, None, None, None, "w" * 98),
+            f"window '{'w' * 98}'",
+        ),
+    ],
+)
+def test_texts_of_faults(fault: StateFault, text: str) -> None:
+    """Each place by its name; keys and windows of at most 100 characters."""
+    assert str(fault) == text
+
+
+def test_texts_of_counts() -> None:
+    """How many are left out, if any are."""
+    fault = StateFault("file", "gone")
+    assert str(FaultCount("file", 1_234, (fault, fault))).splitlines() == [
+        "1,234 files that are not there as _metadata says",
+        "  gone",
+        "  gone",
+        "  and 1,232 more",
+    ]
+    assert str(FaultCount("duplicate", 1, (fault,))) == "1 entries that are there twice\n  gone"
+
+
+@pytest.mark.parametrize("size", [100, 101])
+def test_texts_of_reports(size: int) -> None:
+    """Operators without anything to tell are left out; a name has at most 100 characters."""
+    fault, harmless = StateFault("file", "gone"), StateFault("timer_without_window", "")
+    counts = FaultCount("file", 1, (fault,)), FaultCount("timer_without_window", 1, (harmless,))
+    whole = OperatorVerification("whole", "0" * 32, 7, (), ())
+    faulty = OperatorVerification("x" * size, "1" * 32, 1_000, counts, ())
+    unknown = OperatorVerification("unknown", "2" * 32, 5, (), ("keys", "values"))
+    name = "x" * 100 if size == 100 else "x" * 50 + "..." + "x" * 47
+    report = SavepointVerification("/a", 2, 3_000, counts[:1], (whole, faulty, unknown))
+    assert str(report).splitlines() == [
+        "verified: /a",
+        "2 files of 3,000 bytes, 3 operators, 1,012 entries: 2 faults",
+        "  1 files that are not there as _metadata says",
+        "    gone",
+        f"{name}: 1,000 entries",
+        "  1 files that are not there as _metadata says",
+        "    gone",
+        "  1 timers of windows without contents",
+        "    ",
+        "unknown: 5 entries",
+        "  not verified: keys",
+        "  not verified: values",
+    ]
+    page = shown(report)
+    assert page.paragraphs == [
+        "/a",
+        "2 files of 3,000 bytes, 3 operators, 1,012 entries: 2 faults",
+        "unknown: not verified: keys",
+        "unknown: not verified: values",
+    ]
+    assert page.rows == [
+        ["operator", "fault", "place"],
+        ["", "1 files that are not there as _metadata says", "gone"],
+        [name, "1 files that are not there as _metadata says", "gone"],
+        [name, "1 timers of windows without contents", ""],
+    ]
+    assert page.left == page.rows[0]
+    assert [by.has_faults for by in (whole, faulty, unknown)] == [False, True, False]
+    for faults, operators, has_faults in [
+        (counts, (), True),
+        (counts[1:], (), False),
+        ((), (whole, faulty), True),
+        ((), (whole, unknown), False),
+    ]:
+        assert SavepointVerification("/a", 2, 3, faults, operators).has_faults == has_faults
 
 
 def test_notes_are_bounded() -> None:

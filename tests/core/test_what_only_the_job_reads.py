@@ -114,6 +114,7 @@ def test_differences(place: str, tmp_path: Path) -> None:
         name = f"{side}_value" if place == "value" else column
         shown = row[name]["own"] if isinstance(row[name], dict) else row[name]
         assert (shown, row[f"{name}_bytes"]) == (None, own)
+        assert len({*batch.schema.names}) == len(batch.schema.names)
 
 
 def check_deleted(folder: Path, place: str) -> None:
