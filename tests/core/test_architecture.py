@@ -75,6 +75,9 @@ TAKE_TYPES = {
     *("mapInPandas", "map_in_arrow", "nth", "pandas_udf", "schema"),
 }
 READ_DDL = {"_parse_datatype_string", "from_csv", "from_json", "from_xml", "fromDDL"}
+# Both count the texts of programs too; one of these is run where there are no tests to import.
+MOST_PRIVATE_IMPORTS_OF_TESTS = 164
+PROGRAMS = {"killed_writers.py"}
 FILLED = {"PlanNode", "Plan", "JavaObject", "_ClassDescription"}  # while a text or stream is read
 
 
@@ -293,6 +296,33 @@ def test_tests_import_no_tests() -> None:
             if isinstance(node, ast.ImportFrom) and not node.level:
                 names = [node.module or ""]
             assert not [name for name in names if name.startswith("test_")], path
+
+
+def private_imports() -> Iterator[tuple[Path, set[str]]]:
+    """Yield the imports of private names in tests: each its file, and the private modules."""
+    statement = re.compile(r"^ *from (keygroups[\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
+    for path in Path(__file__).parents[1].rglob("*.py"):
+        for source, imports in statement.findall(path.read_text("utf-8")):
+            names = re.findall(
+                r"(\w+)(?: as \w+)?(?:,|\)|$)", re.sub(r" *#.*|\(\s*|\n\s*", "", imports)
+            )
+            dotted = [f"{source}.{name}" for name in names]
+            if private := {module_of(name) for name in dotted if "._" in name}:
+                yield path, private
+
+
+def test_a_private_module_is_followed_in_one_file_of_tests() -> None:
+    """What several files take of it, they take from `support/inside`."""
+    homes: dict[str, set[str]] = {}
+    for path, modules in private_imports():
+        for module in modules if path.name not in PROGRAMS else ():
+            homes.setdefault(module, set()).add(path.name)
+    assert {module: files for module, files in homes.items() if len(files) > 1} == {}
+
+
+def test_tests_import_few_private_names() -> None:
+    """Fewer is right, and then the bound here falls; more is a test without a public door."""
+    assert sum(1 for _ in private_imports()) <= MOST_PRIVATE_IMPORTS_OF_TESTS
 
 
 def test_import_needs_neither_spark_nor_numpy() -> None:

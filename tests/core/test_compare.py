@@ -21,9 +21,10 @@ from support.bytes.real_savepoints import POINTS, Point, plain, point, true_entr
 from support.bytes.serializer_cases import cases
 from support.growth import count_bytes
 from support.html_tables import shown
+from support.inside.savepoints import spill
+from support.inside.serializers import PojoSerializer
 
 from keygroups import assign_to_key_group
-from keygroups._serializers.jvm.pojos import PojoSerializer
 from keygroups.cli import main
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError, SavepointError
 from keygroups.savepoint import (
@@ -48,7 +49,6 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.savepoint._comparison.contents import exact
-from keygroups.savepoint._state.writing import spill
 from keygroups.savepoint.values import Bitmap, Left, Right
 from keygroups.state_keys import BYTES
 from keygroups.types import LONG, STRING

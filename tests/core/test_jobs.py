@@ -20,8 +20,7 @@ from keygroups.savepoint._savepoint import verified
 
 pa: Any = pytest.importorskip("pyarrow")
 
-from keygroups.savepoint import _jobs as jobs  # noqa: E402
-from keygroups.savepoint._jobs import (  # noqa: E402
+from support.inside.columns import (  # noqa: E402
     Job,
     StateReader,
     difference_job,
@@ -30,6 +29,8 @@ from keygroups.savepoint._jobs import (  # noqa: E402
     parse_key_groups,
     read_tasks,
 )
+from support.inside.columns import _jobs as jobs  # noqa: E402
+
 from keygroups.savepoint._verification import verify  # noqa: E402
 
 LONG = sb.simple("Long")

@@ -14,11 +14,10 @@ import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.job_points import JOB_POINTS, job_point
 from support.bytes.real_savepoints import point
+from support.inside.serializers import KryoSerializer, RowDataSerializer
 from support.selections import first_by_default
 
 from keygroups import assign_to_key_group
-from keygroups._serializers.jvm.kryo import KryoSerializer
-from keygroups._serializers.sql.rows import RowDataSerializer
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.logical_types import parse_logical_type
 from keygroups.savepoint import Operator, StateDescriptor, read_savepoint
@@ -27,16 +26,14 @@ from keygroups.types import LONG, MAP, STRING
 
 pa: Any = pytest.importorskip("pyarrow")
 
-from keygroups.savepoint._columns.batches import (  # noqa: E402
+from support.inside.columns import (  # noqa: E402  # noqa: E402  # noqa: E402
     TYPED,
-    layout_of,
-    record_batches,
-)
-from keygroups.savepoint._columns.row_shapes import (  # noqa: E402
     LongRows,
     Place,
     check_states_of_rows,
+    layout_of,
     long_columns,
+    record_batches,
 )
 
 HEAP = point("2.3.0-heap-canonical")

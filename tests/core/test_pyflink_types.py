@@ -8,22 +8,21 @@ from typing import Any
 
 import pytest
 from support.bytes.real_savepoints import corpus
-
-from keygroups import types as kt
-from keygroups._serializers.jvm.time import (
-    SqlDateSerializer,
-    SqlTimeSerializer,
-    SqlTimestampSerializer,
-)
-from keygroups._serializers.pickles import ForeignPickleError, read_pickle
-from keygroups._serializers.pyflink import (
+from support.inside.serializers import (
     ChunkSerializer,
     DecimalTextSerializer,
+    ForeignPickleError,
+    NullValueSerializer,
     SqlDateKeySerializer,
+    SqlDateSerializer,
     SqlTimeKeySerializer,
+    SqlTimeSerializer,
     SqlTimestampKeySerializer,
+    SqlTimestampSerializer,
+    read_pickle,
 )
-from keygroups._serializers.scalars import NullValueSerializer
+
+from keygroups import types as kt
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,

@@ -17,6 +17,7 @@ from support.bytes.source_bytes import (
     source,
     versioned,
 )
+from support.inside.savepoints import splits_section
 
 from keygroups.cli import main
 from keygroups.savepoint import (
@@ -32,7 +33,6 @@ from keygroups.savepoint import (
     operator_reports,
     read_savepoint,
 )
-from keygroups.savepoint._reports.connectors import splits_section
 from keygroups.types import INT
 
 A0 = kafka_split("a", 0, 40)

@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from support.bytes import savepoint_bytes as sb
 from support.golden import read
+from support.inside.adapter import LambdaFree
 from support.remedies import Remedy, imported, in_another_python, untried
 
 import keygroups
@@ -30,7 +31,6 @@ from keygroups.spark import (
     repartition_by_subtask,
     with_routing,
 )
-from keygroups.spark._columns.sql_string import LambdaFree
 from keygroups.types import BIG_DEC, LIST, LONG, SQL_ROW, STRING, UUID
 
 QUERY_FAILS = (PySparkException, Py4JJavaError)

@@ -43,10 +43,8 @@ try:
 except ImportError:  # before Spark 4.0
     StatefulProcessor = object  # type: ignore[assignment, misc]
 
-from keygroups.spark._columns.backend import PORTABLE
-from keygroups.spark._group_by import checks
-from keygroups.spark._group_by.landing import landing_of, lands_on
-from keygroups.spark._group_by.retention import Retention
+from support.inside.adapter import PORTABLE, Retention, checks, landing_of, lands_on
+
 from keygroups.spark.dataframe import key_group_column, key_tree
 from keygroups.spark.state import GroupAggregate, group_aggregate, read_state, state_accesses
 

@@ -29,15 +29,21 @@ pytest.importorskip("pyspark")
 
 from pyspark import TaskContext
 from pyspark.sql import types as T
+from support.inside.adapter import (
+    AGGREGATES,
+    KeyGroup,
+    Layout,
+    Retention,
+    _pack,
+    layout_text,
+    other_layout,
+    packing,
+    state_name,
+)
 
-from keygroups.spark._group_by import packing, processor
-from keygroups.spark._group_by.aggregates import AGGREGATES
+from keygroups.spark._group_by import processor
 from keygroups.spark._group_by.fields import Fields
-from keygroups.spark._group_by.group import Layout
-from keygroups.spark._group_by.key_group import KeyGroup, layout_text, other_layout, state_name
-from keygroups.spark._group_by.packing import _pack
 from keygroups.spark._group_by.pages import Pages, decode_page, encode_page, page_of
-from keygroups.spark._group_by.retention import Retention
 from keygroups.spark._group_by.stored import keys_of, stored_layout, values_of
 
 MINUTE = 60_000

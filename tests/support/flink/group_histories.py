@@ -11,10 +11,7 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from keygroups.spark._group_by.aggregates import AGGREGATES
-from keygroups.spark._group_by.group import Layout, Routing
-from keygroups.spark._group_by.key_group import KeyGroup
-from keygroups.spark._group_by.retention import Retention
+from support.inside.adapter import AGGREGATES, KeyGroup, Layout, Retention, Routing
 
 Batch = tuple[int, list[tuple[str, Any]]]  # when, and the kind and value of each row
 
