@@ -42,11 +42,18 @@ REACH_OF_THE_ADAPTER = {
     "keygroups.savepoint._columns.column_types": {"column_to_write"},
     "keygroups.savepoint._columns.entry_frames": {"FileWriter"},
     "keygroups.savepoint._jobs": {
-        *("Job", "StateReader", "difference_job", "encoded_keys", "key_size_job"),
+        *("PartedJob", "StateReader", "difference_job", "encoded_keys", "key_size_job"),
         *("parse_key_groups", "read_tasks"),
     },
     "keygroups.savepoint._columns.row_shapes": {
-        *("LongRows", "Place", "StateColumns", "WideRows", "check_states_of_rows", "long_columns"),
+        *(
+            "LongRows",
+            "ColumnPlace",
+            "StateColumns",
+            "WideRows",
+            "check_states_of_rows",
+            "long_columns",
+        ),
     },
     "keygroups.savepoint._edits.edit_task": {"EditTask", "StatePlan"},
     "keygroups.savepoint._edits.keyed_state": {"EditedKeyedState", "with_keyed_state"},
@@ -229,6 +236,20 @@ def test_no_file_hides_a_name_of_its_package() -> None:
                 elif isinstance(node, ast.Assign):
                     taken.update(name.id for name in node.targets if isinstance(name, ast.Name))
             assert not taken & files, package
+
+
+def test_a_name_is_that_of_one_class() -> None:
+    """Or of one type, such as that of a function; what is private to its module too."""
+    homes: dict[str, list[str]] = {}
+    for module in FILES:
+        for node in tree(module).body:
+            names = [node.name] if isinstance(node, ast.ClassDef) else []
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript | ast.BinOp):
+                names = [ast.unparse(name) for name in node.targets]
+            for name in names:
+                if re.fullmatch(r"_?([A-Z][a-z0-9]+)+", name):
+                    homes.setdefault(name, []).append(module)
+    assert {name: modules for name, modules in homes.items() if len(modules) > 1} == {}
 
 
 def test_no_private_name_is_there_for_nothing() -> None:

@@ -50,9 +50,9 @@ pa: Any = pytest.importorskip("pyarrow")
 
 from support.bytes.written_values import TEXTS, VALUES, Type, arrow_type  # noqa: E402
 from support.inside.columns import (  # noqa: E402
+    ColumnPlace,
     FileWriter,
     LongRows,
-    Place,
     StateColumns,
     UnwrittenError,
     WideRows,
@@ -470,7 +470,9 @@ def test_entries_out_of_order_are_refused(tmp_path: Path) -> None:
 def rows_of_state(state: StateDescriptor, **arrays: Any) -> tuple[LongRows, Any]:
     """Return an encoder of a state's rows, and a batch of them."""
     names = pa.array([state.name] * len(arrays["key"]))
-    places = {name: Place(n, None) for n, name in enumerate(arrays, 1) if name != "last_access"}
+    places = {
+        name: ColumnPlace(n, None) for n, name in enumerate(arrays, 1) if name != "last_access"
+    }
     encode = LongRows((state,), 129, False, ("state", *arrays), {state.name: places})
     return encode, pa.RecordBatch.from_arrays([names, *arrays.values()], ["state", *arrays])
 

@@ -31,7 +31,7 @@ from support.inside.savepoints import (
     SetTtl,
     SoughtKeys,
 )
-from support.inside.savepoints import Place as StepPlace
+from support.inside.savepoints import StepContext as StepPlace
 from support.inside.savepoints import edit_task as edit_module
 from support.inside.savepoints import files as files_module
 from support.selections import examples
@@ -75,8 +75,8 @@ def entries_of(operator: Operator) -> Counter[str]:
 # --- against a dict ---------------------------------------------------------------------------
 
 KEYS = [f"k{number}" for number in range(12)]
-Place = tuple[str, str, str | None]
-Model = dict[Place, tuple[Any, int | None]]
+StepContext = tuple[str, str, str | None]
+Model = dict[StepContext, tuple[Any, int | None]]
 STATES = [
     ValueStateDescriptor("count", LONG),
     ValueStateDescriptor("seen", LONG, has_ttl=True),

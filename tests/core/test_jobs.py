@@ -21,7 +21,7 @@ from keygroups.savepoint._savepoint import verified
 pa: Any = pytest.importorskip("pyarrow")
 
 from support.inside.columns import (  # noqa: E402
-    Job,
+    PartedJob,
     StateReader,
     difference_job,
     encoded_keys,
@@ -36,7 +36,7 @@ from keygroups.savepoint._verification import verify  # noqa: E402
 LONG = sb.simple("Long")
 
 
-def rows_of(job: Job) -> list[dict[str, Any]]:
+def rows_of(job: PartedJob) -> list[dict[str, Any]]:
     """Return what a job makes on other machines."""
     job = pickle.loads(pickle.dumps(job))
     batches = [batch for part in job.parts for batch in job.run(part)]

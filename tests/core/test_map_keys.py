@@ -19,7 +19,7 @@ from support.bytes.edited_operators import OddSerializer, edit
 from support.bytes.job_points import JOB_POINTS, job_point
 from support.bytes.large_savepoints import write as write_large
 from support.bytes.real_savepoints import FORMATS, POINTS, point
-from support.inside.savepoints import MapKeys, Place
+from support.inside.savepoints import MapKeys, StepContext
 from support.inside.savepoints import edit_task as edit_module
 from support.inside.savepoints import files as files_module
 from support.inside.savepoints import spill as spill_module
@@ -349,8 +349,8 @@ def test_windows_keep_their_timers(tmp_path: Path) -> None:
 # --- bytes ------------------------------------------------------------------------------------
 
 
-def place() -> Place:
-    return Place("here", 0, 128, set())
+def place() -> StepContext:
+    return StepContext("here", 0, 128, set())
 
 
 def changed(state: StateDescriptor, function: Any, new: KeyType, key: bytes) -> Any:

@@ -23,11 +23,11 @@ def old_entries(spark: SparkSession, edit_tasks: Iterable[EditTask]) -> DataFram
         replace(task, read=split) for task in edit_tasks for split in task.read.split(TASK_BYTES)
     )
     numbers = spark.range(0, len(tasks), 1, max(len(tasks), 1))
-    return map_in_arrow(numbers, EntryReader(tasks), ENTRIES)
+    return map_in_arrow(numbers, OldEntryReader(tasks), ENTRIES)
 
 
 @dataclass(frozen=True)
-class EntryReader:
+class OldEntryReader:
     """Reads the entries of the tasks whose numbers a partition has; it may be pickled."""
 
     tasks: tuple[EditTask, ...]

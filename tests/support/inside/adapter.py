@@ -9,7 +9,7 @@ from keygroups.spark._columns.sql_string import LambdaFree
 from keygroups.spark._group_by import checks, packing
 from keygroups.spark._group_by.aggregates import AGGREGATES
 from keygroups.spark._group_by.checks import ROCKSDB
-from keygroups.spark._group_by.group import Layout, Routing
+from keygroups.spark._group_by.group import RecordLayout, Routing
 from keygroups.spark._group_by.key_group import (
     QUERY,
     KeyGroup,
@@ -30,8 +30,8 @@ __all__ = [
     "SETTING",
     "KeyGroup",
     "LambdaFree",
-    "Layout",
     "Portable",
+    "RecordLayout",
     "Retention",
     "Routing",
     "_pack",

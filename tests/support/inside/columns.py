@@ -18,8 +18,8 @@ from keygroups.savepoint._columns.columns import TEXT, ArrowColumn
 from keygroups.savepoint._columns.entry_frames import FileWriter
 from keygroups.savepoint._columns.readers.readers import reader_of
 from keygroups.savepoint._columns.row_shapes import (
+    ColumnPlace,
     LongRows,
-    Place,
     StateColumns,
     WideRows,
     check_states_of_rows,
@@ -30,7 +30,7 @@ from keygroups.savepoint._columns.table_rows import table_columns
 from keygroups.savepoint._comparison import difference_columns
 from keygroups.savepoint._comparison.difference_columns import difference_layout
 from keygroups.savepoint._jobs import (
-    Job,
+    PartedJob,
     StateReader,
     difference_job,
     encoded_keys,
@@ -46,10 +46,10 @@ __all__ = [
     "TEXT",
     "TYPED",
     "ArrowColumn",
+    "ColumnPlace",
     "FileWriter",
-    "Job",
     "LongRows",
-    "Place",
+    "PartedJob",
     "StateColumns",
     "StateReader",
     "UnwrittenError",

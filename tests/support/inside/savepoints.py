@@ -3,7 +3,7 @@
 from keygroups.savepoint._edits import edit_task, keyed_state
 from keygroups.savepoint._edits.edit_task import EditTask, StatePlan
 from keygroups.savepoint._edits.keyed_state import EditedKeyedState
-from keygroups.savepoint._edits.steps import DeleteKeys, MapEntries, MapKeys, Place, SetTtl
+from keygroups.savepoint._edits.steps import DeleteKeys, MapEntries, MapKeys, SetTtl, StepContext
 from keygroups.savepoint._files import feed, files, output_folder, sst
 from keygroups.savepoint._files.feed import STREAM_START, Feed, decompressed, header_cursor
 from keygroups.savepoint._files.files import (
@@ -102,7 +102,6 @@ __all__ = [
     "OperatorStateHandle",
     "OperatorStateHeader",
     "OutputFolder",
-    "Place",
     "RangeDeletion",
     "RawTimersHandle",
     "ReadTask",
@@ -112,6 +111,7 @@ __all__ = [
     "SoughtKeys",
     "SstFile",
     "StatePlan",
+    "StepContext",
     "StreamHandle",
     "SubtaskState",
     "WriteTask",
