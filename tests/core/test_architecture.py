@@ -73,6 +73,14 @@ FREE_OF_SPARK = {
     "keygroups.spark._group_by.pages": "pages of Spark's own map state: nobody else reads them",
     "keygroups.spark._group_by.retention": "what state of Spark's own is forgotten",
 }
+# Private modules whose files have the same name, and why.
+SAME_FILES = {
+    **dict.fromkeys(("cep", "kryo", "rows", "streaming"), "serializers, and their values"),
+    "sql": "values, and the reader of their columns",
+    "compounds": "serializers, and the readers of their columns",
+    "_savepoint": "a savepoint, and the command about it",
+    "_skew": "the keys of arrays, and the report about them",
+}
 # The names of Spark's types that mean the same whatever a session sets; "timestamp" does not.
 SAFE_TYPES = {"bigint", "binary", "date", "double", "float", "int", "string"}
 # Variables that hold a DataType or a type of Arrow where they are cast to.
@@ -250,6 +258,12 @@ def test_a_name_is_that_of_one_class() -> None:
                 if re.fullmatch(r"_?([A-Z][a-z0-9]+)+", name):
                     homes.setdefault(name, []).append(module)
     assert {name: modules for name, modules in homes.items() if len(modules) > 1} == {}
+
+
+def test_a_file_has_a_name_of_its_own() -> None:
+    """What is private of the package: the public doors are named by their subject."""
+    files = [path.stem for module, path in FILES.items() if "._" in module]
+    assert {name for name in files if files.count(name) > 1} == {"__init__", *SAME_FILES}
 
 
 def test_no_private_name_is_there_for_nothing() -> None:

@@ -30,7 +30,7 @@ from keygroups.errors import (
     UnsupportedKeyTypeError,
 )
 from keygroups.savepoint import Row, ValueStateDescriptor, pyflink, read_savepoint
-from keygroups.savepoint._pyflink.keys import stored_key
+from keygroups.savepoint._pyflink.python_keys import stored_key
 from keygroups.savepoint.values import Instant
 from keygroups.state_keys import BYTES
 from keygroups.types import BYTE, INT, LONG, PYFLINK, STRING

@@ -952,7 +952,7 @@ OF_STATE = [
         1_700_000_000_000,
     ),
     Remedy(
-        "savepoint/_state/values",
+        "savepoint/_state/stored_values",
         "tomorrow, got {}: pass allow_any_last_access=True if that is meant",
         lambda: last_access(1_700_000_000, allow_any=False),
         lambda: [
@@ -1165,15 +1165,15 @@ OF_EXTRAS = [
         ARRAYS,
     ),
     Remedy(
-        "savepoint/_columns/tables",
+        "savepoint/_columns/library_tables",
         "tables of state need NumPy and PyArrow: pip install 'keygroups[arrays]'",
-        lambda: imported("keygroups.savepoint._columns.tables", "pyarrow"),
+        lambda: imported("keygroups.savepoint._columns.library_tables", "pyarrow"),
         lambda: values_of(by_column, MIXED[0]),
         [5],
         ARRAYS,
     ),
     Remedy(
-        "savepoint/_columns/tables",
+        "savepoint/_columns/library_tables",
         "to_pandas needs pandas: pip install pandas",
         lacking("pandas")(lambda: values_of(by_pandas, MIXED[0])),
         lambda: values_of(by_pandas, MIXED[0]),
@@ -1181,7 +1181,7 @@ OF_EXTRAS = [
         ("pandas", *ARRAYS),
     ),
     Remedy(
-        "savepoint/_columns/tables",
+        "savepoint/_columns/library_tables",
         "to_polars needs Polars: pip install polars",
         lacking("polars")(lambda: values_of(by_polars, MIXED[0])),
         lambda: values_of(by_polars, MIXED[0]),

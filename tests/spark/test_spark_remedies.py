@@ -290,8 +290,14 @@ TRIED_ELSEWHERE = [
     ("spark/_workers", "set the environment variable PYSPARK_PYTHON, or spark.pyspark.python for"),
     ("spark/_workers", "or name the folder in the environment variable PYTHONPATH"),
     ("spark/savepoint", "{} needs NumPy and PyArrow: pip install 'keygroups[arrays]'"),
-    ("spark/_group_by/checks", "this Spark session has no transformWithState: use PySpark 4.1's"),
-    ("spark/_group_by/checks", "transformWithState needs {}: pip install 'keygroups[state]'"),
+    (
+        "spark/_group_by/query_checks",
+        "this Spark session has no transformWithState: use PySpark 4.1's",
+    ),
+    (
+        "spark/_group_by/query_checks",
+        "transformWithState needs {}: pip install 'keygroups[state]'",
+    ),
     (
         "spark/_group_by/processor",
         "order_by must be given where rows retract, got a {} without it",

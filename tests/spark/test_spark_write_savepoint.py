@@ -59,7 +59,7 @@ from keygroups.spark import functions as KF
 from keygroups.spark import savepoint as spark_savepoint
 from keygroups.spark._savepoint import arrow_map
 from keygroups.spark._savepoint.entry_files import FileRunner
-from keygroups.spark._savepoint.rows.entry_batches import entry_batch
+from keygroups.spark._savepoint.rows.sent_entries import entry_batch
 from keygroups.state_keys import serializer_of
 from keygroups.types import (
     BIG_DEC,

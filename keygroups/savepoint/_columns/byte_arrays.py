@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from keygroups.savepoint._columns.entry_batches import BYTES
-from keygroups.savepoint._state.values import SEPARATOR
+from keygroups.savepoint._state.stored_values import SEPARATOR
 
 Int64s = NDArray[np.int64]
 Octets = NDArray[np.uint8]

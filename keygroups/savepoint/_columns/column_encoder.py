@@ -26,7 +26,7 @@ from keygroups.savepoint._columns.entry_batches import BYTES, SCHEMA
 from keygroups.savepoint._columns.scalar_writers import ColumnWriter, UnwrittenError
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.layouts import VOID
-from keygroups.savepoint._state.values import StoredMapValue, check_time
+from keygroups.savepoint._state.stored_values import StoredMapValue, check_time
 from keygroups.state_keys import VOID_NAMESPACE, serializer_of
 from keygroups.types import KeyType
 

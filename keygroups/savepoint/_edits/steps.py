@@ -30,7 +30,7 @@ from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.keys import ONE_FORM, SoughtKeys, identity, key_finder
 from keygroups.savepoint._state.layouts import layout_of
-from keygroups.savepoint._state.values import check_time, stored_value
+from keygroups.savepoint._state.stored_values import check_time, stored_value
 from keygroups.state_keys import (
     ChangeKey,
     composite_key_changer,

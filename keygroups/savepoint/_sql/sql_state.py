@@ -15,7 +15,7 @@ from keygroups._serializers.base import Serializer
 from keygroups.errors import printable
 from keygroups.explain import PlanNode, read_plan
 from keygroups.savepoint._operator import Operator
-from keygroups.savepoint._sql.columns import (
+from keygroups.savepoint._sql.column_names import (
     ColumnNames,
     columns_of,
     fits,

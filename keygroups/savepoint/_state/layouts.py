@@ -29,7 +29,7 @@ from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._state.entries import EntryReader, FramedEntry, NativeEntries, StateEntry
 from keygroups.savepoint._state.header import StateDescriptor, framed_state
 from keygroups.savepoint._state.key_hashes import has_hash
-from keygroups.savepoint._state.values import (
+from keygroups.savepoint._state.stored_values import (
     ReadWhole,
     StoredMapValue,
     all_reads,

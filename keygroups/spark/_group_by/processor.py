@@ -17,10 +17,10 @@ from keygroups._checks import check_choice, check_class, check_str, show
 from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.spark._columns.key_columns import plain_text, simple_type
 from keygroups.spark._group_by.aggregates import AGGREGATES
-from keygroups.spark._group_by.checks import check_pyspark, type_of
 from keygroups.spark._group_by.fields import RowCodec
 from keygroups.spark._group_by.group import RETRACTS, ROW_KINDS, RecordLayout, Routing, RowChange
 from keygroups.spark._group_by.key_group import QUERY, KeyGroup, layout_text
+from keygroups.spark._group_by.query_checks import check_pyspark, type_of
 from keygroups.spark._group_by.retention import check_retention
 
 if TYPE_CHECKING:

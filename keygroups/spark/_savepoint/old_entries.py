@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from keygroups.savepoint._edits.edit_task import EditTask
 from keygroups.savepoint._tasks.read import TASK_BYTES
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
-from keygroups.spark._savepoint.rows.entry_batches import ENTRIES, entry_batch
+from keygroups.spark._savepoint.rows.sent_entries import ENTRIES, entry_batch
 
 _BATCH = 4096  # entries of a batch
 

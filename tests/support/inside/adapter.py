@@ -6,9 +6,8 @@ from keygroups.spark._columns.backend import PORTABLE, SETTING, build, current_b
 from keygroups.spark._columns.key_hash import hash_key
 from keygroups.spark._columns.portable import Portable
 from keygroups.spark._columns.sql_string import LambdaFree
-from keygroups.spark._group_by import checks, packing
+from keygroups.spark._group_by import packing, query_checks
 from keygroups.spark._group_by.aggregates import AGGREGATES
-from keygroups.spark._group_by.checks import ROCKSDB
 from keygroups.spark._group_by.group import RecordLayout, Routing
 from keygroups.spark._group_by.key_group import (
     QUERY,
@@ -19,6 +18,7 @@ from keygroups.spark._group_by.key_group import (
 )
 from keygroups.spark._group_by.landing import landing_of, lands_on
 from keygroups.spark._group_by.packing import _pack
+from keygroups.spark._group_by.query_checks import ROCKSDB
 from keygroups.spark._group_by.retention import Retention
 from keygroups.spark._savepoint.rows.spark_types import spark_schema, spark_type_of
 
@@ -36,7 +36,6 @@ __all__ = [
     "Routing",
     "_pack",
     "build",
-    "checks",
     "current_backend",
     "hash_key",
     "is_connect",
@@ -46,6 +45,7 @@ __all__ = [
     "layout_text",
     "other_layout",
     "packing",
+    "query_checks",
     "spark_schema",
     "spark_type_of",
     "state_name",

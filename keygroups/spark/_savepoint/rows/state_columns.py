@@ -24,7 +24,7 @@ from keygroups.spark._columns.key_columns import (
     single,
 )
 from keygroups.spark._columns.key_hash import key_fields
-from keygroups.spark._savepoint.rows.new_states import KeyedState, ListState, MapState, State
+from keygroups.spark._savepoint.rows.keyed_states import KeyedState, ListState, MapState, State
 from keygroups.spark._savepoint.rows.spark_types import spark_type_of
 from keygroups.spark.dataframe import (
     check_deterministic,
