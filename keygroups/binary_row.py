@@ -236,7 +236,8 @@ def _put_double_element(target: bytearray, slot: int, bits: int) -> None:
 _ARRAY_PUTS: dict[str, Put] = {"FLOAT": _put_float_element, "DOUBLE": _put_double_element}
 
 
-Converter = Callable[[object], Any]
+Converter = Callable[[Any], Any]
+"""`converter(value)` checks a Python value and returns the one that is written."""
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _MILLISECOND = timedelta(milliseconds=1)

@@ -159,10 +159,10 @@ def parse_logical_type(text: str) -> LogicalType:
     >>> str(parse_logical_type("row<id bigint not null, price numeric(12, 2)>"))
     'ROW<`id` BIGINT NOT NULL, `price` DECIMAL(12, 2)>'
     """
-    return _Parser(check_str("a logical type", text, "a str such as 'BIGINT'")).parse()
+    return _TypeParser(check_str("a logical type", text, "a str such as 'BIGINT'")).parse()
 
 
-class _Parser:
+class _TypeParser:
     """A parser of one text from left to right; `_next` is the index of the token to come."""
 
     def __init__(self, text: str) -> None:

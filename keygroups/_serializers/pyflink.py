@@ -329,8 +329,8 @@ def primitive_array(element: Serializer) -> Serializer:
     return _PRIMITIVES[element]
 
 
-_Made = Callable[[Any, Sequence[Serializer]], Serializer]
-_COMPOUNDS: dict[type[kt.KeyType], _Made] = {
+_MakeCompound = Callable[[Any, Sequence[Serializer]], Serializer]
+_COMPOUNDS: dict[type[kt.KeyType], _MakeCompound] = {
     kt.SQL_DATE: lambda _, parts: SQL_DATE,
     kt.SQL_TIME: lambda _, parts: SQL_TIME,
     kt.SQL_TIMESTAMP: lambda _, parts: SQL_TIMESTAMP,

@@ -21,25 +21,25 @@ from keygroups.types import KeyType
 _BLOCK_BYTES = 1 << 21
 _NULLS = ("raise", "mask")
 
-Hasher = Callable[[pa.Array], Hashed]
-Step = Callable[[Codes, Codes, Codes], None]
+BlockHasher = Callable[[pa.Array], Hashed]
+BlockStep = Callable[[Codes, Codes, Codes], None]
 """`step(codes, spare, out)` fills `out`, and may use `spare`: both are as long as `codes`."""
 Result = NDArray[np.int32]
 
 
-def run(key: object, key_type: KeyType | None, nulls: object, step: Step) -> Result:
+def run(key: object, key_type: KeyType | None, nulls: object, step: BlockStep) -> Result:
     """Return the result of `step` for the hash codes of keys, as int32."""
     mode = check_choice("nulls", nulls, _NULLS)
     return hash_keys(*prepare(key, key_type), mode, step)
 
 
-def hash_keys(array: pa.Array, key_type: KeyType, mode: str, step: Step) -> Result:
+def hash_keys(array: pa.Array, key_type: KeyType, mode: str, step: BlockStep) -> Result:
     """Return the result of `step` for prepared keys: a masked array where `mode` is "mask"."""
     return _collect(array, "key", partial(hash_array, key_type=key_type), mode, step)
 
 
 def run_on_numbers(
-    name: str, key: object, low: int, high: int, nulls: object, step: Step
+    name: str, key: object, low: int, high: int, nulls: object, step: BlockStep
 ) -> Result:
     """Return the result of `step` for numbers from `low` to `high`, as int32."""
     mode = check_choice("nulls", nulls, _NULLS)
@@ -64,7 +64,9 @@ def run_on_numbers(
     return _collect(array, name, check_block, mode, step)
 
 
-def count(keys: object, key_type: KeyType | None, max_parallelism: int, step: Step) -> list[int]:
+def count(
+    keys: object, key_type: KeyType | None, max_parallelism: int, step: BlockStep
+) -> list[int]:
     """Return the number of keys of each key group, which `step` computes."""
     array, key_type = prepare(keys, key_type)
     hasher = partial(hash_array, key_type=key_type)
@@ -98,7 +100,9 @@ def _read(key: object, name: str) -> pa.Array:
         raise _at(name, error.row, error) from None
 
 
-def _collect(array: pa.Array, name: str, hasher: Hasher, mode: str, step: Step) -> Result:
+def _collect(
+    array: pa.Array, name: str, hasher: BlockHasher, mode: str, step: BlockStep
+) -> Result:
     rows = len(array)
     result = np.empty(rows, dtype=np.int32)
     masks = np.zeros(rows, dtype=np.bool_)
@@ -113,7 +117,7 @@ def _collect(array: pa.Array, name: str, hasher: Hasher, mode: str, step: Step) 
 
 
 def _blocks(
-    array: pa.Array, name: str, hasher: Hasher, mode: str
+    array: pa.Array, name: str, hasher: BlockHasher, mode: str
 ) -> Iterator[tuple[int, Codes, Nulls | None]]:
     """Yield the first row of each block, its codes, and a mask of its nulls if any is allowed."""
     rows = len(array)

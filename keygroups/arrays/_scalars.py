@@ -25,7 +25,7 @@ from keygroups.arrays._rows import (
 from keygroups.arrays._text import byte_buffer_codes, string_codes, uuid_codes
 from keygroups.hashing import hash_code
 
-Hasher = Callable[[pa.Array], Codes]
+ColumnHasher = Callable[[pa.Array], Codes]
 
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DAY = 86_400
@@ -357,7 +357,7 @@ def _with_whole(
 
 
 _WIDTHS = {types.BYTE: 8, types.SHORT: 16, types.INT: 32, types.LONG: 64}
-HASHERS: dict[types.KeyType, Hasher] = {
+HASHERS: dict[types.KeyType, ColumnHasher] = {
     **{kt: partial(_integer_codes, repr(kt), bits) for kt, bits in _WIDTHS.items()},
     types.BOOLEAN: _boolean_codes,
     types.FLOAT: lambda array: single_bits(singles(array, "key type FLOAT", raw=False), raw=False),
@@ -374,7 +374,7 @@ HASHERS: dict[types.KeyType, Hasher] = {
 }
 """Hashers by scalar key type; each takes one value or more, none of them null."""
 
-SCALA_HASHERS: dict[types.KeyType, Hasher] = {
+SCALA_HASHERS: dict[types.KeyType, ColumnHasher] = {
     types.LONG: _scala_long_codes,
     types.FLOAT: _scala_float_codes,
     types.DOUBLE: _scala_double_codes,

@@ -53,7 +53,7 @@ class Container(Enum):
 
 
 @dataclass(frozen=True)
-class Part:
+class VariablePart:
     """The bytes of a field in the variable part; `sizes`, one a row, are multiples of 8.
 
     `take(rows, size)` returns them as a matrix of 32-bit words, `size` bytes a row; a row's words
@@ -65,12 +65,12 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Field:
+class FieldSlots:
     """The slots of a field, 64-bit words that lack the offset of its `part`, if it has one."""
 
     slots: Array
     nulls: Nulls | None
-    part: Part | None = None
+    part: VariablePart | None = None
 
 
 def by_size(sizes: Array) -> Iterator[tuple[Array, int]]:
@@ -83,7 +83,7 @@ def by_size(sizes: Array) -> Iterator[tuple[Array, int]]:
         room *= 2
 
 
-def header_words(fields: list[Field]) -> list[Array | None]:
+def header_words(fields: list[FieldSlots]) -> list[Array | None]:
     """Return the header in 64-bit words, None for a 0: the row kind +I, then the null bits."""
     words: list[Array | None] = [None] * (row_header_size(len(fields)) // 8)
     for index, field in enumerate(fields):
@@ -106,7 +106,7 @@ def check_nulls(array: pa.Array, logical_type: LogicalType) -> tuple[pa.Array, N
     return array, nulls
 
 
-def scalar_field(array: pa.Array, logical_type: LogicalType, container: Container) -> Field:
+def scalar_field(array: pa.Array, logical_type: LogicalType, container: Container) -> FieldSlots:
     """Return the field of values of any type but ROW and ARRAY."""
     array, nulls = check_nulls(array, logical_type)
     type_name = f"{logical_type} of SQL_ROW"
@@ -120,7 +120,7 @@ def scalar_field(array: pa.Array, logical_type: LogicalType, container: Containe
         slots[chosen] = _fixed(values, logical_type, type_name, container)
 
     for_values(array, nulls, fill)
-    return Field(slots, nulls)
+    return FieldSlots(slots, nulls)
 
 
 def _fixed(
@@ -224,7 +224,7 @@ def _long_form(
     logical_type: LogicalType,
     type_name: str,
     container: Container,
-) -> Field:
+) -> FieldSlots:
     """Return the field of a type with room in the variable part; a null has it too in a key."""
     rows, room = len(array), logical_type.reserved
     slots = np.zeros(rows, dtype=np.uint64)
@@ -241,7 +241,9 @@ def _long_form(
     sizes = np.full(rows, room, dtype=np.int64)
     if nulls is not None and container is not Container.KEY:
         sizes[nulls] = 0
-    return Field(slots, nulls, Part(sizes, lambda chosen, _: data[chosen].view(np.uint32)))
+    return FieldSlots(
+        slots, nulls, VariablePart(sizes, lambda chosen, _: data[chosen].view(np.uint32))
+    )
 
 
 def _big_endian(words: Array) -> tuple[Array, Array]:
@@ -263,7 +265,7 @@ def _big_endian(words: Array) -> tuple[Array, Array]:
 
 def _text(
     array: pa.Array, nulls: Nulls | None, logical_type: LogicalType, type_name: str
-) -> Field:
+) -> FieldSlots:
     """Return the field of text or bytes; CHAR(n) and BINARY(n) are not padded to n."""
     is_binary = logical_type.name in _BINARY
     if nulls is not None and nulls.all():
@@ -300,7 +302,7 @@ def _text(
     def take(chosen: Array, size: int) -> Codes:
         return _padded_bytes(array, chosen, size).view(np.uint32)
 
-    return Field(slots, nulls, Part(sizes, take))
+    return FieldSlots(slots, nulls, VariablePart(sizes, take))
 
 
 def _padded_bytes(array: pa.Array, chosen: Array, size: int) -> Array:

@@ -28,8 +28,8 @@ from keygroups.arrays._rows import (
 )
 from keygroups.arrays._sql_fields import (
     Container,
-    Field,
-    Part,
+    FieldSlots,
+    VariablePart,
     by_size,
     check_nulls,
     header_words,
@@ -70,7 +70,9 @@ def sql_row_codes(columns: list[pa.Array], key_type: types.SQL_ROW, rows: int) -
     return _hash_parts(state, parts, words, lengths)
 
 
-def _hash_parts(state: Codes, parts: list[Part], words: list[Word], lengths: Array) -> Codes:
+def _hash_parts(
+    state: Codes, parts: list[VariablePart], words: list[Word], lengths: Array
+) -> Codes:
     """Return the hashes of rows: the states go on over the variable parts.
 
     Rows whose parts have about the same size go on together, `by_size`; long rows are joined and
@@ -129,7 +131,7 @@ def _halves(words: Array) -> list[Codes]:
 
 def _fields(
     columns: Sequence[pa.Array], logical_types: Sequence[LogicalType], container: Container
-) -> list[Field]:
+) -> list[FieldSlots]:
     """Return the fields of rows by their columns."""
     fields = []
     for index, (column, logical_type) in enumerate(zip(columns, logical_types)):
@@ -140,7 +142,7 @@ def _fields(
     return fields
 
 
-def _field(array: pa.Array, logical_type: LogicalType, container: Container) -> Field:
+def _field(array: pa.Array, logical_type: LogicalType, container: Container) -> FieldSlots:
     if logical_type.name not in ("ROW", "ARRAY"):
         return scalar_field(array, logical_type, container)
     array, nulls = check_nulls(array, logical_type)
@@ -159,7 +161,7 @@ def _field(array: pa.Array, logical_type: LogicalType, container: Container) -> 
         places = starts[chosen, None] + np.arange(size // 8)
         return words.take(places, mode="clip").view(np.uint32)
 
-    return Field(sizes.astype(np.uint64), nulls, Part(sizes, take))
+    return FieldSlots(sizes.astype(np.uint64), nulls, VariablePart(sizes, take))
 
 
 def _rows(array: pa.Array, logical_type: LogicalType) -> tuple[Array, Array]:
@@ -186,7 +188,7 @@ def _rows(array: pa.Array, logical_type: LogicalType) -> tuple[Array, Array]:
     return words, ends
 
 
-def _place(field: Field, offsets: Array, starts: Array, words: Array) -> Array:
+def _place(field: FieldSlots, offsets: Array, starts: Array, words: Array) -> Array:
     """Write a field's part into the variable parts, and return its slots with the offsets."""
     part = field.part
     if part is None:
@@ -207,7 +209,7 @@ def _arrays(array: pa.Array, logical_type: LogicalType) -> tuple[Array, Array]:
     """
     elements, bounds = elements_of(array, f"{logical_type} of SQL_ROW")
     [element] = logical_type.fields
-    field = Field(np.array([], dtype=np.uint64), None)
+    field = FieldSlots(np.array([], dtype=np.uint64), None)
     try:
         if len(elements):
             field = _field(plain(elements), element, Container.ARRAY)

@@ -13,7 +13,7 @@ from keygroups._checks import check_str, show
 from keygroups.errors import InvalidValueError, KeyGroupsError
 from keygroups.savepoint._columns.arrow_values import arrow_array
 from keygroups.savepoint._columns.batches import (
-    Layout,
+    BatchLayout,
     apart_of,
     bytes_apart,
     layout_of,
@@ -34,7 +34,7 @@ _SAME_IN_SPARK = (STRING, BYTE, SHORT, INT, LONG)  # keys that are equal where S
 
 
 @dataclass(frozen=True)
-class Job:
+class PartedJob:
     """The parts of some work; `run` yields batches of `schema` for one part. It may be pickled."""
 
     parts: tuple[Any, ...]
@@ -46,7 +46,7 @@ class Job:
 class StateReader:
     """Reads keyed state of an operator, as rows; it may be pickled."""
 
-    layout: Layout
+    layout: BatchLayout
 
     @classmethod
     def of(cls, operator: Operator, state: str | None) -> StateReader:
@@ -134,8 +134,8 @@ def parse_key_groups(text: str) -> list[int]:
 
 def difference_job(
     old: Savepoint, new: Savepoint, operator: str, states: Iterable[str] | None
-) -> Job:
-    """Return the Job whose batches are an operator's entries that differ in two savepoints."""
+) -> PartedJob:
+    """Return the job whose batches are an operator's entries that differ in two savepoints."""
     operator_id = id_in_either((old, new), check_str("operator", operator))
     sides = [
         next((known for known in side.operators if known.operator_id == operator_id), None)
@@ -149,7 +149,7 @@ def difference_job(
         described = [[state for state in side if state.name in names] for side in described]
     layout = difference_layout(*described)
     tasks = comparison_tasks(sides[0], sides[1], names, TASK_BYTES)
-    return Job(tuple(tasks), _Comparer(layout).run, layout.schema)
+    return PartedJob(tuple(tasks), _Comparer(layout).run, layout.schema)
 
 
 @dataclass(frozen=True)
@@ -161,8 +161,8 @@ class _Comparer:
         return self.layout.batches(task.differences())
 
 
-def key_size_job(operator: Operator) -> Job:
-    """Return the Job whose batches have the KeySize of each key of an operator."""
+def key_size_job(operator: Operator) -> PartedJob:
+    """Return the job whose batches have the KeySize of each key of an operator."""
     states = operator.states
     key_column = typed_columns(states[0])[0] if states else None
     key_type = layout_of(states).schema.field("key").type
@@ -175,12 +175,12 @@ def key_size_job(operator: Operator) -> Job:
         fields.append(("key_bytes", pa.binary()))
     schema = pa.schema(fields)
     weigher = _KeyWeigher(operator.label, key_column, schema)
-    return Job(tuple(read_tasks(operator, None, None)), weigher.run, schema)
+    return PartedJob(tuple(read_tasks(operator, None, None)), weigher.run, schema)
 
 
 @dataclass(frozen=True)
 class _KeyWeigher:
-    """Weighs keys. All entries of a key group, and so of a key, are in one part of the Job."""
+    """Weighs keys. All entries of a key group, and so of a key, are in one part of the job."""
 
     label: str
     key_column: ArrowColumn | None

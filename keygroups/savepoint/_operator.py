@@ -251,7 +251,7 @@ class Operator:
         """
         described = self._one_state(state)
         tasks = self.tasks([described.name], key_groups)
-        from keygroups.savepoint._columns.tables import batch_reader
+        from keygroups.savepoint._columns.library_tables import batch_reader
 
         return batch_reader(tasks, described, self._measured("read", tasks))
 
@@ -280,7 +280,7 @@ class Operator:
         without pandas.
         """
         table = self.to_arrow(state, key_groups)
-        from keygroups.savepoint._columns.tables import pandas_frame
+        from keygroups.savepoint._columns.library_tables import pandas_frame
 
         return pandas_frame(table)
 
@@ -296,7 +296,7 @@ class Operator:
         `keygroups.spark.read_keyed_state`. Raises KeyGroupsError without Polars.
         """
         table = self.to_arrow(state, key_groups)
-        from keygroups.savepoint._columns.tables import polars_frame
+        from keygroups.savepoint._columns.library_tables import polars_frame
 
         return polars_frame(table)
 

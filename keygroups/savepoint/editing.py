@@ -19,7 +19,7 @@ executors do it.
 
 from keygroups.savepoint._edits.editor import OperatorEditor
 from keygroups.savepoint._edits.steps import DELETE
-from keygroups.savepoint._writing.writer import SavepointEditor
+from keygroups.savepoint._writing.savepoint_writer import SavepointEditor
 
 __all__ = ["DELETE", "OperatorEditor", "SavepointEditor"]
 __dir__ = __all__.copy

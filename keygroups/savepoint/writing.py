@@ -16,7 +16,7 @@ state of Flink SQL is written. `SavepointWriter.from_existing_savepoint` changes
 
 from keygroups.savepoint._windows.window_writer import WindowOperatorWriter
 from keygroups.savepoint._writing.operator_writer import OperatorWriter
-from keygroups.savepoint._writing.writer import SavepointWriter
+from keygroups.savepoint._writing.savepoint_writer import SavepointWriter
 
 __all__ = ["OperatorWriter", "SavepointWriter", "WindowOperatorWriter"]
 __dir__ = __all__.copy

@@ -46,14 +46,14 @@ from keygroups.spark._savepoint.editing import RowsEditor, SparkEditor
 from keygroups.spark._savepoint.entry_files import write_entries
 from keygroups.spark._savepoint.jobs import PickledRunner, frame_of
 from keygroups.spark._savepoint.results import described, run_tasks
-from keygroups.spark._savepoint.rows.entry_batches import entries_of
-from keygroups.spark._savepoint.rows.new_states import (
+from keygroups.spark._savepoint.rows.keyed_states import (
     KeyedState,
     ListState,
     MapState,
     ReducingState,
     ValueState,
 )
+from keygroups.spark._savepoint.rows.sent_entries import entries_of
 from keygroups.spark._workers import check_workers
 from keygroups.spark.dataframe import named_column
 from keygroups.types import KeyType

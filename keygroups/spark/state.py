@@ -58,12 +58,12 @@ from keygroups.spark._columns.arguments import check_df
 from keygroups.spark._columns.backend import PORTABLE
 from keygroups.spark._columns.key_columns import plain_text
 from keygroups.spark._columns.key_hash import contains
-from keygroups.spark._group_by.checks import check_pyspark, check_session, type_of
 from keygroups.spark._group_by.group import Routing
 from keygroups.spark._group_by.key_group import QUERY, state_name
 from keygroups.spark._group_by.landing import landing_of, lands_on
 from keygroups.spark._group_by.packing import packed
 from keygroups.spark._group_by.processor import GroupAggregate
+from keygroups.spark._group_by.query_checks import check_pyspark, check_session, type_of
 from keygroups.spark._group_by.stored import (
     keys_of,
     load_state,

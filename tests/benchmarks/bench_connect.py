@@ -17,9 +17,9 @@ from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from support.inside.adapter import SETTING
 
 from keygroups.spark import functions as KF
-from keygroups.spark._columns.backend import SETTING
 from keygroups.types import LONG, SQL_ROW, STRING, KeyType
 
 MAX_PARALLELISM = 128

@@ -22,12 +22,12 @@ from tempfile import TemporaryDirectory
 sys.path.append(str(Path(__file__).parents[1]))
 
 from support.bytes.wide_savepoints import Shape, write
+from support.inside.savepoints import read_metadata
 
 from keygroups.cli import main as command
 from keygroups.reports import RescaleReport
 from keygroups.rescale import RescalePlan
 from keygroups.savepoint import Savepoint, SavepointWriter, read_savepoint
-from keygroups.savepoint._metadata.reader import read_metadata
 
 SHAPES = {
     "one operator of 5,000 subtasks": Shape("canonical", 1, 5_000, 32_768),

@@ -30,6 +30,7 @@ sys.path.append(str(SUPPORT.parent))
 
 from support.bytes import large_savepoints  # noqa: E402
 from support.bytes import savepoint_bytes as sb  # noqa: E402
+from support.inside.savepoints import ahead  # noqa: E402
 
 from keygroups import assign_to_key_group  # noqa: E402
 from keygroups.savepoint import (  # noqa: E402
@@ -38,7 +39,6 @@ from keygroups.savepoint import (  # noqa: E402
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._tasks.read import ahead  # noqa: E402
 from keygroups.types import STRING  # noqa: E402
 
 SUBTASKS = 1_000

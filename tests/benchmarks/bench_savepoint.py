@@ -19,9 +19,9 @@ from tempfile import TemporaryDirectory
 sys.path.append(str(Path(__file__).parents[1]))
 
 from support.bytes import large_savepoints
+from support.inside.savepoints import read_metadata
 
 from keygroups.savepoint import read_savepoint
-from keygroups.savepoint._metadata.reader import read_metadata
 
 ROUNDS, ENTRIES, SUBTASKS = 5, 512_000, 1_000
 SMALL, LARGE = 1_024_000, 10_240_000

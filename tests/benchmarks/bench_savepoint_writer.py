@@ -30,11 +30,10 @@ from bench_spark_savepoint import measured, processes
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from support.flink.flink_oracle import local_session
+from support.inside.columns import FileWriter, StateColumns, WideRows
 
 from keygroups import arrays
 from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
-from keygroups.savepoint._columns.entry_frames import FileWriter
-from keygroups.savepoint._columns.row_shapes import StateColumns, WideRows
 from keygroups.spark import KeyedState, ValueState, write_savepoint
 from keygroups.types import LONG, STRING
 

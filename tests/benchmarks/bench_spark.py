@@ -30,11 +30,11 @@ from pyspark.sql.types import IntegerType
 sys.path.append(str(Path(__file__).parents[1]))
 from support.flink.flink_oracle import ASSIGNMENT, FlinkOracle, flink_class_path, flink_jar
 from support.flink.flink_sql import JAVA_FOLDER
+from support.inside.adapter import SETTING
 from support.spark.java_udf import add_java_class
 
 from keygroups import assign_to_key_group
 from keygroups.spark import functions as KF
-from keygroups.spark._columns.backend import SETTING
 from keygroups.types import BIG_DEC, INT, LONG, SQL_ROW, STRING, TUPLE, KeyType
 
 MAX_PARALLELISM = 128

@@ -21,27 +21,28 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 from support.bytes import savepoint_bytes as sb
 from support.bytes.sst_bytes import VALUE, sst
+from support.inside import serializers
+from support.inside.serializers import (
+    BigDecSerializer,
+    PojoSerializer,
+    RowDataSerializer,
+    TtlSerializer,
+)
 
-from keygroups._serializers import collections, compounds, scalars
-from keygroups._serializers.base import Serializer
-from keygroups._serializers.big_numbers import BigDecSerializer
-from keygroups._serializers.jvm import time as java_time
-from keygroups._serializers.jvm.pojos import PojoSerializer
-from keygroups._serializers.sql.rows import RowDataSerializer
-from keygroups._serializers.streaming import TtlSerializer
 from keygroups.logical_types import parse_logical_type
 from keygroups.savepoint import Operator, read_savepoint
 from keygroups.savepoint.values import Pojo, Row, TtlValue
+from keygroups.state_keys import Serializer
 
 ENTRIES, ROUNDS, DISTINCT = 100_000, 3, 97
 KEY_GROUPS, PER_BLOCK = 128, 64
 PREFIX = 1  # bytes of the key group
 LONG, INT, DOUBLE, BOOLEAN, TEXT = (
-    scalars.LONG,
-    scalars.INT,
-    scalars.DOUBLE,
-    scalars.BOOLEAN,
-    scalars.STRING,
+    serializers.LONG,
+    serializers.INT,
+    serializers.DOUBLE,
+    serializers.BOOLEAN,
+    serializers.STRING,
 )
 
 
@@ -76,9 +77,9 @@ class State(NamedTuple):
         """Return the bytes of a value on the heap."""
         whole: Serializer = self.serializer
         if self.kind == "LIST":
-            whole = collections.ListSerializer(whole)
+            whole = serializers.ListSerializer(whole)
         elif self.kind == "MAP":
-            whole = collections.MapSerializer(TEXT, whole)
+            whole = serializers.MapSerializer(TEXT, whole)
         return whole.encode(self.value(number))
 
 
@@ -110,9 +111,9 @@ NESTED = PojoSerializer(
     ("visit", "tags", "amounts", "pair"),
     [
         POJO,
-        collections.ListSerializer(TEXT),
-        collections.MapSerializer(TEXT, LONG),
-        compounds.TupleSerializer([INT, TEXT]),
+        serializers.ListSerializer(TEXT),
+        serializers.MapSerializer(TEXT, LONG),
+        serializers.TupleSerializer([INT, TEXT]),
     ],
 )
 
@@ -148,12 +149,12 @@ STATES = {
     ),
     "TUPLE": State(
         "VALUE",
-        compounds.TupleSerializer([TEXT, INT, DOUBLE]),
+        serializers.TupleSerializer([TEXT, INT, DOUBLE]),
         lambda number: (f"tuple-{number}", number, number / 3),
     ),
     "ROW": State(
         "VALUE",
-        compounds.RowSerializer([TEXT, INT, DOUBLE]),
+        serializers.RowSerializer([TEXT, INT, DOUBLE]),
         lambda number: Row((f"row-{number}", None if number % 5 == 0 else number, number / 3)),
     ),
     "TTL": State(
@@ -166,19 +167,21 @@ STATES = {
         "MAP", POJO, lambda number: {f"city-{city}": pojo(number) for city in range(10)}
     ),
     "List": State(
-        "VALUE", collections.ListSerializer(TEXT), lambda number: ["element"] * (number % 7)
+        "VALUE", serializers.ListSerializer(TEXT), lambda number: ["element"] * (number % 7)
     ),
     "Map": State(
         "VALUE",
-        collections.MapSerializer(TEXT, LONG),
+        serializers.MapSerializer(TEXT, LONG),
         lambda number: {f"key-{key}": number for key in range(number % 7)},
     ),
-    "Set": State("VALUE", collections.SetSerializer(LONG), lambda number: {*range(number % 7)}),
+    "Set": State("VALUE", serializers.SetSerializer(LONG), lambda number: {*range(number % 7)}),
     "BIG_DEC": State("VALUE", BigDecSerializer(), price),
-    "ENUM": State("VALUE", compounds.EnumSerializer("a.E", ("NEW", "OLD")), lambda number: "NEW"),
-    "INSTANT": State("VALUE", java_time.InstantSerializer(), lambda number: DAY),
-    "LOCAL_DATE": State("VALUE", java_time.LocalDateSerializer(), lambda number: DAY.date()),
-    "BYTES": State("VALUE", scalars.BYTES, lambda number: b"\0" * (number % 30)),
+    "ENUM": State(
+        "VALUE", serializers.EnumSerializer("a.E", ("NEW", "OLD")), lambda number: "NEW"
+    ),
+    "INSTANT": State("VALUE", serializers.InstantSerializer(), lambda number: DAY),
+    "LOCAL_DATE": State("VALUE", serializers.LocalDateSerializer(), lambda number: DAY.date()),
+    "BYTES": State("VALUE", serializers.BYTES, lambda number: b"\0" * (number % 30)),
 }
 
 
@@ -186,7 +189,7 @@ def keys(count: int) -> list[list[bytes]]:
     """Return the bytes of keys by key group: not those that Flink computes, which nobody asks."""
     each = max(1, count // KEY_GROUPS)
     return [
-        [scalars.write_string(f"user-{group * each + number}") for number in range(each)]
+        [serializers.write_string(f"user-{group * each + number}") for number in range(each)]
         for group in range(KEY_GROUPS)
     ]
 

@@ -28,11 +28,10 @@ sys.path.append(str(Path(__file__).parents[1]))
 from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import point
 from support.bytes.trimmed_savepoints import content, fewer_states, first_subtask
+from support.inside.savepoints import KeyGroupsHandle, header_size
 
 from keygroups import assign_to_key_group, compute_key_group_range_for_operator_index
 from keygroups.savepoint import DELETE, SavepointWriter, change_max_parallelism, read_savepoint
-from keygroups.savepoint._metadata.handles import KeyGroupsHandle
-from keygroups.savepoint._state.formats.key_group_streams import header_size
 from keygroups.state_keys import key_group_prefix
 from keygroups.types import STRING
 

@@ -42,11 +42,18 @@ REACH_OF_THE_ADAPTER = {
     "keygroups.savepoint._columns.column_types": {"column_to_write"},
     "keygroups.savepoint._columns.entry_frames": {"FileWriter"},
     "keygroups.savepoint._jobs": {
-        *("Job", "StateReader", "difference_job", "encoded_keys", "key_size_job"),
+        *("PartedJob", "StateReader", "difference_job", "encoded_keys", "key_size_job"),
         *("parse_key_groups", "read_tasks"),
     },
     "keygroups.savepoint._columns.row_shapes": {
-        *("LongRows", "Place", "StateColumns", "WideRows", "check_states_of_rows", "long_columns"),
+        *(
+            "LongRows",
+            "ColumnPlace",
+            "StateColumns",
+            "WideRows",
+            "check_states_of_rows",
+            "long_columns",
+        ),
     },
     "keygroups.savepoint._edits.edit_task": {"EditTask", "StatePlan"},
     "keygroups.savepoint._edits.keyed_state": {"EditedKeyedState", "with_keyed_state"},
@@ -66,6 +73,14 @@ FREE_OF_SPARK = {
     "keygroups.spark._group_by.pages": "pages of Spark's own map state: nobody else reads them",
     "keygroups.spark._group_by.retention": "what state of Spark's own is forgotten",
 }
+# Private modules whose files have the same name, and why.
+SAME_FILES = {
+    **dict.fromkeys(("cep", "kryo", "rows", "streaming"), "serializers, and their values"),
+    "sql": "values, and the reader of their columns",
+    "compounds": "serializers, and the readers of their columns",
+    "_savepoint": "a savepoint, and the command about it",
+    "_skew": "the keys of arrays, and the report about them",
+}
 # The names of Spark's types that mean the same whatever a session sets; "timestamp" does not.
 SAFE_TYPES = {"bigint", "binary", "date", "double", "float", "int", "string"}
 # Variables that hold a DataType or a type of Arrow where they are cast to.
@@ -75,6 +90,9 @@ TAKE_TYPES = {
     *("mapInPandas", "map_in_arrow", "nth", "pandas_udf", "schema"),
 }
 READ_DDL = {"_parse_datatype_string", "from_csv", "from_json", "from_xml", "fromDDL"}
+# Both count the texts of programs too; one of these is run where there are no tests to import.
+MOST_PRIVATE_IMPORTS_OF_TESTS = 164
+PROGRAMS = {"killed_writers.py"}
 FILLED = {"PlanNode", "Plan", "JavaObject", "_ClassDescription"}  # while a text or stream is read
 
 
@@ -228,6 +246,26 @@ def test_no_file_hides_a_name_of_its_package() -> None:
             assert not taken & files, package
 
 
+def test_a_name_is_that_of_one_class() -> None:
+    """Or of one type, such as that of a function; what is private to its module too."""
+    homes: dict[str, list[str]] = {}
+    for module in FILES:
+        for node in tree(module).body:
+            names = [node.name] if isinstance(node, ast.ClassDef) else []
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript | ast.BinOp):
+                names = [ast.unparse(name) for name in node.targets]
+            for name in names:
+                if re.fullmatch(r"_?([A-Z][a-z0-9]+)+", name):
+                    homes.setdefault(name, []).append(module)
+    assert {name: modules for name, modules in homes.items() if len(modules) > 1} == {}
+
+
+def test_a_file_has_a_name_of_its_own() -> None:
+    """What is private of the package: the public doors are named by their subject."""
+    files = [path.stem for module, path in FILES.items() if "._" in module]
+    assert {name for name in files if files.count(name) > 1} == {"__init__", *SAME_FILES}
+
+
 def test_no_private_name_is_there_for_nothing() -> None:
     """Those of a tuple aside, of which some may be for their places."""
     unused = []
@@ -293,6 +331,33 @@ def test_tests_import_no_tests() -> None:
             if isinstance(node, ast.ImportFrom) and not node.level:
                 names = [node.module or ""]
             assert not [name for name in names if name.startswith("test_")], path
+
+
+def private_imports() -> Iterator[tuple[Path, set[str]]]:
+    """Yield the imports of private names in tests: each its file, and the private modules."""
+    statement = re.compile(r"^ *from (keygroups[\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
+    for path in Path(__file__).parents[1].rglob("*.py"):
+        for source, imports in statement.findall(path.read_text("utf-8")):
+            names = re.findall(
+                r"(\w+)(?: as \w+)?(?:,|\)|$)", re.sub(r" *#.*|\(\s*|\n\s*", "", imports)
+            )
+            dotted = [f"{source}.{name}" for name in names]
+            if private := {module_of(name) for name in dotted if "._" in name}:
+                yield path, private
+
+
+def test_a_private_module_is_followed_in_one_file_of_tests() -> None:
+    """What several files take of it, they take from `support/inside`."""
+    homes: dict[str, set[str]] = {}
+    for path, modules in private_imports():
+        for module in modules if path.name not in PROGRAMS else ():
+            homes.setdefault(module, set()).add(path.name)
+    assert {module: files for module, files in homes.items() if len(files) > 1} == {}
+
+
+def test_tests_import_few_private_names() -> None:
+    """Fewer is right, and then the bound here falls; more is a test without a public door."""
+    assert sum(1 for _ in private_imports()) <= MOST_PRIVATE_IMPORTS_OF_TESTS
 
 
 def test_import_needs_neither_spark_nor_numpy() -> None:

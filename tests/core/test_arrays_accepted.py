@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 import pyarrow
 import pytest
+from support.inside.values import instant_code
 from support.keys.arrow_keys import masked, one_by_one
 
 import keygroups
@@ -17,7 +18,6 @@ from keygroups import (
     KeyGroupsError,
     arrays,
 )
-from keygroups._values.java_time import instant_code
 from keygroups.arrays._rows import bytes_of
 from keygroups.types import (
     BOOLEAN,

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.sst_bytes import VALUE, sst
+from support.inside.savepoints import KeyGroupsHandle
 
 from keygroups import assign_to_key_group
 from keygroups.errors import SavepointError
 from keygroups.savepoint import Operator, change_max_parallelism, read_savepoint
-from keygroups.savepoint._metadata.handles import KeyGroupsHandle
 from keygroups.types import LONG
 
 STRING, LONGS, INT = sb.simple("String"), sb.simple("Long"), sb.simple("Int")

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-from keygroups._serializers.cep import (
+from support.inside.serializers import (
+    LONG,
     DeweyNumberSerializer,
     EventIdSerializer,
     LockableTypeSerializer,
@@ -16,7 +16,7 @@ from keygroups._serializers.cep import (
     SharedBufferEdgeSerializer,
     SharedBufferNodeSerializer,
 )
-from keygroups._serializers.scalars import LONG
+
 from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.savepoint import Serializer
 from keygroups.savepoint.values import (

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.inside.savepoints import EncodedEntry, NewState, joined_lists
 from support.selections import first_by_default
 
 from keygroups import (
@@ -31,8 +32,6 @@ from keygroups.savepoint import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry, joined_lists
-from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.state_keys import VOID_NAMESPACE, serializer_of
 from keygroups.types import (
     BIG_DEC,
@@ -50,24 +49,20 @@ from keygroups.types import (
 pa: Any = pytest.importorskip("pyarrow")
 
 from support.bytes.written_values import TEXTS, VALUES, Type, arrow_type  # noqa: E402
-
-from keygroups._serializers.jvm.kryo import KryoSerializer  # noqa: E402
-from keygroups._serializers.jvm.time import (  # noqa: E402
-    DateSerializer,
-)
-from keygroups._serializers.scalars import SQL_STRING  # noqa: E402
-from keygroups.savepoint._columns import column_encoder, row_encoder  # noqa: E402
-from keygroups.savepoint._columns.column_types import column_to_write  # noqa: E402
-from keygroups.savepoint._columns.column_writers import column_writer  # noqa: E402
-from keygroups.savepoint._columns.entry_batches import entries_of, entry_batch  # noqa: E402
-from keygroups.savepoint._columns.entry_frames import FileWriter  # noqa: E402
-from keygroups.savepoint._columns.row_shapes import (  # noqa: E402
+from support.inside.columns import (  # noqa: E402
+    ColumnPlace,
+    FileWriter,
     LongRows,
-    Place,
     StateColumns,
+    UnwrittenError,
     WideRows,
+    column_to_write,
+    column_writer,
 )
-from keygroups.savepoint._columns.scalar_writers import UnwrittenError  # noqa: E402
+from support.inside.serializers import SQL_STRING, DateSerializer, KryoSerializer  # noqa: E402
+
+from keygroups.savepoint._columns import column_encoder, row_encoder  # noqa: E402
+from keygroups.savepoint._columns.entry_batches import entries_of, entry_batch  # noqa: E402
 
 
 @pytest.mark.parametrize("of", VALUES, ids=str)
@@ -475,7 +470,9 @@ def test_entries_out_of_order_are_refused(tmp_path: Path) -> None:
 def rows_of_state(state: StateDescriptor, **arrays: Any) -> tuple[LongRows, Any]:
     """Return an encoder of a state's rows, and a batch of them."""
     names = pa.array([state.name] * len(arrays["key"]))
-    places = {name: Place(n, None) for n, name in enumerate(arrays, 1) if name != "last_access"}
+    places = {
+        name: ColumnPlace(n, None) for n, name in enumerate(arrays, 1) if name != "last_access"
+    }
     encode = LongRows((state,), 129, False, ("state", *arrays), {state.name: places})
     return encode, pa.RecordBatch.from_arrays([names, *arrays.values()], ["state", *arrays])
 

@@ -19,17 +19,18 @@ pa = pytest.importorskip("pyarrow")
 np = pytest.importorskip("numpy")
 
 from support.bytes.column_schemas import TYPES, Type  # noqa: E402
-
-from keygroups._serializers.base import TRUNCATED, Serializer  # noqa: E402
-from keygroups.savepoint._columns.arrow_values import arrow_array  # noqa: E402
-from keygroups.savepoint._columns.column_types import (  # noqa: E402
+from support.inside.columns import (  # noqa: E402
+    ArrowColumn,
+    arrow_array,
     column_of,
     is_open,
     key_column_of,
+    reader_of,
 )
-from keygroups.savepoint._columns.columns import ArrowColumn  # noqa: E402
-from keygroups.savepoint._columns.readers.readers import reader_of  # noqa: E402
+from support.inside.serializers import TRUNCATED  # noqa: E402
+
 from keygroups.savepoint._state.skips import skip_of  # noqa: E402
+from keygroups.state_keys import Serializer  # noqa: E402
 
 REFUSED = (*TRUNCATED, ValueError)
 

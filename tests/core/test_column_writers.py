@@ -11,22 +11,25 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.bytes.real_savepoints import ROW_KINDS
+from support.inside import serializers
+from support.inside.serializers import (
+    SQL_STRING,
+    ArrayDataSerializer,
+    LocalTimeSerializer,
+    MapDataSerializer,
+    Member,
+    NullSerializer,
+    PojoSerializer,
+    RowDataSerializer,
+    UnknownSerializer,
+    checked_write,
+)
 
 from keygroups import KeyGroupsError
-from keygroups._serializers import big_numbers, collections, compounds
-from keygroups._serializers.base import UnknownSerializer, checked_write
-from keygroups._serializers.jvm.pojos import Member, PojoSerializer
-from keygroups._serializers.jvm.time import LocalTimeSerializer
-from keygroups._serializers.scalars import BYTES, SQL_STRING, NullSerializer
-from keygroups._serializers.sql.rows import (
-    ArrayDataSerializer,
-    MapDataSerializer,
-    RowDataSerializer,
-)
-from keygroups._values.rows import ROW_KINDS
 from keygroups.logical_types import LogicalType, parse_logical_type
 from keygroups.savepoint import Serializer
-from keygroups.state_keys import serializer_of
+from keygroups.state_keys import BYTES, serializer_of
 from keygroups.types import (
     BOOLEAN,
     BYTE,
@@ -43,16 +46,20 @@ from keygroups.types import (
 
 pa: Any = pytest.importorskip("pyarrow")
 
+from support.inside.columns import (  # noqa: E402
+    UnwrittenError,
+    column_of,
+    column_of_key_type,
+    column_writer,
+)
+
 from keygroups.savepoint._columns.binary_writers import map_items  # noqa: E402
-from keygroups.savepoint._columns.column_types import column_of, column_of_key_type  # noqa: E402
-from keygroups.savepoint._columns.column_writers import column_writer  # noqa: E402
-from keygroups.savepoint._columns.scalar_writers import UnwrittenError  # noqa: E402
 
 SCALARS = [
     *map(serializer_of, (BOOLEAN, BYTE, SHORT, INT, LONG, FLOAT, DOUBLE, STRING)),
     *map(serializer_of, (LOCAL_DATE, INSTANT)),
-    *(BYTES, SQL_STRING, big_numbers.BigDecSerializer(), LocalTimeSerializer()),
-    compounds.EnumSerializer("a.Color", ["RED", "GREEN", "\u00e9"]),
+    *(BYTES, SQL_STRING, serializers.BigDecSerializer(), LocalTimeSerializer()),
+    serializers.EnumSerializer("a.Color", ["RED", "GREEN", "\u00e9"]),
 ]
 LOGICAL = [
     *map(
@@ -100,13 +107,13 @@ def serializer_of_java(rng: random.Random, depth: int = 3) -> Serializer:
     some = [serializer_of_java(rng, depth - 1) for _ in range(rng.choice([1, 2, 9]))]
     makes: list[Any] = [
         lambda: pojo_of(some if rng.random() < 0.9 else []),
-        lambda: compounds.TupleSerializer(some),
-        lambda: compounds.RowSerializer(some, rng.random() < 0.7),
-        lambda: compounds.NullableSerializer(some[0], rng.choice([0, 8])),
-        lambda: collections.ListSerializer(some[0]),
-        lambda: collections.MapSerializer(some[0], some[-1]),
-        lambda: collections.SetSerializer(some[0]),
-        lambda: collections.GenericArraySerializer("a.B", some[0]),
+        lambda: serializers.TupleSerializer(some),
+        lambda: serializers.RowSerializer(some, rng.random() < 0.7),
+        lambda: serializers.NullableSerializer(some[0], rng.choice([0, 8])),
+        lambda: serializers.ListSerializer(some[0]),
+        lambda: serializers.MapSerializer(some[0], some[-1]),
+        lambda: serializers.SetSerializer(some[0]),
+        lambda: serializers.GenericArraySerializer("a.B", some[0]),
     ]
     made: Serializer = rng.choice(makes)()
     return made
@@ -260,7 +267,7 @@ def test_decimals_of_more_digits_are_refused(field: str, most: int) -> None:
 def test_a_key_that_a_map_has_twice() -> None:
     """A dict has each once, so that the columns leave such a map to what refuses it."""
     maps = pa.array([[("a", 1), ("b", 2)], [("a", 1), ("a", 2)]], pa.map_("string", "int64"))
-    writer = column_writer(collections.MapSerializer(serializer_of(STRING), serializer_of(LONG)))
+    writer = column_writer(serializers.MapSerializer(serializer_of(STRING), serializer_of(LONG)))
     assert writer is not None
     writer.write(maps.slice(0, 1))
     with pytest.raises(UnwrittenError):
@@ -286,11 +293,11 @@ INT_TYPE = LogicalType("INT")
         MapDataSerializer(INT_TYPE, VARIANT),
         RowDataSerializer([LogicalType("ARRAY", fields=(VARIANT,))]),
         PojoSerializer("a.B", registered=[Member("a.C", None, serializer_of(INT))]),
-        compounds.EnumSerializer("a.B", ["X", "X"]),
-        compounds.EnumSerializer("a.B", ["\ud800"]),
-        compounds.TupleSerializer([NullSerializer()]),
-        compounds.TupleSerializer([UnknownSerializer("a.B")]),
-        collections.MapSerializer(pojo_of([]), serializer_of(INT)),
+        serializers.EnumSerializer("a.B", ["X", "X"]),
+        serializers.EnumSerializer("a.B", ["\ud800"]),
+        serializers.TupleSerializer([NullSerializer()]),
+        serializers.TupleSerializer([UnknownSerializer("a.B")]),
+        serializers.MapSerializer(pojo_of([]), serializer_of(INT)),
         UnknownSerializer("a.B"),
     ],
     ids=str,

@@ -7,37 +7,43 @@ from typing import Any
 
 import pytest
 from support.bytes.column_values import VALUES
-
-from keygroups import types
-from keygroups._serializers import pyflink
-from keygroups._serializers.arrays import (
+from support.inside import serializers
+from support.inside.serializers import (
+    CHAR,
+    DOUBLE,
+    INT,
+    REGISTRY,
+    STRING,
+    AvroSerializer,
+    BigDecSerializer,
+    BigIntSerializer,
+    BitmapSerializer,
     CharPrimitiveArraySerializer,
-    IntPrimitiveArraySerializer,
-)
-from keygroups._serializers.base import REGISTRY, Serializer, Simple
-from keygroups._serializers.big_numbers import BigDecSerializer, BigIntSerializer
-from keygroups._serializers.collections import ListSerializer, MapSerializer, SetSerializer
-from keygroups._serializers.compounds import (
-    EitherSerializer,
-    PyFlinkSerializer,
-    TupleSerializer,
-)
-from keygroups._serializers.jvm.avro import AvroSerializer
-from keygroups._serializers.jvm.encoded import BitmapSerializer
-from keygroups._serializers.jvm.kryo import KryoSerializer
-from keygroups._serializers.jvm.pojos import PojoSerializer
-from keygroups._serializers.jvm.scala import OptionSerializer, TrySerializer
-from keygroups._serializers.jvm.time import (
     DateSerializer,
+    EitherSerializer,
     InstantSerializer,
+    IntPrimitiveArraySerializer,
+    KryoSerializer,
+    ListSerializer,
     LocalDateSerializer,
     LocalDateTimeSerializer,
     LocalTimeSerializer,
+    MapSerializer,
+    OptionSerializer,
+    PojoSerializer,
+    PyFlinkSerializer,
+    PythonTimeSerializer,
+    RawValueDataSerializer,
+    RowDataSerializer,
+    SetSerializer,
+    Simple,
+    TimerSerializer,
+    TrySerializer,
+    TupleSerializer,
+    UnionSerializer,
 )
-from keygroups._serializers.scalars import CHAR, DOUBLE, GLOBAL_WINDOW, INT, STRING
-from keygroups._serializers.sql.python_scalars import PythonTimeSerializer
-from keygroups._serializers.sql.rows import RawValueDataSerializer, RowDataSerializer
-from keygroups._serializers.streaming import TimerSerializer, UnionSerializer
+
+from keygroups import types
 from keygroups.errors import InvalidValueError, KeyGroupsError
 from keygroups.logical_types import parse_logical_type
 from keygroups.savepoint.values import (
@@ -49,19 +55,20 @@ from keygroups.savepoint.values import (
     Some,
     TimestampData,
 )
-from keygroups.state_keys import serializer_of
+from keygroups.state_keys import GLOBAL_WINDOW, Serializer, serializer_of
 
 pa: Any = pytest.importorskip("pyarrow")
 
-from keygroups.savepoint._columns.arrow_values import arrow_array, values  # noqa: E402
-from keygroups.savepoint._columns.column_types import (  # noqa: E402
+from support.inside.columns import (  # noqa: E402  # noqa: E402  # noqa: E402
     COLUMNS,
+    TEXT,
+    arrow_array,
     column_of,
     column_of_key_type,
     is_written,
     key_column_of,
+    values,
 )
-from keygroups.savepoint._columns.columns import TEXT  # noqa: E402
 
 EITHER, UNION = EitherSerializer(INT, INT), UnionSerializer(INT, INT)
 TRY = TrySerializer(INT, KryoSerializer("java.lang.Throwable"))
@@ -69,10 +76,10 @@ ROW_OF_INT = serializer_of(types.ROW(types.INT))
 # Texts or bytes; none is a state's.
 OF_PYFLINK = (
     PyFlinkSerializer,
-    pyflink.DecimalTextSerializer,
-    pyflink.SqlDateKeySerializer,
-    pyflink.SqlTimeKeySerializer,
-    pyflink.SqlTimestampKeySerializer,
+    serializers.DecimalTextSerializer,
+    serializers.SqlDateKeySerializer,
+    serializers.SqlTimeKeySerializer,
+    serializers.SqlTimestampKeySerializer,
 )
 WITHOUT_COLUMN = {AvroSerializer, KryoSerializer, TimerSerializer}
 

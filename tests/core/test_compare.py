@@ -23,9 +23,10 @@ from support.bytes.serializer_cases import cases
 from support.bytes.source_bytes import file_split, source, versioned
 from support.growth import count_bytes
 from support.html_tables import shown
+from support.inside.savepoints import spill
+from support.inside.serializers import PojoSerializer
 
 from keygroups import assign_to_key_group
-from keygroups._serializers.jvm.pojos import PojoSerializer
 from keygroups.cli import main
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError, SavepointError
 from keygroups.savepoint import (
@@ -50,7 +51,6 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.savepoint._comparison.contents import exact
-from keygroups.savepoint._state.writing import spill
 from keygroups.savepoint.values import Bitmap, Left, Right
 from keygroups.state_keys import BYTES
 from keygroups.types import LONG, STRING

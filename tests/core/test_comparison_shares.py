@@ -168,7 +168,7 @@ def test_an_operator_that_one_savepoint_has(tmp_path: Path, is_new: bool) -> Non
 def test_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All differences, with the values of both, in batches of some size."""
     pa = pytest.importorskip("pyarrow")
-    from keygroups.savepoint._comparison import difference_columns as differences
+    from support.inside.columns import difference_columns as differences
 
     monkeypatch.setattr(differences, "_ROWS", 50)
     old, new = HEAP.read(), point("2.3.0-rocks-canonical").read()
@@ -209,7 +209,7 @@ def test_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("is_new", [False, True])
 def test_batches_of_a_state_that_one_savepoint_has(tmp_path: Path, is_new: bool) -> None:
     pytest.importorskip("pyarrow")
-    from keygroups.savepoint._comparison.difference_columns import difference_layout
+    from support.inside.columns import difference_layout
 
     written(tmp_path / "one", 3, 128, [(0.5, 1.0)])
     with SavepointWriter(tmp_path / "other") as writer:
@@ -230,7 +230,7 @@ def test_batches_of_a_state_that_one_savepoint_has(tmp_path: Path, is_new: bool)
 def test_batches_have_some_bytes_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All entries are as large; a batch ends with the one that reaches the bound."""
     pytest.importorskip("pyarrow")
-    from keygroups.savepoint._comparison import difference_columns as differences
+    from support.inside.columns import difference_columns as differences
 
     old = written(tmp_path / "old", 3, 128, [(float(number), 1.0) for number in range(7)])
     new = written(tmp_path / "new", 3, 128, [])
@@ -406,7 +406,7 @@ def test_a_value_that_no_column_holds(tmp_path: Path) -> None:
 
 def test_keys_of_another_type(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
-    from keygroups.savepoint._comparison.difference_columns import difference_layout
+    from support.inside.columns import difference_layout
 
     keys = [MapStateDescriptor("map", INT, LONG), MapStateDescriptor("map", STRING, LONG)]
     sides = []

@@ -14,19 +14,24 @@ from typing import Any, NamedTuple
 import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.damaged_files import damages
+from support.inside import serializers
+from support.inside.savepoints import KeyGroupsHandle
+from support.inside.serializers import (
+    BigDecSerializer,
+    BigIntSerializer,
+    LocalDateSerializer,
+    MapDataSerializer,
+    Member,
+    PojoSerializer,
+    PythonRowSerializer,
+    RowDataSerializer,
+    TtlSerializer,
+)
 
-from keygroups._serializers import collections, compounds, scalars
-from keygroups._serializers.base import Serializer
-from keygroups._serializers.big_numbers import BigDecSerializer, BigIntSerializer
-from keygroups._serializers.jvm.pojos import Member, PojoSerializer
-from keygroups._serializers.jvm.time import LocalDateSerializer
-from keygroups._serializers.sql.python_rows import PythonRowSerializer
-from keygroups._serializers.sql.rows import MapDataSerializer, RowDataSerializer
-from keygroups._serializers.streaming import TtlSerializer
 from keygroups.logical_types import parse_logical_type
 from keygroups.savepoint import read_savepoint
-from keygroups.savepoint._metadata.handles import KeyGroupsHandle
 from keygroups.savepoint.values import Pojo, Row, TtlValue
+from keygroups.state_keys import Serializer
 
 pa = pytest.importorskip("pyarrow")
 np = pytest.importorskip("numpy")
@@ -41,14 +46,11 @@ from support.bytes.column_forms import (  # noqa: E402
     operator_of,
     rocksdb,
 )
+from support.inside.columns import column_of, entry_columns, reader_of  # noqa: E402
 
-from keygroups.savepoint._columns.column_types import column_of  # noqa: E402
-from keygroups.savepoint._columns.readers.readers import reader_of  # noqa: E402
-from keygroups.savepoint._state import entry_columns  # noqa: E402
-
-TEXT, INT, LONG = scalars.STRING, scalars.INT, scalars.LONG
+TEXT, INT, LONG = serializers.STRING, serializers.INT, serializers.LONG
 POJO = PojoSerializer("a.P", ["id", "name", "on"], [LONG, TEXT, LocalDateSerializer()])
-ENUM = compounds.EnumSerializer("a.E", ("A", "B"))
+ENUM = serializers.EnumSerializer("a.E", ("A", "B"))
 DAY = dt.date(2024, 2, 29)
 
 
@@ -67,7 +69,7 @@ class Values(NamedTuple):
     def entries(self, form: Form) -> list[tuple[bytes, bytes]]:
         """Return entries with keys of STRING, as the form has them."""
         return [
-            (scalars.write_string(f"k{'x' * number}") + b"\0", self._written(value, form))
+            (serializers.write_string(f"k{'x' * number}") + b"\0", self._written(value, form))
             for number, value in enumerate(self.values)
         ]
 
@@ -75,7 +77,7 @@ class Values(NamedTuple):
         if self.kind != "LIST":
             return self.serializer.encode(value)
         if form is native:
-            return collections.ListSerializer(self.serializer).encode(value)
+            return serializers.ListSerializer(self.serializer).encode(value)
         return b",".join(map(self.serializer.encode, value))
 
 
@@ -101,11 +103,13 @@ VALUES = {
             Row((2, "a longer text é", Decimal(10) ** 27, Row((None,)), None)),
         ],
     ),
-    "tuple": Values(compounds.TupleSerializer([TEXT, INT]), [("a", 1), ("é", -1), ("", 0)]),
-    "row": Values(compounds.RowSerializer([TEXT, INT]), [Row(("a", None)), Row((None, 1), "-D")]),
-    "list": Values(collections.ListSerializer(POJO), [[], [pojo(1, "a")] * 3, [None]]),
-    "map": Values(collections.MapSerializer(TEXT, INT), [{}, {"a": 1, "é": None}, {"b": 2}]),
-    "set": Values(collections.SetSerializer(TEXT), [set(), {"b", "a", "é"}, {"x" * 200}]),
+    "tuple": Values(serializers.TupleSerializer([TEXT, INT]), [("a", 1), ("é", -1), ("", 0)]),
+    "row": Values(
+        serializers.RowSerializer([TEXT, INT]), [Row(("a", None)), Row((None, 1), "-D")]
+    ),
+    "list": Values(serializers.ListSerializer(POJO), [[], [pojo(1, "a")] * 3, [None]]),
+    "map": Values(serializers.MapSerializer(TEXT, INT), [{}, {"a": 1, "é": None}, {"b": 2}]),
+    "set": Values(serializers.SetSerializer(TEXT), [set(), {"b", "a", "é"}, {"x" * 200}]),
     "big_int": Values(BigIntSerializer(), [0, 1, 10, None, -(10**37), 10**40, 300]),
     "big_dec": Values(
         BigDecSerializer(),
@@ -179,7 +183,7 @@ def test_maps(tmp_path: Path, form: Form, has_times: bool) -> None:
             (INT.encode(user_key), b"\1" if one is None else b"\0" + time + POJO.encode(one))
             for user_key, one in items.items()
         ]
-        start = scalars.write_string(key) + b"\0"
+        start = serializers.write_string(key) + b"\0"
         if form is native:
             whole = b"".join(user_key + one for user_key, one in written)
             entries.append((start, sb.i32(len(items)) + whole))
@@ -210,7 +214,7 @@ def test_maps_on_the_heap_that_are_odd(tmp_path: Path, monkeypatch: pytest.Monke
     ):
         entries = [(b"\2a\0", good), (b"\2b\0", odd)]
         assert_same(native(tmp_path / str(number), TEXT.versioned_snapshot(), state, entries))
-    from keygroups.savepoint._files import files
+    from support.inside.savepoints import files
 
     monkeypatch.setattr(files, "CHUNK", 11)
     entries = [(f"\2{key}\0".encode(), good) for key in "abcdefg"]
@@ -221,7 +225,7 @@ def test_maps_on_the_heap_that_are_odd(tmp_path: Path, monkeypatch: pytest.Monke
 def test_maps_on_the_heap_come_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of their entries may become many, so that fewer bytes are decoded at once."""
     monkeypatch.setattr(entry_columns, "_FEW_BYTES", 1)
-    from keygroups.savepoint._files import files
+    from support.inside.savepoints import files
 
     monkeypatch.setattr(files, "CHUNK", 64)
     state = sb.state("s", "MAP", sb.map_of(TEXT.versioned_snapshot(), TEXT.versioned_snapshot()))
@@ -257,13 +261,13 @@ ODD: dict[str, tuple[Serializer, bytes]] = {
     "a day of no month": (POJO, POJO.encode(pojo(1, "a")).replace(b"\2\x1d", b"\2\x1e")),
     "half of a surrogate pair": (POJO, POJO.encode(pojo(1, "\ud800"))),
     "no constant": (ENUM, sb.i32(2)),
-    "a count": (collections.ListSerializer(LONG), sb.i32(-1)),
-    "a large count": (collections.ListSerializer(LONG), sb.i32(2**31 - 1)),
+    "a count": (serializers.ListSerializer(LONG), sb.i32(-1)),
+    "a large count": (serializers.ListSerializer(LONG), sb.i32(2**31 - 1)),
     "another kind": (sql_row("INT"), sb.i32(16) + b"\4" + bytes(15)),
     "a row too short": (sql_row("INT"), sb.i32(8) + bytes(8)),
     "a text of no UTF-8": (sql_row("STRING"), sb.i32(16) + bytes(8) + b"\xff\0\0\0\0\0\0\x81"),
     "a key that is twice there": (
-        collections.MapSerializer(TEXT, INT),
+        serializers.MapSerializer(TEXT, INT),
         sb.i32(2) + (b"\2a\0" + sb.i32(1)) * 2,
     ),
 }
@@ -316,7 +320,7 @@ def test_damage_in_rocksdb(tmp_path: Path, name: str) -> None:
 
 def test_a_part_that_is_read_value_by_value(tmp_path: Path) -> None:
     """Its POJO is decoded as a whole all the same."""
-    serializer = PojoSerializer("a.P", ["set"], [collections.SetSerializer(POJO)])
+    serializer = PojoSerializer("a.P", ["set"], [serializers.SetSerializer(POJO)])
     value = Pojo("a.P", {"set": [pojo(1, "a"), pojo(1, "a")]})
     values = Values(serializer, [value, Pojo("a.P", {"set": None}), value])
     operator = canonical(
@@ -327,7 +331,7 @@ def test_a_part_that_is_read_value_by_value(tmp_path: Path) -> None:
 
 
 def test_pieces_that_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from keygroups.savepoint._files import files
+    from support.inside.savepoints import files
 
     monkeypatch.setattr(files, "CHUNK", 11)
     for number, name in enumerate(VALUES):
@@ -338,17 +342,17 @@ def test_pieces_that_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert assert_same(operator) == len(entries)
 
 
-DOUBLE = scalars.DOUBLE
+DOUBLE = serializers.DOUBLE
 ROWS_AS_KEYS = MapDataSerializer(parse_logical_type("ROW<id INT>"), parse_logical_type("INT"))
 RARE = {
     "keys of DOUBLE": Values(
-        collections.MapSerializer(DOUBLE, INT), [{0.5: 1, -0.0: 2}, {0.0: 3, 1.5: None}]
+        serializers.MapSerializer(DOUBLE, INT), [{0.5: 1, -0.0: 2}, {0.0: 3, 1.5: None}]
     ),
     "keys beyond a hundred": Values(
-        collections.MapSerializer(INT, INT), [dict.fromkeys(range(150), 1)]
+        serializers.MapSerializer(INT, INT), [dict.fromkeys(range(150), 1)]
     ),
     "a part without values": Values(
-        compounds.TupleSerializer([scalars.VOID_NAMESPACE, INT]), [(None, 1), (None, 2)]
+        serializers.TupleSerializer([serializers.VOID_NAMESPACE, INT]), [(None, 1), (None, 2)]
     ),
     "rows of SQL as keys": Values(ROWS_AS_KEYS, [{Row((1,)): 2, Row((2,)): 3}]),
 }

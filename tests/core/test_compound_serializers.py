@@ -11,34 +11,33 @@ from support.bytes import savepoint_bytes as sb
 from support.bytes.flink_values import same
 from support.bytes.serializer_cases import cases
 from support.bytes.snapshot_bytes import MULTISETS, NULLABLE, RUNTIME
-
-from keygroups import assign_to_key_group
-from keygroups._serializers import compounds, scalars, streaming
-from keygroups._serializers.base import TRUNCATED, Serializer
-from keygroups._serializers.big_numbers import BigIntSerializer
-from keygroups._serializers.collections import (
+from support.inside import serializers
+from support.inside.savepoints import NewState
+from support.inside.serializers import (
+    BOOLEAN,
+    BYTE,
+    DOUBLE,
+    STRING,
+    TRUNCATED,
+    BigIntSerializer,
+    BufferEntrySerializer,
+    EitherSerializer,
     GenericArraySerializer,
+    KryoSerializer,
     ListSerializer,
     MapSerializer,
-    SetSerializer,
-)
-from keygroups._serializers.compounds import (
-    EitherSerializer,
     NullableSerializer,
     RowSerializer,
-    TupleSerializer,
-)
-from keygroups._serializers.jvm import scala
-from keygroups._serializers.jvm.kryo import KryoSerializer
-from keygroups._serializers.scalars import BOOLEAN, BYTE, BYTES, DOUBLE, STRING
-from keygroups._serializers.streaming import (
-    BufferEntrySerializer,
+    SetSerializer,
     StreamElementSerializer,
     TimerSerializer,
     TtlSerializer,
+    TupleSerializer,
     TwoPhaseCommitSerializer,
     UnionSerializer,
 )
+
+from keygroups import assign_to_key_group
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -56,7 +55,6 @@ from keygroups.savepoint import (
     change_max_parallelism,
     read_savepoint,
 )
-from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.savepoint.values import (
     BufferEntry,
     Failure,
@@ -75,19 +73,19 @@ from keygroups.savepoint.values import (
     Watermark,
     WatermarkStatus,
 )
-from keygroups.state_keys import CompositeKeySerializer, serializer_of
+from keygroups.state_keys import BYTES, CompositeKeySerializer, Serializer, serializer_of
 from keygroups.types import BIG_DEC, INSTANT, LIST, LONG, MAP, SET, TUPLE
 from keygroups.types import BYTE as BYTE_KEY
 from keygroups.types import STRING as STRING_KEY
 
 BIG_INT = BigIntSerializer()
-OPTION = scala.OptionSerializer(BYTE)
+OPTION = serializers.OptionSerializer(BYTE)
 ARRAY = GenericArraySerializer("java.lang.Byte", BYTE)
 TRANSACTIONS = TwoPhaseCommitSerializer(BYTE, STRING)
 ALWAYS_PENDING = TwoPhaseCommitSerializer(BYTE, STRING, False)
 ELEMENTS = StreamElementSerializer(BYTE)
-TRY = scala.TrySerializer(BYTE, KryoSerializer("java.lang.Throwable"))
-DAYS = scala.ScalaEnumSerializer("a.Day$", [("Mon", 0), ("Sun", 7)])
+TRY = serializers.TrySerializer(BYTE, KryoSerializer("java.lang.Throwable"))
+DAYS = serializers.ScalaEnumSerializer("a.Day$", [("Mon", 0), ("Sun", 7)])
 
 
 # --- values ---------------------------------------------------------------------------------
@@ -119,12 +117,12 @@ VALUES: list[tuple[Serializer, Any, str]] = [
     (OPTION, Some(1), "01 01"),
     (NullableSerializer(OPTION), None, "00 00"),
     (GenericArraySerializer("scala.Option", OPTION), [None], "00000001 01 00"),
-    (scala.TraversableSerializer("code", OPTION), [None], "00000001 01 00"),
+    (serializers.TraversableSerializer("code", OPTION), [None], "00000001 01 00"),
     (SetSerializer(OPTION), {None}, "00000001 00 00"),
     (MapSerializer(BYTE, OPTION), {1: None}, "00000001 01 00 00"),
     (RowSerializer([OPTION, BYTE]), Row((None, None)), "10 00"),
-    (ListSerializer(scala.NothingSerializer()), [], "00000000"),
-    (scala.UnitSerializer(), (), "00"),
+    (ListSerializer(serializers.NothingSerializer()), [], "00000000"),
+    (serializers.UnitSerializer(), (), "00"),
     (DAYS, "Sun", "00000007"),
     (EitherSerializer(BYTE, BYTE), Right(1), "00 01"),
     (UnionSerializer(BYTE, STRING), TaggedUnion(2, "a"), "02 0261"),
@@ -143,7 +141,7 @@ VALUES: list[tuple[Serializer, Any, str]] = [
         TwoPhaseCommitState(TransactionHolder(1, 2), [TransactionHolder(3, 4)], None),
         "01 0000000000000002 00000001 03 0000000000000004 00",
     ),
-    (streaming.MetaSqnInfoSerializer(), MetaSqnInfo(1, 2), "0000000000000001 0000000000000002"),
+    (serializers.MetaSqnInfoSerializer(), MetaSqnInfo(1, 2), "0000000000000001 0000000000000002"),
 ]
 
 
@@ -196,7 +194,7 @@ BAD_VALUES: list[tuple[Serializer, str, str]] = [
     (ELEMENTS, "04 00000001", "a watermark status of 1"),
     (ELEMENTS, "04 fffffffe", "a watermark status of -2"),
     (DAYS, "00000001", r"no constant of a\.Day\$ has the number 1"),
-    (scala.NothingSerializer(), "00", "Nothing has no values"),
+    (serializers.NothingSerializer(), "00", "Nothing has no values"),
     (SetSerializer(BYTE), "ffffffff", "a count of -1"),
     (SetSerializer(BYTE), "7fffffff 00 01", "too few bytes"),
     (ARRAY, "7fffffff 01 01", "too few bytes"),
@@ -210,7 +208,7 @@ def test_what_is_no_value(serializer: Serializer, encoded: str, message: str) ->
         serializer.decode(bytes.fromhex(encoded))
 
 
-LISTS, META = ListSerializer(BYTE), streaming.MetaSqnInfoSerializer()
+LISTS, META = ListSerializer(BYTE), serializers.MetaSqnInfoSerializer()
 TYPE, VALUE = InvalidTypeError, InvalidValueError
 NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (SetSerializer(BYTE), (1,), TYPE, r"SET must be a set, or a list of its elements"),
@@ -223,7 +221,7 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (MapSerializer(SetSerializer(BYTE), BYTE), [({1}, 2), ({1}, 3)], VALUE, "each key once"),
     (META, MetaSqnInfo(1, -1), VALUE, f"size must be from 0 to {2**63 - 1}, got -1"),
     (META, MetaSqnInfo(2**63, 1), VALUE, "high_sqn must be from"),
-    (streaming.RowSqnInfoSerializer(), RowSqnInfo(5, 4), VALUE, "last_sqn must be from 5 to"),
+    (serializers.RowSqnInfoSerializer(), RowSqnInfo(5, 4), VALUE, "last_sqn must be from 5 to"),
     (SetSerializer(BYTES), {1}, TYPE, "BYTES must be bytes, got 1"),
     (MapSerializer(BYTE, BYTE), {1}, TYPE, "MAP must be a dict, or a list of pairs"),
     (
@@ -242,7 +240,7 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (ARRAY, (1,), TYPE, r"ARRAY\(java.lang.Byte, BYTE\) must be a list"),
     (ARRAY, [128], VALUE, "got 128"),
     (TupleSerializer([STRING, BYTES]), (5, b""), TYPE, "STRING must be a str, got 5"),
-    (compounds.Tuple0Serializer(), (1,), VALUE, r"TUPLE\(\) must have 0 fields, got 1"),
+    (serializers.Tuple0Serializer(), (1,), VALUE, r"TUPLE\(\) must have 0 fields, got 1"),
     (
         RowSerializer([BYTE], False),
         Row((1,), "-D"),
@@ -259,9 +257,9 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     ),
     (EitherSerializer(BYTE, BYTE), Left(128), VALUE, "got 128"),
     (OPTION, 1, TYPE, r"OPTION\(BYTE\) must be None or a Some, got 1"),
-    (scala.UnitSerializer(), None, VALUE, "a UNIT must not be None"),
-    (scala.UnitSerializer(), (1,), VALUE, "UNIT must have 0 fields"),
-    (scala.NothingSerializer(), 1, VALUE, "NOTHING has no values, got 1"),
+    (serializers.UnitSerializer(), None, VALUE, "a UNIT must not be None"),
+    (serializers.UnitSerializer(), (1,), VALUE, "UNIT must have 0 fields"),
+    (serializers.NothingSerializer(), 1, VALUE, "NOTHING has no values, got 1"),
     (DAYS, "Tue", VALUE, r"constant of a\.Day\$ must be one of Mon, Sun, got 'Tue'"),
     (DAYS, 0, TYPE, r"constant of a\.Day\$ must be a str, got 0"),
     (UnionSerializer(BYTE, BYTE), (1, 5), TYPE, r"UNION\(BYTE, BYTE\) must be a TaggedUnion"),
@@ -642,13 +640,13 @@ def test_key_types() -> None:
     """Of a value that may be null it is that of the value; an array's hash is its identity."""
     assert NullableSerializer(BYTE).key_type == BYTE_KEY
     assert TupleSerializer([NullableSerializer(BYTE)]).key_type == TUPLE(BYTE_KEY)
-    assert streaming.TtlAwareSerializer(BYTE, False).key_type == BYTE_KEY
-    assert serializer_of(TUPLE()) == compounds.Tuple0Serializer()
+    assert serializers.TtlAwareSerializer(BYTE, False).key_type == BYTE_KEY
+    assert serializer_of(TUPLE()) == serializers.Tuple0Serializer()
     assert serializer_of(MAP(LONG, BYTE_KEY)).key_type == MAP(LONG, BYTE_KEY)
-    assert serializer_of(SET(LONG)) == SetSerializer(scalars.LONG)
+    assert serializer_of(SET(LONG)) == SetSerializer(serializers.LONG)
     for serializer in (ARRAY, EitherSerializer(BYTE, BOOLEAN), OPTION, DAYS):
         assert serializer.key_type is None
-    assert scala.CaseClassSerializer([BYTE], "a.C").key_type is None
+    assert serializers.CaseClassSerializer([BYTE], "a.C").key_type is None
 
 
 @pytest.mark.parametrize("element", [BYTES, EitherSerializer(BYTE, BYTES)], ids=str)

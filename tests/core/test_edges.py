@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.inside.values import MAX_DEPTH
 
 from keygroups import (
     InvalidTypeError,
@@ -29,7 +30,6 @@ from keygroups import (
     trace_key,
     types,
 )
-from keygroups._checks import MAX_DEPTH
 from keygroups.load import _Heaviest, _heaviest_subtasks
 from keygroups.operator_state import split_distribute_order
 from keygroups.partitioners import subtask_state_mapping

@@ -24,6 +24,16 @@ from support.bytes.edited_operators import Verbs, edit
 from support.bytes.job_points import JOB_POINTS, job_point
 from support.bytes.large_savepoints import write as write_large
 from support.bytes.real_savepoints import FORMATS, POINTS, point
+from support.inside.savepoints import (
+    DeleteKeys,
+    EditedKeyedState,
+    KeyGroupsHandle,
+    SetTtl,
+    SoughtKeys,
+)
+from support.inside.savepoints import StepContext as StepPlace
+from support.inside.savepoints import edit_task as edit_module
+from support.inside.savepoints import files as files_module
 from support.selections import examples
 
 from keygroups import assign_to_key_group
@@ -48,13 +58,6 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._edits import edit_task as edit_module
-from keygroups.savepoint._edits.keyed_state import EditedKeyedState
-from keygroups.savepoint._edits.steps import DeleteKeys, SetTtl
-from keygroups.savepoint._edits.steps import Place as StepPlace
-from keygroups.savepoint._files import files as files_module
-from keygroups.savepoint._metadata.handles import KeyGroupsHandle
-from keygroups.savepoint._state.keys import SoughtKeys
 from keygroups.state_keys import serializer_of
 from keygroups.types import BIG_INT, LONG, STRING
 
@@ -72,8 +75,8 @@ def entries_of(operator: Operator) -> Counter[str]:
 # --- against a dict ---------------------------------------------------------------------------
 
 KEYS = [f"k{number}" for number in range(12)]
-Place = tuple[str, str, str | None]
-Model = dict[Place, tuple[Any, int | None]]
+StepContext = tuple[str, str, str | None]
+Model = dict[StepContext, tuple[Any, int | None]]
 STATES = [
     ValueStateDescriptor("count", LONG),
     ValueStateDescriptor("seen", LONG, has_ttl=True),

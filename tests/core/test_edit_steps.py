@@ -12,10 +12,10 @@ import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.edited_operators import OddSerializer
 from support.bytes.real_savepoints import point
+from support.inside.savepoints import DeleteKeys, MapEntries, SetTtl, SoughtKeys, StepContext
+from support.inside.serializers import Cursor, UnknownSerializer
 
 from keygroups import assign_to_key_group
-from keygroups._serializers.base import UnknownSerializer
-from keygroups._serializers.data_input import Cursor
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -38,14 +38,12 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._edits.steps import DeleteKeys, MapEntries, Place, SetTtl
-from keygroups.savepoint._state.keys import SoughtKeys
 from keygroups.state_keys import TIME_WINDOW, VOID_NAMESPACE, serializer_of
 from keygroups.types import BIG_DEC, LONG, STRING
 
 
-def place() -> Place:
-    return Place("here", 0, 128, set())
+def place() -> StepContext:
+    return StepContext("here", 0, 128, set())
 
 
 def test_delete_is_one_object() -> None:

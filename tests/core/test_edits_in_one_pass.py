@@ -20,6 +20,7 @@ from support.bytes.expected_savepoints import (
     longs_by,
 )
 from support.bytes.real_savepoints import point
+from support.inside.savepoints import KeyGroupsHandle
 
 from keygroups.errors import InvalidValueError, ParallelismError, SavepointError
 from keygroups.savepoint import (
@@ -34,7 +35,6 @@ from keygroups.savepoint import (
     convert_to_canonical,
     read_savepoint,
 )
-from keygroups.savepoint._metadata.handles import KeyGroupsHandle
 from keygroups.types import STRING
 
 TIMERS = "_timer_state/event_user-timers"

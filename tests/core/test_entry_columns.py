@@ -16,12 +16,12 @@ from support.bytes import savepoint_bytes as sb
 from support.bytes.damaged_files import damages
 from support.bytes.job_points import JOB_POINTS
 from support.bytes.real_savepoints import POINTS, Point, point
+from support.inside.savepoints import KeyGroupsHandle
+from support.inside.savepoints import files as files_module
+from support.inside.serializers import write_string
 
-from keygroups._serializers.scalars import write_string
 from keygroups.errors import SavepointError
 from keygroups.savepoint import Operator, read_savepoint
-from keygroups.savepoint._files import files as files_module
-from keygroups.savepoint._metadata.handles import KeyGroupsHandle
 
 pa = pytest.importorskip("pyarrow")
 np = pytest.importorskip("numpy")
@@ -39,10 +39,9 @@ from support.bytes.column_forms import (  # noqa: E402
     operator_of,
     rocksdb,
 )
+from support.inside.columns import entry_columns, rocksdb_columns  # noqa: E402
 
 from keygroups.savepoint._columns.readers import texts  # noqa: E402
-from keygroups.savepoint._state import entry_columns  # noqa: E402
-from keygroups.savepoint._state.formats import rocksdb_columns  # noqa: E402
 
 BOOLEAN, BYTE, SHORT, INT, LONG, FLOAT, DOUBLE, STRING = map(
     sb.simple, ("Boolean", "Byte", "Short", "Int", "Long", "Float", "Double", "String")

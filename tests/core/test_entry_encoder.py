@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from support.bytes.job_points import JOB_POINTS, JobPoint
 from support.bytes.real_savepoints import POINTS, Point, point
+from support.inside.savepoints import EncodedEntry, EntryEncoder
 
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.savepoint import Serializer, StateDescriptor
-from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry, EntryEncoder
 from keygroups.state_keys import TIME_WINDOW, VOID_NAMESPACE, serializer_of
 from keygroups.types import SET, STRING
 

@@ -15,26 +15,23 @@ from typing import Any
 import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import point
-
-import keygroups.savepoint
-from keygroups import assign_to_key_group
-from keygroups import types as kt
-from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
-from keygroups.savepoint._files.feed import decompressed
-from keygroups.savepoint._files.sst import SstFile
-from keygroups.savepoint._metadata.codes import (
+from support.inside.savepoints import (
     MODES,
     VERSIONS,
     ChannelHandleCode,
     HandleCode,
-)
-from keygroups.savepoint._metadata.handles import (
     KeyGroupsHandle,
     OperatorMetadata,
     RocksDBHandle,
-    operator_id_of,
+    SstFile,
+    decompressed,
+    read_metadata,
 )
-from keygroups.savepoint._metadata.reader import read_metadata
+
+import keygroups.savepoint
+from keygroups import assign_to_key_group
+from keygroups import types as kt
+from keygroups.savepoint import OperatorId, SavepointWriter, ValueStateDescriptor, read_savepoint
 
 DOCUMENT = Path(keygroups.savepoint.__file__).with_name("FORMAT.md")
 TEXT = DOCUMENT.read_text(encoding="utf-8")
@@ -131,7 +128,7 @@ EXAMPLES = {
 def operator_of(name: str, operator: str) -> OperatorMetadata:
     data = (point(name).path / "_metadata").read_bytes()
     operators = read_metadata(data, name).operators
-    return next(one for one in operators if operator_id_of(operator) == one.operator_id)
+    return next(one for one in operators if OperatorId.of_uid(operator) == one.operator_id)
 
 
 def content(place: list[str]) -> bytes:
@@ -321,7 +318,7 @@ def test_the_whole_savepoint_is_what_the_writer_writes(tmp_path: Path) -> None:
     example = EXAMPLES["written _metadata @0"]
     example.check(metadata)
     assert example.end == len(metadata)
-    assert example.values["operator_id"] == operator_id_of("counter")
+    assert example.values["operator_id"] == OperatorId.of_uid("counter")
     assert sb.utf(name) in metadata
     assert len(sb.utf(name)) == 69
     EXAMPLES["written keyed @371"].check(keyed)

@@ -20,11 +20,11 @@ from support.bytes.hostile_savepoints import watched
 from support.bytes.random_savepoints import CLASSES, Files, Maker
 from support.bytes.savepoint_calls import CALLS, MORE_CALLS, Call, removed
 from support.growth import count_bytes
+from support.inside.savepoints import ReadTask
 
 from keygroups.cli import main
 from keygroups.errors import InvalidValueError, KeyGroupsError
 from keygroups.savepoint import read_savepoint
-from keygroups.savepoint._tasks.read import ReadTask
 
 pytest.importorskip("cramjam", reason="some are compressed: the extra savepoint")
 pytest.importorskip("fsspec", reason="some name URLs: the extra savepoint")

@@ -16,9 +16,9 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from support.inside.values import ZONE_NAMES, doubtful_spans
 
 from keygroups import InvalidValueError, hash_code
-from keygroups._values.java_zones import ZONE_NAMES, doubtful_spans
 from keygroups.types import SQL_DATE, SQL_TIME, SQL_TIMESTAMP
 
 SQL_TYPES = [SQL_DATE, SQL_TIME, SQL_TIMESTAMP]

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.inside.answers import _rest
 from support.rest_server import JOB_ID, OK, TLS, Talk, job_of, peer, says, server_context
 
 from keygroups.cli import main
 from keygroups.errors import InvalidTypeError, InvalidValueError, JobError, KeyGroupsError
-from keygroups.job import _rest, read_job
+from keygroups.job import read_job
 
 CANARY = "c4n4ry-Zm9v.0123456789"
 BEARER = {"Authorization": f"Bearer {CANARY}"}

@@ -21,13 +21,17 @@ import pytest
 from support.bytes import java_bytes as java
 from support.bytes import savepoint_bytes as sb
 from support.bytes.serializer_cases import cases
+from support.inside.serializers import (
+    INT,
+    LONG,
+    AvroSerializer,
+    KryoSerializer,
+    Member,
+    OptionalItem,
+    PojoSerializer,
+)
+from support.inside.values import MAX_DEPTH
 
-from keygroups._checks import MAX_DEPTH
-from keygroups._serializers.jvm.avro import AvroSerializer
-from keygroups._serializers.jvm.kryo import KryoSerializer
-from keygroups._serializers.jvm.optional_maps import OptionalItem
-from keygroups._serializers.jvm.pojos import Member, PojoSerializer
-from keygroups._serializers.scalars import INT, LONG
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,

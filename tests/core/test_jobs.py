@@ -23,9 +23,8 @@ from keygroups.savepoint._savepoint import verified
 
 pa: Any = pytest.importorskip("pyarrow")
 
-from keygroups.savepoint import _jobs as jobs  # noqa: E402
-from keygroups.savepoint._jobs import (  # noqa: E402
-    Job,
+from support.inside.columns import (  # noqa: E402
+    PartedJob,
     StateReader,
     difference_job,
     encoded_keys,
@@ -33,12 +32,14 @@ from keygroups.savepoint._jobs import (  # noqa: E402
     parse_key_groups,
     read_tasks,
 )
+from support.inside.columns import _jobs as jobs  # noqa: E402
+
 from keygroups.savepoint._verification import verify  # noqa: E402
 
 LONG = sb.simple("Long")
 
 
-def rows_of(job: Job) -> list[dict[str, Any]]:
+def rows_of(job: PartedJob) -> list[dict[str, Any]]:
     """Return what a job makes on other machines."""
     job = pickle.loads(pickle.dumps(job))
     batches = [batch for part in job.parts for batch in job.run(part)]

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.golden import read
+from support.inside.answers import CHOICES, TYPE_NAMES, check_text, parse_key, parse_key_type
 from support.keys.key_encoding import decode_key
 
 from keygroups import (
@@ -25,7 +26,6 @@ from keygroups import (
     hash_code,
     types,
 )
-from keygroups.cli._key_text import CHOICES, TYPE_NAMES, check_text, parse_key, parse_key_type
 from keygroups.savepoint.values import Left, Right
 from keygroups.types import FLOAT, INT, LIST, PYFLINK, ROW, SQL_ROW, STRING, TUPLE, KeyType
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.expected_savepoints import LONGS, STRINGS
+from support.inside.savepoints import identity
 
 from keygroups.errors import InvalidValueError, SavepointError, UnsupportedKeyTypeError
 from keygroups.savepoint import (
@@ -22,7 +23,6 @@ from keygroups.savepoint import (
     convert_to_canonical,
     read_savepoint,
 )
-from keygroups.savepoint._state.keys import identity
 from keygroups.savepoint.values import Some
 
 

@@ -20,12 +20,9 @@ from support.bytes import savepoint_bytes as sb
 from support.bytes.kryo_values import COLOR, DESCRIBED, OF_THE_JOB, PLAIN, by_name, in_python, kryo
 from support.bytes.serializer_cases import cases
 from support.golden import lines
+from support.inside.serializers import BODIES, FINAL, KEY_TYPES, SUPERTYPES, KryoSerializer
 
 from keygroups import assign_to_key_group, types
-from keygroups._serializers.base import Serializer
-from keygroups._serializers.jvm.kryo import KryoSerializer
-from keygroups._serializers.jvm.kryo_bodies import BODIES
-from keygroups._serializers.jvm.kryo_classes import FINAL, KEY_TYPES, SUPERTYPES
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -34,6 +31,7 @@ from keygroups.errors import (
     UnsupportedKeyTypeError,
 )
 from keygroups.savepoint import KryoEnum, KryoFields, Pojo, read_savepoint
+from keygroups.state_keys import Serializer
 
 
 @pytest.mark.parametrize("name", OF_THE_JOB)

@@ -15,11 +15,9 @@ import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.kryo_values import DESCRIBED, OF_THE_JOB, by_name, in_python, kryo
 from support.bytes.serializer_cases import cases
+from support.inside.serializers import KryoSerializer, OptionalItem
 
 from keygroups import assign_to_key_group, types
-from keygroups._serializers.base import Serializer
-from keygroups._serializers.jvm.kryo import KryoSerializer
-from keygroups._serializers.jvm.optional_maps import OptionalItem
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.savepoint import (
     KryoEnum,
@@ -28,6 +26,7 @@ from keygroups.savepoint import (
     SavepointWriter,
     read_savepoint,
 )
+from keygroups.state_keys import Serializer
 
 INNER = KryoFields(n="java.lang.Integer", s=types.STRING)
 WHOLE = KryoFields(

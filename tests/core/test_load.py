@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.html_tables import Tables
+from support.inside.answers import show_weight
 
 from keygroups import (
     InvalidTypeError,
@@ -25,7 +26,6 @@ from keygroups import (
     ParallelismError,
     compute_operator_index_for_key_group,
 )
-from keygroups._show.tables import show_weight
 from keygroups.load import Recommendation, evenness, heaviest_weights
 
 

@@ -8,9 +8,9 @@ from dataclasses import FrozenInstanceError
 from typing import Any
 
 import pytest
+from support.inside.values import show
 
 from keygroups import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError, hash_code
-from keygroups._checks import show
 from keygroups.binary_row import binary_row
 from keygroups.logical_types import LogicalType, parse_logical_type
 from keygroups.types import SQL_ROW

@@ -14,11 +14,10 @@ import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.job_points import JOB_POINTS, job_point
 from support.bytes.real_savepoints import point
+from support.inside.serializers import KryoSerializer, RowDataSerializer
 from support.selections import first_by_default
 
 from keygroups import assign_to_key_group
-from keygroups._serializers.jvm.kryo import KryoSerializer
-from keygroups._serializers.sql.rows import RowDataSerializer
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.logical_types import parse_logical_type
 from keygroups.savepoint import Operator, StateDescriptor, read_savepoint
@@ -27,16 +26,14 @@ from keygroups.types import LONG, MAP, STRING
 
 pa: Any = pytest.importorskip("pyarrow")
 
-from keygroups.savepoint._columns.batches import (  # noqa: E402
+from support.inside.columns import (  # noqa: E402  # noqa: E402  # noqa: E402
     TYPED,
-    layout_of,
-    record_batches,
-)
-from keygroups.savepoint._columns.row_shapes import (  # noqa: E402
+    ColumnPlace,
     LongRows,
-    Place,
     check_states_of_rows,
+    layout_of,
     long_columns,
+    record_batches,
 )
 
 HEAP = point("2.3.0-heap-canonical")
@@ -62,7 +59,7 @@ def by_columns(operator: Operator, state: StateDescriptor) -> Counter[tuple[Any,
         operator.max_parallelism,
         True,
         columns,
-        {state.name: {role: Place(columns.index(role), None) for role in roles}},
+        {state.name: {role: ColumnPlace(columns.index(role), None) for role in roles}},
     )
     written: Counter[tuple[Any, ...]] = Counter()
     for task in operator.tasks([state.name]):
@@ -127,7 +124,7 @@ def encoder(*names: str) -> LongRows:
     """Return one of some states of by-string, from the columns of all roles."""
     states = HEAP.read().operator("by-string").states
     columns = ("state", "key", "value", "last_access")
-    places = {name: {"key": Place(1, None), "value": Place(2, None)} for name in names}
+    places = {name: {"key": ColumnPlace(1, None), "value": ColumnPlace(2, None)} for name in names}
     return LongRows(states, 128, False, columns, places)
 
 
@@ -155,7 +152,8 @@ def test_rows_that_are_no_entries_are_refused(row: tuple[Any, ...], message: str
 def test_what_is_in_the_fields_of_other_states_is_refused() -> None:
     """A struct of states has the value of the row's own alone."""
     made = replace(
-        encoder("count"), places={"count": {"key": Place(1, None), "value": Place(2, 0)}}
+        encoder("count"),
+        places={"count": {"key": ColumnPlace(1, None), "value": ColumnPlace(2, 0)}},
     )
     struct = pa.struct([("count", pa.int64()), ("sum", pa.int64())])
 
@@ -181,7 +179,7 @@ def test_user_keys_of_which_flink_has_two_forms_are_refused() -> None:
     state = StateDescriptor(
         "rows", "MAP", serializer_of(STRING), VOID_NAMESPACE, serializer_of(LONG), SQL_KEYS
     )
-    roles = {role: Place(n, None) for n, role in enumerate(("key", "user_key", "value"), 1)}
+    roles = {role: ColumnPlace(n, None) for n, role in enumerate(("key", "user_key", "value"), 1)}
     columns = ("state", *roles)
     made = LongRows((state,), 128, False, columns, {"rows": roles})
     rows_type = pa.struct([("f0", pa.string()), ("f1", pa.decimal128(38, 2))])
@@ -222,7 +220,7 @@ def test_bytes_of_a_serializer_that_is_not_known_come_back(tmp_path: Path) -> No
     for state in operator.states:
         assert by_columns(operator, state) == framed(operator, [state.name])
     columns = ("state", "key", "value")
-    places = {"paid": {"key": Place(1, None), "value": Place(2, None)}}
+    places = {"paid": {"key": ColumnPlace(1, None), "value": ColumnPlace(2, None)}}
     made = LongRows(operator.states, 128, False, columns, places)
     rows = pa.RecordBatch.from_arrays([["paid"], ["a"], ["text"]], list(columns))
     with pytest.raises(InvalidTypeError, match=r"'a': .*must be the bytes that were read, got"):

@@ -15,9 +15,11 @@ from support.bytes.real_savepoints import FORMATS, POINTS, Point, point
 from support.bytes.snapshot_bytes import BYTES
 from support.bytes.sst_bytes import VALUE, sst
 from support.growth import count_steps
+from support.inside.savepoints import Feed, SstFile, key_group_streams
+from support.inside.savepoints import files as files_module
+from support.inside.serializers import write_string
 
 from keygroups import assign_to_key_group
-from keygroups._serializers.scalars import write_string
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -33,10 +35,6 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._files import files as files_module
-from keygroups.savepoint._files.feed import Feed
-from keygroups.savepoint._files.sst import SstFile
-from keygroups.savepoint._state.formats import key_group_streams
 from keygroups.state_keys import CompositeKeySerializer
 from keygroups.types import BIG_INT, SQL_ROW, TUPLE, KeyType
 from keygroups.types import INT as INT_TYPE

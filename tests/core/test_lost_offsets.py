@@ -14,6 +14,7 @@ import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import corpus
 from support.bytes.sst_bytes import varint
+from support.inside.savepoints import has_lost_offsets
 
 from keygroups.errors import SavepointError
 from keygroups.savepoint import (
@@ -24,7 +25,6 @@ from keygroups.savepoint import (
     convert_to_canonical,
     read_savepoint,
 )
-from keygroups.savepoint._state.operator_state import has_lost_offsets
 
 cramjam = pytest.importorskip("cramjam", reason="the state is compressed: the extra savepoint")
 

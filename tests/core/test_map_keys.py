@@ -19,9 +19,13 @@ from support.bytes.edited_operators import OddSerializer, edit
 from support.bytes.job_points import JOB_POINTS, job_point
 from support.bytes.large_savepoints import write as write_large
 from support.bytes.real_savepoints import FORMATS, POINTS, point
+from support.inside.savepoints import MapKeys, StepContext
+from support.inside.savepoints import edit_task as edit_module
+from support.inside.savepoints import files as files_module
+from support.inside.savepoints import spill as spill_module
+from support.inside.serializers import UnknownSerializer
 
 from keygroups import assign_to_key_group
-from keygroups._serializers.base import Serializer, UnknownSerializer
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -49,11 +53,7 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._edits import edit_task as edit_module
-from keygroups.savepoint._edits.steps import MapKeys, Place
-from keygroups.savepoint._files import files as files_module
-from keygroups.savepoint._state.writing import spill as spill_module
-from keygroups.state_keys import BYTES, TIME_WINDOW, VOID_NAMESPACE, serializer_of
+from keygroups.state_keys import BYTES, TIME_WINDOW, VOID_NAMESPACE, Serializer, serializer_of
 from keygroups.types import BIG_DEC, INT, LONG, SQL_ROW, STRING, TUPLE, KeyType
 
 TIME = 1_700_000_000_044
@@ -349,8 +349,8 @@ def test_windows_keep_their_timers(tmp_path: Path) -> None:
 # --- bytes ------------------------------------------------------------------------------------
 
 
-def place() -> Place:
-    return Place("here", 0, 128, set())
+def place() -> StepContext:
+    return StepContext("here", 0, 128, set())
 
 
 def changed(state: StateDescriptor, function: Any, new: KeyType, key: bytes) -> Any:

@@ -19,17 +19,23 @@ from support.bytes.large_savepoints import (
 )
 from support.bytes.real_savepoints import FORMATS, POINTS, Point
 from support.bytes.sst_bytes import VALUE, sst
+from support.inside.savepoints import (
+    Files,
+    Metadata,
+    StreamHandle,
+    _Reader,
+    filesystem_of,
+    read_metadata,
+    rocksdb,
+    write_metadata,
+    write_operator,
+)
+from support.inside.savepoints import files as files_module
+from support.inside.savepoints import sst as sst_module
 
 from keygroups.errors import SavepointError
 from keygroups.savepoint import Operator, read_savepoint
-from keygroups.savepoint._files import files as files_module
-from keygroups.savepoint._files import sst as sst_module
 from keygroups.savepoint._files import store_file
-from keygroups.savepoint._files.files import Files, _Reader, filesystem_of
-from keygroups.savepoint._metadata.handles import Metadata, StreamHandle
-from keygroups.savepoint._metadata.reader import read_metadata
-from keygroups.savepoint._metadata.writer import write_metadata, write_operator
-from keygroups.savepoint._state.formats import rocksdb
 from keygroups.state_keys import CompositeKeySerializer
 from keygroups.types import STRING
 

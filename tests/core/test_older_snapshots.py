@@ -15,8 +15,8 @@ from support.bytes.older_snapshots import (
     OlderSnapshot,
     composite,
 )
+from support.inside.serializers import REGISTRY, Composite
 
-from keygroups._serializers.base import REGISTRY, Composite
 from keygroups.errors import SavepointError, UnsupportedKeyTypeError
 from keygroups.savepoint import Serializer
 from keygroups.savepoint.values import DeweyNumber, EventId, Lockable, NodeId, SharedBufferEdge

@@ -21,7 +21,6 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._metadata.handles import operator_id_of
 from keygroups.types import LONG, STRING
 
 COUNTS = [ValueStateDescriptor("count", LONG)]
@@ -58,7 +57,7 @@ def old(tmp_path: Path) -> Path:
     return sb.write(
         tmp_path / "old",
         [
-            sb.operator([], uid="kept", operator_id=bytes.fromhex(operator_id_of("kept"))),
+            sb.operator([], uid="kept", operator_id=bytes.fromhex(OperatorId.of_uid("kept"))),
             sb.operator([], name=NAME, operator_id=bytes.fromhex(SQL)),
             sb.operator([], name="Sink: sink", operator_id=bytes(16)),
         ],
@@ -146,7 +145,7 @@ def test_a_uid_that_is_one_all_the_same(door: str, text: str, old: Path) -> None
     with edit(old, removed=True) as writer:
         DOORS[door](writer, OperatorId.of_uid(text))
     new = writer.savepoint().operator(text)
-    assert (new.operator_id, new.uid) == (operator_id_of(text), text)
+    assert (new.operator_id, new.uid) == (OperatorId.of_uid(text), text)
 
 
 @pytest.mark.parametrize("door", NEW)
@@ -158,7 +157,7 @@ def test_digits_in_a_new_savepoint(door: str, tmp_path: Path) -> None:
         NEW[door](writer, OTHER[:-1])
         NEW[door](writer, OTHER[:-1] + "g")
     ids = [by.operator_id for by in writer.savepoint().operators]
-    assert ids == [operator_id_of(uid) for uid in (OTHER, OTHER[:-1], OTHER[:-1] + "g")]
+    assert ids == [OperatorId.of_uid(uid) for uid in (OTHER, OTHER[:-1], OTHER[:-1] + "g")]
 
 
 def test_names_that_are_no_mistake(old: Path) -> None:
@@ -168,7 +167,7 @@ def test_names_that_are_no_mistake(old: Path) -> None:
         writer.add_operator("kept", STRING, COUNTS, 128, 1)
         writer.change_operator_identifier(SQL, NAME)
     ids = [by.operator_id for by in read_savepoint(old.parent / "new").operators]
-    assert ids == [*map(operator_id_of, ("other", NAME)), "0" * 32, operator_id_of("kept")]
+    assert ids == [*map(OperatorId.of_uid, ("other", NAME)), "0" * 32, OperatorId.of_uid("kept")]
 
 
 # The class
@@ -182,10 +181,10 @@ def test_what_is_no_id(wrong: str) -> None:
 
 def test_ids_are_texts() -> None:
     plain, of_uid = OperatorId(OTHER.upper()), OperatorId.of_uid("kept")
-    assert (plain, plain.uid, of_uid, of_uid.uid) == (OTHER, "", operator_id_of("kept"), "kept")
+    assert (plain, plain.uid, of_uid, of_uid.uid) == (OTHER, "", OperatorId.of_uid("kept"), "kept")
     assert repr(plain) == f"OperatorId({OTHER!r})"
     assert repr(of_uid) == "OperatorId.of_uid('kept')"
-    assert f"{plain} {of_uid}" == f"{OTHER} {operator_id_of('kept')}"
+    assert f"{plain} {of_uid}" == f"{OTHER} {OperatorId.of_uid('kept')}"
     copy = pickle.loads(pickle.dumps(of_uid))
     assert (type(copy), copy, copy.uid) == (OperatorId, of_uid, "kept")
     with pytest.raises(InvalidValueError, match="uid must not be empty"):
@@ -202,9 +201,9 @@ def test_ids_are_texts() -> None:
     ("new", "operator_id", "uid"),
     [
         (f"id:{OTHER}", OTHER, None),
-        (f"uid:{OTHER}", operator_id_of(OTHER), OTHER),
-        ("uid:id:x", operator_id_of("id:x"), "id:x"),
-        ("by-user", operator_id_of("by-user"), "by-user"),
+        (f"uid:{OTHER}", OperatorId.of_uid(OTHER), OTHER),
+        ("uid:id:x", OperatorId.of_uid("id:x"), "id:x"),
+        ("by-user", OperatorId.of_uid("by-user"), "by-user"),
     ],
 )
 def test_the_command(new: str, operator_id: str, uid: str | None, old: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.job_points import JOB_POINTS
 from support.bytes.real_savepoints import POINTS, Point, point
+from support.inside.savepoints import OperatorStateHandle
 
 from keygroups import InvalidTypeError, InvalidValueError
 from keygroups.errors import KeyGroupsError, SavepointError, UnsupportedKeyTypeError
@@ -28,7 +29,6 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._metadata.handles import OperatorStateHandle
 from keygroups.types import LONG, MAP, STRING
 
 HEAP = point("2.3.0-heap-canonical")

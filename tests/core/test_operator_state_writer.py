@@ -9,6 +9,16 @@ from typing import Any
 import pytest
 from support.bytes.job_points import JOB_POINTS
 from support.bytes.real_savepoints import FORMATS, POINTS, Point, point
+from support.inside.savepoints import (
+    KEY,
+    VALUE,
+    ElementSpans,
+    OperatorStateHandle,
+    OperatorStateHeader,
+    header_cursor,
+    read_operator_state,
+    read_operator_state_header,
+)
 
 from keygroups import InvalidTypeError, InvalidValueError
 from keygroups.errors import KeyGroupsError, UnsupportedKeyTypeError
@@ -21,15 +31,6 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._files.feed import header_cursor
-from keygroups.savepoint._metadata.handles import OperatorStateHandle
-from keygroups.savepoint._state.operator_state import (
-    ElementSpans,
-    OperatorStateHeader,
-    read_operator_state,
-    read_operator_state_header,
-)
-from keygroups.savepoint._state.state_infos import KEY, VALUE
 from keygroups.savepoint._state.writing.operator_state_writer import (
     NewOperatorState,
     broadcast_bytes,

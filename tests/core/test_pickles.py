@@ -21,11 +21,11 @@ from typing import Any
 
 import pytest
 from support.bytes.hostile_savepoints import watched
+from support.inside.serializers import ForeignPickleError, read_pickle, write_pickle
 
-from keygroups._serializers.pickles import ForeignPickleError, read_pickle, write_pickle
-from keygroups._serializers.pyflink import PICKLED
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.savepoint import Pickle, Row
+from keygroups.savepoint.pyflink import PICKLED
 
 PROTOCOLS = (4, 5)
 STEPS, MORE_STEPS = 20_000, 60  # calls, as for a hostile savepoint

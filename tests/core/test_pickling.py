@@ -30,6 +30,23 @@ from support.bytes import savepoint_bytes as sb
 from support.bytes.sample_savepoints import operator_writer, written_file
 from support.bytes.serializer_cases import cases
 from support.bytes.snapshot_bytes import SNAPSHOTS
+from support.inside.savepoints import (
+    EditTask,
+    Files,
+    OpenStream,
+    OutputFolder,
+    StatePlan,
+    WriteTask,
+)
+from support.inside.serializers import (
+    REGISTRY,
+    Cursor,
+    ListSerializer,
+    Read,
+    TupleSerializer,
+    read_versioned_snapshot,
+)
+from support.inside.serializers import scalars as serializers
 from support.registry import OF_OTHER_LIBRARIES, VERTEX
 from support.shown_values import shown, shown_here_and_in_a_fork
 
@@ -48,11 +65,6 @@ from keygroups import (
     suggest_max_parallelism,
     types,
 )
-from keygroups._serializers import scalars as serializers
-from keygroups._serializers.base import REGISTRY, Read, read_versioned_snapshot
-from keygroups._serializers.collections import ListSerializer
-from keygroups._serializers.compounds import TupleSerializer
-from keygroups._serializers.data_input import Cursor
 from keygroups.errors import InvalidValueError
 from keygroups.flink_exceptions import explain_exception
 from keygroups.job import CompletedCheckpoint, Job
@@ -60,10 +72,6 @@ from keygroups.logical_types import parse_logical_type
 from keygroups.progress import Progress
 from keygroups.routing_inference import infer_routing
 from keygroups.savepoint import Operator, read_savepoint
-from keygroups.savepoint._edits.edit_task import EditTask, StatePlan
-from keygroups.savepoint._files.files import Files, OpenStream
-from keygroups.savepoint._files.output_folder import OutputFolder
-from keygroups.savepoint._tasks.write import WriteTask
 from keygroups.state_keys import CompositeKeySerializer, Serializer
 
 COUNTS = KeyGroupLoad(8, [5, 1, 1, 1, 0, 1, 2, 1])

@@ -23,6 +23,8 @@ from typing import Any
 import pytest
 from support.bytes import java_bytes as java
 from support.bytes import savepoint_bytes as sb
+from support.inside.answers import diagnose, html_table, subtask_rows
+from support.inside.values import exact_repr, show
 
 import keygroups
 from keygroups import (
@@ -38,15 +40,12 @@ from keygroups import (
     trace_key,
     types,
 )
-from keygroups._checks import exact_repr, show
-from keygroups._show.tables import html_table
 from keygroups.cli import main
 from keygroups.errors import printable
 from keygroups.flink_exceptions import explain_exception
 from keygroups.job import CompletedCheckpoint, Job, SubtaskReads, Vertex
 from keygroups.logical_types import parse_logical_type
 from keygroups.reports import HotKey, RescaleReport, SkewReport
-from keygroups.reports._diagnosis import diagnose, subtask_rows
 from keygroups.routing_inference import RoutingCandidate, RoutingInference
 from keygroups.savepoint import (
     ChannelState,

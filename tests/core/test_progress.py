@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 import pytest
 from support.bytes.real_savepoints import point
 from support.bytes.sample_savepoints import NewPath, savepoint_folder, written_folder
+from support.inside.answers import ProgressLine, default_progress
 
 from keygroups import assign_to_key_group, keys_for_subtasks
-from keygroups._show.progress import ProgressLine, default_progress
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.progress import Progress, ProgressCallback
 from keygroups.savepoint import (

@@ -12,8 +12,8 @@ from unicodedata import combining, east_asian_width
 
 import pytest
 from support.bytes.real_savepoints import point
+from support.inside.answers import ProgressLine
 
-from keygroups._show.progress import ProgressLine
 from keygroups.cli import main
 from keygroups.cli._progress import LINE
 from keygroups.cli._streams import print_lines

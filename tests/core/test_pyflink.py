@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from support.golden import lines
+from support.inside.values import instant_code
 from support.keys.pyflink_values import TYPES, decode
 
 from keygroups import (
@@ -26,7 +27,6 @@ from keygroups import (
     hash_code,
     trace_key,
 )
-from keygroups._values.java_time import instant_code
 from keygroups.types import (
     BIG_INT,
     CHAR,

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from support.bytes.real_savepoints import corpus
 from support.bytes.real_savepoints import point as real_point
+from support.inside.values import to_instant
 
 from keygroups import types as kt
-from keygroups._values.java_time import to_instant
 from keygroups.errors import InvalidValueError, SavepointError, UnsupportedKeyTypeError
 from keygroups.savepoint import (
     AggregatingStateDescriptor,

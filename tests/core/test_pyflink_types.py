@@ -8,22 +8,21 @@ from typing import Any
 
 import pytest
 from support.bytes.real_savepoints import corpus
-
-from keygroups import types as kt
-from keygroups._serializers.jvm.time import (
-    SqlDateSerializer,
-    SqlTimeSerializer,
-    SqlTimestampSerializer,
-)
-from keygroups._serializers.pickles import ForeignPickleError, read_pickle
-from keygroups._serializers.pyflink import (
+from support.inside.serializers import (
     ChunkSerializer,
     DecimalTextSerializer,
+    ForeignPickleError,
+    NullValueSerializer,
     SqlDateKeySerializer,
+    SqlDateSerializer,
     SqlTimeKeySerializer,
+    SqlTimeSerializer,
     SqlTimestampKeySerializer,
+    SqlTimestampSerializer,
+    read_pickle,
 )
-from keygroups._serializers.scalars import NullValueSerializer
+
+from keygroups import types as kt
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -31,7 +30,7 @@ from keygroups.errors import (
     UnsupportedKeyTypeError,
 )
 from keygroups.savepoint import Row, ValueStateDescriptor, pyflink, read_savepoint
-from keygroups.savepoint._pyflink.keys import stored_key
+from keygroups.savepoint._pyflink.python_keys import stored_key
 from keygroups.savepoint.values import Instant
 from keygroups.state_keys import BYTES
 from keygroups.types import BYTE, INT, LONG, PYFLINK, STRING

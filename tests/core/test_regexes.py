@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from support.inside.answers import _key_text
+from support.inside.savepoints import state_infos
 from support.regex_steps import Steps, TooManyStepsError
 from support.source_trees import tree_of
 
 import keygroups
 from keygroups import flink_exceptions
-from keygroups.cli import _key_text
-from keygroups.savepoint._state import state_infos
 
 ROOT = Path(keygroups.__file__).parent
 SIZE, TIMES = 40, 4

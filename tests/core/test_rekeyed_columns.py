@@ -16,6 +16,7 @@ from support.bytes import savepoint_bytes as sb
 from support.bytes.column_forms import canonical, native, rocksdb
 from support.bytes.damaged_files import damages
 from support.bytes.real_savepoints import POINTS, Point
+from support.inside.savepoints import keyed_state, spill
 from support.selections import first_by_default
 
 from keygroups import KeyGroupsError
@@ -30,8 +31,6 @@ from keygroups.savepoint import (
     change_max_parallelism,
     read_savepoint,
 )
-from keygroups.savepoint._edits import keyed_state
-from keygroups.savepoint._state.writing import spill
 from keygroups.state_keys import BYTES
 from keygroups.types import (
     BOOLEAN,

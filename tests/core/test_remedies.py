@@ -36,6 +36,14 @@ from support.bytes.changelog_bytes import changelog, inline, logged
 from support.bytes.job_points import job_point
 from support.bytes.real_savepoints import point
 from support.golden import read
+from support.inside.answers import parse_key_type
+from support.inside.serializers import (
+    AvroSerializer,
+    Cursor,
+    KryoSerializer,
+    TtlSerializer,
+    write_string,
+)
 from support.remedies import Remedy, imported, in_another_python, remedies_in_source, untried
 from support.rest_server import JOB_ID, TLS, job_of, peer, server_context
 
@@ -49,13 +57,7 @@ from keygroups import (
     infer_routing,
     keys_for_subtasks,
 )
-from keygroups._serializers.data_input import Cursor
-from keygroups._serializers.jvm.avro import AvroSerializer
-from keygroups._serializers.jvm.kryo import KryoSerializer
-from keygroups._serializers.scalars import write_string
-from keygroups._serializers.streaming import TtlSerializer
 from keygroups.cli import main
-from keygroups.cli._key_text import parse_key_type
 from keygroups.explain import hash_exchanges
 from keygroups.job import read_job
 from keygroups.routing_inference import RoutingCandidate
@@ -392,7 +394,7 @@ def values_of_state(name: str, read: Callable[[Operator], Any]) -> Any:
 
 
 def check_rows_of(operator: Operator) -> None:
-    from keygroups.savepoint._comparison.difference_columns import difference_layout
+    from support.inside.columns import difference_layout
 
     difference_layout(operator.states, operator.states)
 
@@ -950,7 +952,7 @@ OF_STATE = [
         1_700_000_000_000,
     ),
     Remedy(
-        "savepoint/_state/values",
+        "savepoint/_state/stored_values",
         "tomorrow, got {}: pass allow_any_last_access=True if that is meant",
         lambda: last_access(1_700_000_000, allow_any=False),
         lambda: [
@@ -1163,15 +1165,15 @@ OF_EXTRAS = [
         ARRAYS,
     ),
     Remedy(
-        "savepoint/_columns/tables",
+        "savepoint/_columns/library_tables",
         "tables of state need NumPy and PyArrow: pip install 'keygroups[arrays]'",
-        lambda: imported("keygroups.savepoint._columns.tables", "pyarrow"),
+        lambda: imported("keygroups.savepoint._columns.library_tables", "pyarrow"),
         lambda: values_of(by_column, MIXED[0]),
         [5],
         ARRAYS,
     ),
     Remedy(
-        "savepoint/_columns/tables",
+        "savepoint/_columns/library_tables",
         "to_pandas needs pandas: pip install pandas",
         lacking("pandas")(lambda: values_of(by_pandas, MIXED[0])),
         lambda: values_of(by_pandas, MIXED[0]),
@@ -1179,7 +1181,7 @@ OF_EXTRAS = [
         ("pandas", *ARRAYS),
     ),
     Remedy(
-        "savepoint/_columns/tables",
+        "savepoint/_columns/library_tables",
         "to_polars needs Polars: pip install polars",
         lacking("polars")(lambda: values_of(by_polars, MIXED[0])),
         lambda: values_of(by_polars, MIXED[0]),

@@ -21,6 +21,7 @@ import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.changelog_bytes import ADD, change, changelog, inline, logged
 from support.bytes.sst_bytes import VALUE, sst, varint
+from support.inside.savepoints import STREAM_START
 
 from keygroups.cli import main
 from keygroups.errors import KeyGroupsError, SavepointError
@@ -31,7 +32,6 @@ from keygroups.savepoint import (
     convert_to_canonical,
     read_savepoint,
 )
-from keygroups.savepoint._files.feed import STREAM_START
 
 pa = pytest.importorskip("pyarrow", reason="columns: the extra arrays")
 pytest.importorskip("numpy", reason="columns: the extra arrays")
@@ -405,8 +405,7 @@ def test_names_that_values_refer_to(kind: str, tmp_path: Path) -> None:
 
 
 def test_names_of_states_in_rows(tmp_path: Path) -> None:
-    from keygroups.savepoint._columns.batches import layout_of, record_batches
-    from keygroups.savepoint._comparison.difference_columns import difference_layout
+    from support.inside.columns import difference_layout, layout_of, record_batches
 
     for number, (size, is_read) in enumerate({1_024: True, 1_025: False}.items()):
         header = sb.keyed_header(STRING, [sb.state("s" * size, "VALUE", INT)])

@@ -10,6 +10,13 @@ from typing import Any
 
 import pytest
 from support.html_tables import Tables, shown
+from support.inside.answers import (
+    SkewCounts,
+    diagnose,
+    skew_report_of,
+    subtask_detail,
+    subtask_rows,
+)
 
 from keygroups import (
     InvalidTypeError,
@@ -22,8 +29,6 @@ from keygroups import (
     keys_for_subtasks,
 )
 from keygroups.reports import HotKey, RescaleReport, SkewReport, _line
-from keygroups.reports._diagnosis import diagnose, subtask_detail, subtask_rows
-from keygroups.reports._skew import SkewCounts, skew_report_of
 from keygroups.skew import HOT, diagnosis_of, remedy_of
 from keygroups.types import INT, LONG, STRING, TUPLE, KeyType
 

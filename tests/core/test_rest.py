@@ -17,10 +17,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.inside.answers import _rest
 from support.rest_server import JOB_ID, OK, TLS, job_of, peer, says, server_context
 
 from keygroups.errors import JobError
-from keygroups.job import _rest, read_job
+from keygroups.job import read_job
 
 TIMEOUT = 10
 PIECES = 40

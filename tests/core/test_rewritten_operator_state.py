@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import point
+from support.inside.savepoints import StreamHandle
 
 from keygroups.savepoint import Savepoint, change_max_parallelism, read_savepoint
-from keygroups.savepoint._metadata.handles import StreamHandle
 
 
 def streams(savepoint: Savepoint) -> Iterator[StreamHandle]:

@@ -14,8 +14,8 @@ import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.sst_bytes import VALUE, Crafted, block, internal_key, sst, sst_of_blocks
 from support.growth import count_bytes
+from support.inside.serializers import write_string
 
-from keygroups._serializers.scalars import write_string
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.savepoint import Operator, read_savepoint
 
@@ -23,8 +23,8 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("numpy")
 
 from support.bytes.column_entries import by_state, column_entries
-
-from keygroups.savepoint._state.formats import rocksdb, rocksdb_columns
+from support.inside.columns import rocksdb_columns
+from support.inside.savepoints import rocksdb
 
 DELETION, MERGE, SINGLE_DELETION = 0, 2, 7
 LONG, STRING = sb.simple("Long"), sb.simple("String")

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import point, true_entries
+from support.inside.savepoints import files as files_module
 
 import keygroups
 from keygroups import KeyGroupLoad, KeyGroupRange, RescalePlan
@@ -35,7 +36,6 @@ from keygroups.savepoint import (
     change_max_parallelism,
     read_savepoint,
 )
-from keygroups.savepoint._files import files as files_module
 from keygroups.types import STRING
 
 HEAP = point("2.3.0-heap-canonical")

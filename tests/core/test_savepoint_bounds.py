@@ -21,20 +21,22 @@ from support.bytes import java_bytes as java
 from support.bytes import savepoint_bytes as sb
 from support.bytes.java_bytes import TypeGraph
 from support.growth import count_bytes, count_steps
+from support.inside.savepoints import Feed, HeldFeed, KeyGroupRanges, OpenStream, StreamHandle
+from support.inside.serializers import (
+    Cursor,
+    JavaEnum,
+    JavaObject,
+    _TypeReader,
+    array_reader,
+    read_logical_type,
+    read_versioned_snapshot,
+    row_reader,
+)
 
 from keygroups import KeyGroupRange
-from keygroups._serializers.base import read_versioned_snapshot
-from keygroups._serializers.data_input import Cursor
-from keygroups._serializers.jvm.objects import JavaEnum, JavaObject
-from keygroups._serializers.sql.java_types import _TypeReader, read_logical_type
-from keygroups._serializers.sql.values import array_reader, row_reader
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.logical_types import LogicalType, parse_logical_type
 from keygroups.savepoint import Operator, read_savepoint
-from keygroups.savepoint._files.feed import Feed, HeldFeed
-from keygroups.savepoint._files.files import OpenStream
-from keygroups.savepoint._metadata.handles import StreamHandle
-from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint.values import Variant
 
 INT, STRING = sb.simple("Int"), sb.simple("String")

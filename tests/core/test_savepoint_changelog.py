@@ -35,6 +35,7 @@ from support.bytes.changelog_bytes import (
 )
 from support.bytes.real_savepoints import point
 from support.growth import MOST, TIMES, count_bytes, count_steps
+from support.inside.savepoints import ChangelogHandle, KeyGroupsHandle
 
 from keygroups import assign_to_key_group, types
 from keygroups.errors import (
@@ -52,7 +53,6 @@ from keygroups.savepoint import (
     convert_to_canonical,
     read_savepoint,
 )
-from keygroups.savepoint._metadata.handles import ChangelogHandle, KeyGroupsHandle
 
 STRING, LONG, VOID = sb.simple("String"), sb.simple("Long"), sb.NONE
 TIMERS = logged(9, sb.state("t", "", sb.timer_of(STRING, VOID), backend_type=3), kind=3)

@@ -16,18 +16,19 @@ from support.bytes.damaged_files import digests
 from support.bytes.expected_savepoints import LONGS
 from support.bytes.job_points import JOB_POINTS
 from support.bytes.real_savepoints import POINTS, Point, point
+from support.inside.savepoints import StreamHandle
 
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.savepoint import (
     DELETE,
     Operator,
+    OperatorId,
     Savepoint,
     SavepointEditor,
     SavepointWriter,
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._metadata.handles import StreamHandle, operator_id_of
 from keygroups.types import LONG, STRING
 
 COUNTS = [ValueStateDescriptor("count", LONG)]
@@ -72,7 +73,7 @@ def counts(savepoint: Savepoint | Path) -> dict[str, dict[str, int]]:
 
 
 def ids(*uids: str) -> list[str]:
-    return [operator_id_of(uid) for uid in uids]
+    return [OperatorId.of_uid(uid) for uid in uids]
 
 
 def streams(savepoint: Savepoint) -> Iterator[StreamHandle]:
@@ -271,7 +272,7 @@ def test_an_operator_is_removed(tmp_path: Path) -> None:
     with edit(old, tmp_path / "new") as writer:
         writer.remove_operator("by-session")
     before = counts(old)
-    del before[operator_id_of("by-session")]
+    del before[OperatorId.of_uid("by-session")]
     assert counts(tmp_path / "new") == before
     assert len(list((tmp_path / "new").iterdir())) == 3  # nor are its files there
     assert str(writer.report()) == (
@@ -287,14 +288,14 @@ def test_operators_get_other_uids(tmp_path: Path) -> None:
         writer.change_operator_identifier("a", "between")
         writer.change_operator_identifier("b", "a")
         writer.change_operator_identifier("between", "b")
-        writer.change_operator_identifier(operator_id_of("c"), "d")
+        writer.change_operator_identifier(OperatorId.of_uid("c"), "d")
         with pytest.raises(InvalidValueError, match="operator must be an operator's uid, name or"):
             writer.remove_operator("c")
     assert counts(tmp_path / "new") == dict(
         zip(ids("b", "a", "d"), [{"ann": n} for n in range(3)])
     )
     renamed = [(one.old_operator, one.operator) for one in writer.report().operators]
-    assert renamed == [("a", "b"), ("b", "a"), (operator_id_of("c"), "d")]
+    assert renamed == [("a", "b"), ("b", "a"), (OperatorId.of_uid("c"), "d")]
     assert str(writer.report()).endswith(f"d: copied as it is, renamed from {ids('c')[0]}")
     assert [one.uid for one in read_savepoint(old).operators] == [None] * 3
 
@@ -310,7 +311,7 @@ def test_a_uid_of_flink_2(tmp_path: Path) -> None:
     before, after = old.operator("by-string"), new.operator("by-text")
     assert (after.uid, after.name, after.operator_id) == (
         *("by-text", before.name),
-        operator_id_of("by-text"),
+        OperatorId.of_uid("by-text"),
     )
     assert contents(after) == contents(before)
     assert [one.uid for one in new.operators if one.name is None] == ["new"]
@@ -396,7 +397,7 @@ def test_an_operator_twice(name: str, tmp_path: Path) -> None:
     assert contents(new.operator("again")) == contents(old.operator(uid))
     names = Counter(one.name for one in streams(new) if one.data is not None and one.name)
     assert max(names.values(), default=1) == 1
-    kept = [one for one in new.metadata.operators if one.operator_id != operator_id_of("again")]
+    kept = [one for one in new.metadata.operators if one.operator_id != OperatorId.of_uid("again")]
     assert len(kept) == len(old.metadata.operators)
 
 
@@ -441,7 +442,7 @@ def test_keyed_state_and_names_are_edited_together(tmp_path: Path) -> None:
         with pytest.raises(InvalidValueError, match="b cannot be edited any more"):
             gone.remove_state("count")
     new = read_savepoint(tmp_path / "new")
-    assert counts(new) == {operator_id_of("z"): {"ann": 40}, operator_id_of("d"): {}}
+    assert counts(new) == {OperatorId.of_uid("z"): {"ann": 40}, OperatorId.of_uid("d"): {}}
     assert [state.name for state in new.operator("z").states] == ["sum"]
     assert str(writer.report()).splitlines()[1:] == [
         "z: its state changed, renamed from a",
@@ -478,7 +479,7 @@ def of_version(folder: Path, version: int, snapshot: bytes = LONGS.snapshot, **s
     subtask = sb.subtask(managed_keyed=keyed, version=version, **state)
     operator = sb.operator(
         [subtask],
-        operator_id=bytes.fromhex(operator_id_of(folder.name)),
+        operator_id=bytes.fromhex(OperatorId.of_uid(folder.name)),
         uid=folder.name,
         version=version,
     )
@@ -641,7 +642,7 @@ def test_no_operator_is_left(tmp_path: Path) -> None:
     with edit(old, tmp_path / "new") as writer:
         writer.remove_operator("a")
         writer.add_operator("a", STRING, COUNTS, 128, 1).write("count", "bob", 2)
-    assert counts(tmp_path / "new") == {operator_id_of("a"): {"bob": 2}}
+    assert counts(tmp_path / "new") == {OperatorId.of_uid("a"): {"bob": 2}}
 
 
 def test_two_editors_of_one_savepoint(tmp_path: Path) -> None:

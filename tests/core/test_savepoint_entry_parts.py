@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.inside.savepoints import EncodedEntry, NewState, joined_lists
 
 from keygroups import InvalidValueError
 from keygroups.savepoint import (
@@ -17,8 +18,6 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry, joined_lists
-from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.types import INT, LONG, STRING, TUPLE
 
 KEY_TYPE = TUPLE(STRING, INT)

@@ -17,12 +17,16 @@ import pytest
 from support.bytes.real_savepoints import FORMATS, Point, point, seen_entry, true_entries
 from support.bytes.sst_bytes import VALUE, block, internal_key, sst_of_blocks, varint
 from support.growth import count_bytes
+from support.inside.savepoints import (
+    ChangelogHandle,
+    OpenStream,
+    RocksDBHandle,
+    SstFile,
+    StreamHandle,
+)
 
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.compression import decompress_block
-from keygroups.savepoint._files.files import OpenStream
-from keygroups.savepoint._files.sst import SstFile
-from keygroups.savepoint._metadata.handles import ChangelogHandle, RocksDBHandle, StreamHandle
 
 cramjam = pytest.importorskip("cramjam", reason="blocks are compressed: the extra savepoint")
 

@@ -25,19 +25,29 @@ from support.bytes.snapshot_bytes import (
     row,
     row_data,
 )
+from support.inside.savepoints import (
+    CHUNK,
+    OpenStream,
+    StreamHandle,
+    header_cursor,
+    read_keyed_header,
+    write_keyed_header,
+)
+from support.inside.savepoints import feed as feed_module
+from support.inside.serializers import (
+    Cursor,
+    JavaEnum,
+    JavaObject,
+    ReadingContext,
+    read_java_object,
+    read_logical_type,
+    read_serializer,
+    read_versioned_snapshot,
+)
 
 from keygroups import types
-from keygroups._serializers.base import read_serializer, read_versioned_snapshot
-from keygroups._serializers.data_input import Cursor, ReadingContext
-from keygroups._serializers.jvm.objects import JavaEnum, JavaObject, read_java_object
-from keygroups._serializers.sql.java_types import read_logical_type
 from keygroups.errors import SavepointError
 from keygroups.savepoint import StateDescriptor
-from keygroups.savepoint._files import feed as feed_module
-from keygroups.savepoint._files.feed import header_cursor
-from keygroups.savepoint._files.files import CHUNK, OpenStream
-from keygroups.savepoint._metadata.handles import StreamHandle
-from keygroups.savepoint._state.header import read_keyed_header, write_keyed_header
 from keygroups.state_keys import Serializer
 
 

@@ -16,16 +16,15 @@ from support.bytes import wide_savepoints
 from support.bytes.large_savepoints import KEY_GROUPS, wide_metadata, write
 from support.bytes.wide_savepoints import Shape
 from support.growth import count_bytes, count_steps
+from support.inside.savepoints import files as files_module
+from support.inside.savepoints import header, read_metadata
+from support.inside.serializers import Cursor
 from support.selections import first_by_default
 
 from keygroups import RescalePlan, assign_to_key_group
-from keygroups._serializers.data_input import Cursor
 from keygroups.errors import SavepointError
 from keygroups.reports import RescaleReport
 from keygroups.savepoint import Operator, Savepoint, SavepointWriter, read_savepoint
-from keygroups.savepoint._files import files as files_module
-from keygroups.savepoint._metadata.reader import read_metadata
-from keygroups.savepoint._state import header
 from keygroups.types import STRING
 
 FORMS = ("canonical", "native", "rocksdb")

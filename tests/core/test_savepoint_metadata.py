@@ -12,11 +12,7 @@ from support.bytes import savepoint_bytes as sb
 from support.bytes.changelog_bytes import changelog, in_streams, inline
 from support.bytes.job_points import JOB_POINTS
 from support.bytes.real_savepoints import POINTS
-
-from keygroups import KeyGroupRange
-from keygroups.errors import SavepointError
-from keygroups.savepoint import read_savepoint
-from keygroups.savepoint._metadata.handles import (
+from support.inside.savepoints import (
     ChangelogHandle,
     ChangesHandle,
     KeyedHandle,
@@ -28,9 +24,14 @@ from keygroups.savepoint._metadata.handles import (
     RocksDBHandle,
     StreamHandle,
     SubtaskState,
+    read_metadata,
+    write_metadata,
+    write_operator,
 )
-from keygroups.savepoint._metadata.reader import read_metadata
-from keygroups.savepoint._metadata.writer import write_metadata, write_operator
+
+from keygroups import KeyGroupRange
+from keygroups.errors import SavepointError
+from keygroups.savepoint import read_savepoint
 
 
 def parsed(

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from support.bytes.expected_savepoints import keys_by_group
 from support.bytes.real_savepoints import point
+from support.inside.savepoints import OutputFolder, keyed_state_file, output_folder
 
 from keygroups.errors import (
     InvalidTypeError,
@@ -35,9 +36,6 @@ from keygroups.savepoint import (
     convert_to_canonical,
     read_savepoint,
 )
-from keygroups.savepoint._files import output_folder
-from keygroups.savepoint._files.output_folder import OutputFolder
-from keygroups.savepoint._state.writing import keyed_state_file
 from keygroups.types import LONG, STRING
 
 HEAP = point("2.3.0-heap-canonical")

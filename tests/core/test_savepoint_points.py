@@ -19,22 +19,23 @@ from support.bytes.real_savepoints import (
     true_entries,
     true_value,
 )
-
-from keygroups import assign_to_key_group
-from keygroups._serializers.data_input import ReadingContext
-from keygroups.savepoint import Operator, StateDescriptor, StateEntry
-from keygroups.savepoint._metadata.handles import (
+from support.inside.savepoints import (
     ChangelogHandle,
     KeyedHandle,
+    KeyedHeader,
     Metadata,
     OperatorStateHandle,
     RocksDBHandle,
     StreamHandle,
+    format_of,
+    read_metadata,
+    read_operator_state,
+    write_keyed_header,
 )
-from keygroups.savepoint._metadata.reader import read_metadata
-from keygroups.savepoint._state.formats.by_handle import format_of
-from keygroups.savepoint._state.header import KeyedHeader, write_keyed_header
-from keygroups.savepoint._state.operator_state import read_operator_state
+from support.inside.serializers import ReadingContext
+
+from keygroups import assign_to_key_group
+from keygroups.savepoint import Operator, StateDescriptor, StateEntry
 
 cramjam = pytest.importorskip("cramjam", reason="some points are compressed: the extra savepoint")
 

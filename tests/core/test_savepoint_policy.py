@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.hostile_savepoints import HEADER, PLACES, hostile_paths, watched
+from support.inside.savepoints import Files, StreamHandle
+from support.inside.savepoints import files as files_module
 
 from keygroups import assign_to_key_group
 from keygroups.cli import main
@@ -32,9 +34,6 @@ from keygroups.savepoint import (
     operator_reports,
     read_savepoint,
 )
-from keygroups.savepoint._files import files as files_module
-from keygroups.savepoint._files.files import Files
-from keygroups.savepoint._metadata.handles import StreamHandle
 from keygroups.types import INT
 
 GROUP = assign_to_key_group(7, 128, INT)

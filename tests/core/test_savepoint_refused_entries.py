@@ -11,12 +11,16 @@ from typing import Any
 import pytest
 from support.bytes.expected_savepoints import keys_by_group
 from support.bytes.real_savepoints import point
+from support.inside.savepoints import EntryEncoder, NewState, new_states
+from support.inside.serializers import (
+    KryoSerializer,
+    ListSerializer,
+    Simple,
+    TtlAwareSerializer,
+    TtlSerializer,
+    read_int,
+)
 
-from keygroups._serializers.base import Simple
-from keygroups._serializers.collections import ListSerializer
-from keygroups._serializers.jvm.kryo import KryoSerializer
-from keygroups._serializers.scalars import read_int
-from keygroups._serializers.streaming import TtlAwareSerializer, TtlSerializer
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -35,9 +39,6 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._state.writing import new_states
-from keygroups.savepoint._state.writing.entry_encoder import EntryEncoder
-from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.state_keys import BYTES
 from keygroups.types import (
     BOOLEAN,

@@ -13,11 +13,10 @@ from support.bytes import savepoint_bytes as sb
 from support.bytes.damaged_files import digests
 from support.bytes.hostile_savepoints import watched
 from support.bytes.real_savepoints import POINTS, Point, point
+from support.inside.savepoints import StreamHandle, job_folder
 
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.savepoint import Operator, Savepoint, read_savepoint, relocate
-from keygroups.savepoint._files.files import job_folder
-from keygroups.savepoint._metadata.handles import StreamHandle
 
 SCATTERED = [
     *("1.17.2-rocksinc-checkpoint", "1.20.5-merged-checkpoint", "2.3.0-changelog-checkpoint"),

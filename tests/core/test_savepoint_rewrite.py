@@ -30,6 +30,12 @@ from support.bytes.expected_savepoints import (
 from support.bytes.job_points import JOB_POINTS, job_point
 from support.bytes.older_metadata import NO_TIMERS, as_version_2
 from support.bytes.real_savepoints import FORMATS, POINTS, Point, point
+from support.inside.savepoints import (
+    EditedKeyedState,
+    EditTask,
+    KeyGroupsHandle,
+    StreamHandle,
+)
 
 from keygroups import assign_to_key_group, compute_operator_index_for_key_group
 from keygroups.cli import main
@@ -37,18 +43,12 @@ from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.savepoint import (
     EditReport,
     Operator,
+    OperatorId,
     Savepoint,
     SavepointWriter,
     change_max_parallelism,
     convert_to_canonical,
     read_savepoint,
-)
-from keygroups.savepoint._edits.edit_task import EditTask
-from keygroups.savepoint._edits.keyed_state import EditedKeyedState
-from keygroups.savepoint._metadata.handles import (
-    KeyGroupsHandle,
-    StreamHandle,
-    operator_id_of,
 )
 from keygroups.types import STRING
 
@@ -544,7 +544,7 @@ def test_raw_state_without_timers(tmp_path: Path) -> None:
     subtasks = [sb.subtask(managed_keyed=keyed, raw_keyed=raw)]
     alone = [sb.subtask(raw_keyed=raw)]
     operators = [
-        sb.operator(tasks, uid=uid, operator_id=bytes.fromhex(operator_id_of(uid)))
+        sb.operator(tasks, uid=uid, operator_id=bytes.fromhex(OperatorId.of_uid(uid)))
         for uid, tasks in (("by-user", subtasks), ("stateless", alone))
     ]
     old = read_savepoint(sb.write(tmp_path / "old", operators))
@@ -633,7 +633,7 @@ def test_operators_without_state_that_are_left(
         sb.operator(
             tasks,
             uid=uid,
-            operator_id=bytes.fromhex(operator_id_of(uid)),
+            operator_id=bytes.fromhex(OperatorId.of_uid(uid)),
             max_parallelism=1 if uid == "single" else 128,
         )
         for uid, tasks in subtasks.items()

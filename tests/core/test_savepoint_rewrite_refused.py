@@ -15,6 +15,7 @@ from support.bytes.expected_savepoints import LONGS, STRINGS
 from support.bytes.real_savepoints import point
 from support.bytes.state_types import row_of
 from support.bytes.trimmed_savepoints import HEADERS, SMALL
+from support.inside.savepoints import KeyGroupsHandle
 
 from keygroups import assign_to_key_group
 from keygroups.errors import (
@@ -30,7 +31,6 @@ from keygroups.savepoint import (
     convert_to_canonical,
     read_savepoint,
 )
-from keygroups.savepoint._metadata.handles import KeyGroupsHandle
 from keygroups.types import STRING
 
 Record = Callable[[str, object], None]

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 from support.golden import lines
+from support.inside.serializers import RowDataSerializer, row_reader
 from support.keys.sql_values import SCHEMA, UTC, BeyondPythonError, python
 
-from keygroups._serializers.sql.rows import RowDataSerializer
-from keygroups._serializers.sql.values import row_reader
 from keygroups.binary_row import binary_row
 from keygroups.errors import InvalidValueError
 from keygroups.hashing import hash_code

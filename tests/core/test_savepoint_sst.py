@@ -30,16 +30,22 @@ from support.bytes.sst_bytes import (
     varint,
 )
 from support.growth import MOST, TIMES, count_bytes, count_steps
+from support.inside.savepoints import (
+    OpenStream,
+    RangeDeletion,
+    Record,
+    RocksDBHandle,
+    SstFile,
+    StreamHandle,
+    _live,
+    _merged,
+    read_metadata,
+)
+from support.inside.savepoints import sst as sst_module
 
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.savepoint import read_savepoint
-from keygroups.savepoint._files import sst as sst_module
 from keygroups.savepoint._files.checksums import block_checksum
-from keygroups.savepoint._files.files import OpenStream
-from keygroups.savepoint._files.sst import RangeDeletion, Record, SstFile
-from keygroups.savepoint._metadata.handles import RocksDBHandle, StreamHandle
-from keygroups.savepoint._metadata.reader import read_metadata
-from keygroups.savepoint._state.formats.rocksdb import _live, _merged
 
 pytest.importorskip("cramjam", reason="blocks are compressed: the extra savepoint")
 

@@ -25,6 +25,7 @@ from support.bytes.sst_bytes import (
     sst_of_blocks,
     varint,
 )
+from support.inside.savepoints import files as files_module
 
 from keygroups import types as kt
 from keygroups.errors import KeyGroupsError, SavepointError
@@ -40,7 +41,6 @@ from keygroups.savepoint import (
     operator_reports,
     read_savepoint,
 )
-from keygroups.savepoint._files import files as files_module
 from keygroups.savepoint.values import Pojo, Row
 from keygroups.state_keys import BYTES, serializer_of
 from keygroups.types import PYFLINK

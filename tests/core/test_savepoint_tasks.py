@@ -12,13 +12,9 @@ import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import point
 from support.bytes.sst_bytes import VALUE, sst
+from support.inside.savepoints import FORMATS, KeyedHandle, KeyGroupRanges, OpenStream, ReadTask
 
 from keygroups.savepoint import read_savepoint
-from keygroups.savepoint._files.files import OpenStream
-from keygroups.savepoint._metadata.handles import KeyedHandle
-from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
-from keygroups.savepoint._state.formats.by_handle import FORMATS
-from keygroups.savepoint._tasks.read import ReadTask
 
 NAMES = ["2.3.0-heap-canonical", "2.3.0-heap-native", "2.3.0-rocksinc-checkpoint"]
 

@@ -12,11 +12,9 @@ import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import point
 from support.html_tables import Tables
+from support.inside.serializers import INT, LONG, STRING, KryoSerializer, PojoSerializer, read_long
 
 from keygroups import cli
-from keygroups._serializers.jvm.kryo import KryoSerializer
-from keygroups._serializers.jvm.pojos import PojoSerializer
-from keygroups._serializers.scalars import INT, LONG, STRING, read_long
 from keygroups.errors import SavepointError
 from keygroups.savepoint import (
     Operator,

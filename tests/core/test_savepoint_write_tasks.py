@@ -19,6 +19,7 @@ from support.bytes.expected_savepoints import (
     keys_by_group,
     longs_by,
 )
+from support.inside.savepoints import EncodedEntry, WriteTask
 
 from keygroups import KeyGroupRange
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
@@ -28,8 +29,6 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
-from keygroups.savepoint._tasks.write import WriteTask
 from keygroups.types import LONG, STRING
 
 KEYS = keys_by_group(128, 0, 42, 43, 44, 127)

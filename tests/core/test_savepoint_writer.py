@@ -31,6 +31,7 @@ from support.bytes.expected_savepoints import (
 )
 from support.bytes.real_savepoints import POINTS, Point, point
 from support.bytes.state_types import NAN, TYPES
+from support.inside.savepoints import KeyedHeader, NewState, RawTimersHandle, write_state
 
 from keygroups import assign_to_key_group
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
@@ -43,9 +44,6 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._metadata.handles import RawTimersHandle
-from keygroups.savepoint._state.header import KeyedHeader, write_state
-from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.state_keys import VOID_NAMESPACE
 from keygroups.types import DOUBLE, FLOAT, LIST, PYFLINK, STRING
 

@@ -16,6 +16,13 @@ from typing import Any
 
 import pytest
 from support.golden import lines
+from support.inside import serializers
+from support.inside.answers import parse_key_type
+from support.inside.serializers import (
+    CaseClassSerializer,
+    Tuple2CaseClassSerializer,
+    TupleSerializer,
+)
 from support.keys.key_encoding import decode_key, decode_key_type
 
 from keygroups import (
@@ -28,10 +35,6 @@ from keygroups import (
     hash_code,
     infer_routing,
 )
-from keygroups._serializers import scalars
-from keygroups._serializers.compounds import TupleSerializer
-from keygroups._serializers.jvm.scala import CaseClassSerializer, Tuple2CaseClassSerializer
-from keygroups.cli._key_text import parse_key_type
 from keygroups.savepoint.values import Left, Right, Some
 from keygroups.state_keys import serializer_of
 from keygroups.subtask_keys import keys_for_subtasks
@@ -437,12 +440,12 @@ def test_routing_inference_takes_case_classes() -> None:
 
 def test_serializers_of_scalas_tuples_have_key_types() -> None:
     """A case class may have a hashCode of its own; the tuples, of Flink's own API, have 2.12's."""
-    parts = [scalars.STRING, scalars.LONG]
+    parts = [serializers.STRING, serializers.LONG]
     for cls in (CaseClassSerializer, Tuple2CaseClassSerializer):
         assert cls(parts, "scala.Tuple2").key_type == SCALA_TUPLE(STRING, LONG, scala="2.12")
         assert cls(parts, "scala.Tuple3").key_type is None
         assert cls(parts, "job.Key").key_type is None
-    assert CaseClassSerializer([scalars.BYTES], "scala.Tuple1").key_type is None
+    assert CaseClassSerializer([serializers.BYTES], "scala.Tuple1").key_type is None
     nested = CaseClassSerializer([TupleSerializer(parts)], "scala.Tuple1")
     assert nested.key_type == SCALA_TUPLE(TUPLE(STRING, LONG), scala="2.12")
     assert nested.encode((("a", 1),)) == b"\x02a" + (1).to_bytes(8, "big")

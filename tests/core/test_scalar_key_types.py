@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.inside.answers import _key_text
 
 from keygroups import hashing, routing_inference, subtask_keys, types
-from keygroups.cli import _key_text
 from keygroups.errors import UnsupportedKeyTypeError
 from keygroups.state_keys import serializer_of
 from keygroups.types import NULL, PYFLINK, KeyType, ScalarType
@@ -43,21 +43,21 @@ def arrays() -> Any:
 
 def strategies() -> Iterable[KeyType]:
     pytest.importorskip("hypothesis")
-    from keygroups.testing import _strategies
+    from support.inside.strategies import _strategies
 
     return _strategies.SCALARS
 
 
 def spark_types() -> Iterable[KeyType]:
     pytest.importorskip("pyspark")
-    from keygroups.spark._columns import key_hash
+    from support.inside.adapter import key_hash
 
     return key_hash.SPARK_TYPES
 
 
 def spark_hashers() -> Iterable[KeyType]:
     functions = pytest.importorskip("pyspark.sql.functions")
-    from keygroups.spark._columns.portable import Portable
+    from support.inside.adapter import Portable
 
     return Portable(functions).hashers
 

@@ -17,19 +17,17 @@ import pytest
 from support.bytes import java_bytes as java
 from support.bytes import savepoint_bytes as sb
 from support.bytes.serializer_cases import cases
-
-from keygroups import assign_to_key_group, hash_code, types
-from keygroups._serializers import arrays, big_numbers, scalars
-from keygroups._serializers.compounds import EnumSerializer
-from keygroups._serializers.jvm import encoded
-from keygroups._serializers.jvm import time as java_time
-from keygroups._serializers.sql import python_scalars as python_sql
-from keygroups._serializers.value_types import (
+from support.inside import serializers
+from support.inside.serializers import (
     CopyableValueSerializer,
+    EnumSerializer,
     IntValueSerializer,
     StringValueSerializer,
     ValueSerializer,
+    big_numbers,
 )
+
+from keygroups import assign_to_key_group, hash_code, types
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -59,23 +57,26 @@ UTC = dt.timezone.utc
 CET = dt.timezone(dt.timedelta(hours=1))
 MONDAY = dt.datetime(2024, 1, 1, tzinfo=UTC)
 BIG_INT, BIG_DEC = big_numbers.BigIntSerializer(), big_numbers.BigDecSerializer()
-DATE, SQL_TIMESTAMP = java_time.DateSerializer(), java_time.SqlTimestampSerializer()
-LOCAL_DATE, LOCAL_TIME = java_time.LocalDateSerializer(), java_time.LocalTimeSerializer()
-LOCAL_DATE_TIME, INSTANT = java_time.LocalDateTimeSerializer(), java_time.InstantSerializer()
-FLOATS, INTS = arrays.FloatPrimitiveArraySerializer(), arrays.IntPrimitiveArraySerializer()
-FLAGS, TEXTS = arrays.BooleanPrimitiveArraySerializer(), arrays.StringArraySerializer()
-JAVA, VARIANT, BITMAP = (
-    encoded.JavaSerializer(),
-    encoded.VariantSerializer(),
-    encoded.BitmapSerializer(),
+DATE, SQL_TIMESTAMP = serializers.DateSerializer(), serializers.SqlTimestampSerializer()
+LOCAL_DATE, LOCAL_TIME = serializers.LocalDateSerializer(), serializers.LocalTimeSerializer()
+LOCAL_DATE_TIME, INSTANT = serializers.LocalDateTimeSerializer(), serializers.InstantSerializer()
+FLOATS, INTS = (
+    serializers.FloatPrimitiveArraySerializer(),
+    serializers.IntPrimitiveArraySerializer(),
 )
-PYTHON_DATE, PYTHON_TIME = python_sql.PythonDateSerializer(), python_sql.PythonTimeSerializer()
-PYTHON_BIG_DEC = python_sql.PythonBigDecSerializer()
-PYTHON_DECIMAL = python_sql.PythonDecimalSerializer(4, 2)
+FLAGS, TEXTS = serializers.BooleanPrimitiveArraySerializer(), serializers.StringArraySerializer()
+JAVA, VARIANT, BITMAP = (
+    serializers.JavaSerializer(),
+    serializers.VariantSerializer(),
+    serializers.BitmapSerializer(),
+)
+PYTHON_DATE, PYTHON_TIME = serializers.PythonDateSerializer(), serializers.PythonTimeSerializer()
+PYTHON_BIG_DEC = serializers.PythonBigDecSerializer()
+PYTHON_DECIMAL = serializers.PythonDecimalSerializer(4, 2)
 DAYS_OF_AN_INT = 2**31 * 86_400_000
-TIMESTAMP_3, TIMESTAMP_9 = map(python_sql.PythonTimestampSerializer, (3, 9))
+TIMESTAMP_3, TIMESTAMP_9 = map(serializers.PythonTimestampSerializer, (3, 9))
 COLORS = EnumSerializer("a.Color", ["RED", "GREEN"])
-SORTED_LONG, COUNT_WINDOW = scalars.SortedLongSerializer(), scalars.CountWindowSerializer()
+SORTED_LONG, COUNT_WINDOW = serializers.SortedLongSerializer(), serializers.CountWindowSerializer()
 
 # The String "a", a byte[], and a String of 65,536 characters: JDK's object serialization, 6.4.2.
 JAVA_A = b"\xac\xed\0\5t\0\1a"
@@ -176,7 +177,7 @@ VALUES: list[tuple[Serializer, Any, bytes]] = [
     (PYTHON_DATE, 2**31 - 1, sb.i32(2**31 - 1)),
     (PYTHON_TIME, dt.time(23, 59, 59, 999_000), sb.i32(86_399_999)),
     (PYTHON_BIG_DEC, Decimal("0E+3"), sb.i32(4) + b"0E+3"),
-    (python_sql.PythonDecimalSerializer(4, 0), Decimal("-7"), sb.i32(2) + b"-7"),
+    (serializers.PythonDecimalSerializer(4, 0), Decimal("-7"), sb.i32(2) + b"-7"),
     (TIMESTAMP_3, TimestampData(DAYS_OF_AN_INT - 1, 0), sb.i64(DAYS_OF_AN_INT - 1)),
     (TIMESTAMP_3, dt.datetime(1, 1, 1), sb.i64(-62_135_596_800_000)),
     (TIMESTAMP_3, dt.datetime(1582, 10, 4, 23, 59, 59, 999_000), sb.i64(-12_220_156_800_001)),
@@ -360,9 +361,9 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (SORTED_LONG, 2**63, InvalidValueError, "SORTED_LONG must be from"),
     (COUNT_WINDOW, (1,), InvalidTypeError, "COUNT_WINDOW must be a CountWindow"),
     (COUNT_WINDOW, CountWindow(2**63), InvalidValueError, "id of a CountWindow"),
-    (scalars.SQL_STRING, "\ud800", InvalidValueError, "SQL_STRING must have no lone surrogate"),
-    (scalars.SQL_STRING, b"a", InvalidTypeError, "SQL_STRING must be a str"),
-    (scalars.VoidSerializer(), 0, InvalidTypeError, "VOID must be None, got 0"),
+    (serializers.SQL_STRING, "\ud800", InvalidValueError, "SQL_STRING must have no lone"),
+    (serializers.SQL_STRING, b"a", InvalidTypeError, "SQL_STRING must be a str"),
+    (serializers.VoidSerializer(), 0, InvalidTypeError, "VOID must be None, got 0"),
     (IntValueSerializer(), 2**31, InvalidValueError, "value of type INT must be from"),
     (StringValueSerializer(), 1, InvalidTypeError, "STRING must be a str, got 1"),
     (ValueSerializer("a.Own"), 1, UnsupportedKeyTypeError, r"VALUE\(a.Own\) cannot be written"),
@@ -413,7 +414,7 @@ BAD_VALUES: list[tuple[Serializer, bytes, str]] = [
     (PYTHON_DECIMAL, sb.i32(3) + b"1.0", r"a DECIMAL\(4, 2\) of Decimal\('1.0'\)"),
     (PYTHON_DECIMAL, sb.i32(6) + b"100.00", r"DECIMAL\(4, 2\) must have at most 4 digits"),
     (TIMESTAMP_9, bytes(8) + sb.i32(10**6), "1000000 nanoseconds of a millisecond"),
-    (scalars.SQL_STRING, sb.i32(1) + b"\xff", "utf-8"),
+    (serializers.SQL_STRING, sb.i32(1) + b"\xff", "utf-8"),
     (StringValueSerializer(), b"\2a", "too few bytes"),
 ]
 
@@ -425,9 +426,9 @@ def test_what_is_no_value(serializer: Serializer, data: bytes, message: str) -> 
 
 
 BAD_CONTENTS = [
-    (python_sql.PythonDecimalSerializer, sb.i32(39) + sb.i32(0), "precision 39 is not known"),
-    (python_sql.PythonDecimalSerializer, sb.i32(2) + sb.i32(3), "scale 3 is not known"),
-    (python_sql.PythonTimestampSerializer, sb.i32(10), "precision 10 is not known"),
+    (serializers.PythonDecimalSerializer, sb.i32(39) + sb.i32(0), "precision 39 is not known"),
+    (serializers.PythonDecimalSerializer, sb.i32(2) + sb.i32(3), "scale 3 is not known"),
+    (serializers.PythonTimestampSerializer, sb.i32(10), "precision 10 is not known"),
 ]
 
 

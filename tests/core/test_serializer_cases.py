@@ -9,9 +9,8 @@ from collections import defaultdict
 import pytest
 from support.bytes.flink_values import internal_value, local_value_of, same, value_of
 from support.bytes.serializer_cases import Case, Value, cases
+from support.inside.serializers import STRING, UnreadableError
 
-from keygroups._serializers.base import UnreadableError
-from keygroups._serializers.scalars import STRING
 from keygroups.errors import UnsupportedKeyTypeError
 from keygroups.savepoint import Serializer
 

@@ -15,8 +15,8 @@ from functools import cache
 
 import pytest
 from support.bytes.serializer_cases import Case, cases
+from support.inside.serializers import TRUNCATED, UnreadableError
 
-from keygroups._serializers.base import TRUNCATED, UnreadableError
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.savepoint import Serializer
 

@@ -13,23 +13,27 @@ from typing import Any
 import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.snapshot_bytes import ENUM, RUNTIME, SNAPSHOTS, row
-
-from keygroups._serializers.base import (
+from support.inside.serializers import (
+    INT,
+    NULL,
     REGISTRY,
     TRUNCATED,
-    Serializer,
+    AvroSerializer,
+    EnumSerializer,
+    GenericArraySerializer,
+    KryoSerializer,
+    ListSerializer,
+    PojoSerializer,
+    RowSerializer,
+    ScalaEnumSerializer,
     Simple,
+    TraversableSerializer,
+    TupleSerializer,
     UnknownSerializer,
     UnknownSnapshotError,
+    ValueSerializer,
 )
-from keygroups._serializers.collections import GenericArraySerializer, ListSerializer
-from keygroups._serializers.compounds import EnumSerializer, RowSerializer, TupleSerializer
-from keygroups._serializers.jvm.avro import AvroSerializer
-from keygroups._serializers.jvm.kryo import KryoSerializer
-from keygroups._serializers.jvm.pojos import PojoSerializer
-from keygroups._serializers.jvm.scala import ScalaEnumSerializer, TraversableSerializer
-from keygroups._serializers.scalars import INT, NULL, VOID_NAMESPACE
-from keygroups._serializers.value_types import ValueSerializer
+
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -39,7 +43,15 @@ from keygroups.errors import (
 )
 from keygroups.savepoint import Operator, read_savepoint
 from keygroups.savepoint.values import Pojo
-from keygroups.state_keys import BYTES, GLOBAL_WINDOW, TIME_WINDOW, Row, serializer_of
+from keygroups.state_keys import (
+    BYTES,
+    GLOBAL_WINDOW,
+    TIME_WINDOW,
+    VOID_NAMESPACE,
+    Row,
+    Serializer,
+    serializer_of,
+)
 from keygroups.types import BYTE, LIST, LONG, PYFLINK, SQL_ROW, STRING, TUPLE
 
 INT_SNAPSHOT, STRING_SNAPSHOT = sb.simple("Int"), sb.simple("String")

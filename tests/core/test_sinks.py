@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.source_bytes import framed, versioned
+from support.inside.savepoints import sink_sections
 
 from keygroups import InvalidValueError
 from keygroups.cli import main
@@ -32,7 +33,6 @@ from keygroups.savepoint import (
     operator_reports,
     read_savepoint,
 )
-from keygroups.savepoint._reports.connectors import sink_sections
 from keygroups.state_keys import BYTES
 
 COMMITTER, WRITER = "streaming_committer_raw_states", "writer_raw_states"

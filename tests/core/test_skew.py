@@ -19,6 +19,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from support.html_tables import Tables, shown
+from support.inside.answers import CountedKey, SkewCounts, skew_report_of
 
 from keygroups import (
     InvalidTypeError,
@@ -35,7 +36,6 @@ from keygroups.cli import main
 from keygroups.job import Job, SubtaskReads, Vertex, VertexSkew
 from keygroups.load import evenness
 from keygroups.reports import RescaleReport, SkewReport
-from keygroups.reports._skew import CountedKey, SkewCounts, skew_report_of
 from keygroups.skew import ALIKE, Cause, excess_shares
 from keygroups.testing import assert_spread
 from keygroups.types import LONG

@@ -31,6 +31,7 @@ from support.bytes.source_bytes import (
     source,
     versioned,
 )
+from support.inside.savepoints import has_same_content
 
 from keygroups import InvalidTypeError, InvalidValueError
 from keygroups.errors import KeyGroupsError, SavepointError
@@ -47,7 +48,6 @@ from keygroups.savepoint import (
     UnknownSplit,
     read_savepoint,
 )
-from keygroups.savepoint._sources.source_splits import has_same_content
 
 EARLIEST = SpecialOffset.EARLIEST
 

@@ -26,6 +26,7 @@ from support.bytes.expected_savepoints import (
     known_state,
 )
 from support.bytes.real_savepoints import point
+from support.inside.savepoints import EncodedEntry, spill
 
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.progress import Progress
@@ -37,8 +38,6 @@ from keygroups.savepoint import (
     change_max_parallelism,
     read_savepoint,
 )
-from keygroups.savepoint._state.writing import spill
-from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
 from keygroups.types import LONG, STRING
 
 COUNTS = [ValueStateDescriptor("count", LONG)]

@@ -18,6 +18,7 @@ from support.bytes.source_bytes import (
     versioned,
 )
 from support.html_tables import Tables
+from support.inside.savepoints import splits_section
 
 from keygroups.cli import main
 from keygroups.savepoint import (
@@ -34,7 +35,6 @@ from keygroups.savepoint import (
     operator_reports,
     read_savepoint,
 )
-from keygroups.savepoint._reports.connectors import splits_section
 from keygroups.types import INT
 
 A0 = kafka_split("a", 0, 40)

@@ -25,32 +25,33 @@ from support.bytes.snapshot_bytes import (
     java_serializer,
     of_table,
 )
-
-from keygroups._serializers.big_numbers import BigIntSerializer
-from keygroups._serializers.scalars import INT, LONG, STRING
-from keygroups._serializers.sql.java_types import write_logical_type
-from keygroups._serializers.sql.python_rows import PythonArraySerializer, PythonRowSerializer
-from keygroups._serializers.sql.rows import (
+from support.inside.serializers import (
+    INT,
+    LONG,
+    STRING,
     ArrayDataSerializer,
+    BigIntSerializer,
     BinaryRowDataSerializer,
     DecimalDataSerializer,
     ExternalSerializer,
-    MapDataSerializer,
-    RawValueDataSerializer,
-    RowDataSerializer,
-    TimestampDataSerializer,
-    internal_serializer,
-)
-from keygroups._serializers.sql.table_runtime import (
     LinkedListSerializer,
     ListViewSerializer,
+    MapDataSerializer,
     NodeSerializer,
     NullAwareMapSerializer,
+    PythonArraySerializer,
+    PythonRowSerializer,
+    RawValueDataSerializer,
     RowDataKeySerializer,
+    RowDataSerializer,
     SortedMapSerializer,
+    TimerSerializer,
+    TimestampDataSerializer,
     WindowKeySerializer,
+    internal_serializer,
+    write_logical_type,
 )
-from keygroups._serializers.streaming import TimerSerializer
+
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,

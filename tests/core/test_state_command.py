@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import point
+from support.inside.serializers import write_string
 
-from keygroups._serializers.scalars import write_string
 from keygroups.cli import _state, main
 from keygroups.cli._new_file import new_file
 from keygroups.errors import LeftoverWarning

@@ -11,20 +11,21 @@ from typing import Any
 
 import pytest
 from support.golden import lines
+from support.inside.serializers import (
+    EnumSerializer,
+    KryoSerializer,
+    ListSerializer,
+    MapSerializer,
+    PojoSerializer,
+    RowDataSerializer,
+    RowSerializer,
+    TupleSerializer,
+    UnreadableError,
+)
 from support.keys.java_values import INTEGERS, SCALARS
 from support.keys.sql_values import python
 
 from keygroups import hash_code, state_keys, types
-from keygroups._serializers.base import Serializer, UnreadableError
-from keygroups._serializers.collections import ListSerializer, MapSerializer
-from keygroups._serializers.compounds import (
-    EnumSerializer,
-    RowSerializer,
-    TupleSerializer,
-)
-from keygroups._serializers.jvm.kryo import KryoSerializer
-from keygroups._serializers.jvm.pojos import PojoSerializer
-from keygroups._serializers.sql.rows import RowDataSerializer
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -42,6 +43,7 @@ from keygroups.state_keys import (
     CompositeKeySerializer,
     GlobalWindow,
     Row,
+    Serializer,
     StateKey,
     TimeWindow,
     composite_key_reader,

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.inside.savepoints import NewState, spill
+from support.inside.serializers import is_in_order
 from support.selections import first_by_default
 
 from keygroups import InvalidValueError, KeyGroupsError, assign_to_key_group
-from keygroups._serializers.collections import is_in_order
 from keygroups.errors import SavepointError
 from keygroups.progress import Progress
 from keygroups.savepoint import (
@@ -25,19 +26,21 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._state.writing import spill
-from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.state_keys import serializer_of
 from keygroups.types import BIG_INT, CHAR, INT, LONG, MAP, SQL_ROW, STRING, TUPLE
 
 pa: Any = pytest.importorskip("pyarrow")
 
 from support.bytes.written_values import VALUES  # noqa: E402
+from support.inside.columns import (  # noqa: E402
+    arrow_array,
+    column_of,
+    column_writer,
+    key_column_of,
+    table_rows,
+)
 
-from keygroups.savepoint._columns import batch_sorter, table_rows, table_writer  # noqa: E402
-from keygroups.savepoint._columns.arrow_values import arrow_array  # noqa: E402
-from keygroups.savepoint._columns.column_types import column_of, key_column_of  # noqa: E402
-from keygroups.savepoint._columns.column_writers import column_writer  # noqa: E402
+from keygroups.savepoint._columns import batch_sorter, table_writer  # noqa: E402
 
 Fill = Callable[[OperatorWriter], object]
 TIME = 1_700_000_000_000

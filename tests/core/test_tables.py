@@ -13,8 +13,8 @@ from support.bytes import savepoint_bytes as sb
 from support.bytes.column_entries import entry, operator_of
 from support.bytes.job_points import JOB_POINTS
 from support.bytes.real_savepoints import POINTS, Point, point, seen_entry, true_entries
+from support.inside.serializers import write_string
 
-from keygroups._serializers.scalars import write_string
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.savepoint import (
     SavepointWriter,
@@ -29,15 +29,15 @@ from keygroups.types import INT as INT_TYPE
 pa: Any = pytest.importorskip("pyarrow")
 pytest.importorskip("numpy")
 
-from keygroups.savepoint._columns.arrow_values import values  # noqa: E402
-from keygroups.savepoint._columns.batches import (  # noqa: E402
+from support.inside.columns import (  # noqa: E402
+    TEXT,
     TYPED,
+    entry_columns,
     layout_of,
     record_batches,
     typed_columns,
+    values,
 )
-from keygroups.savepoint._columns.columns import TEXT  # noqa: E402
-from keygroups.savepoint._state import entry_columns  # noqa: E402
 
 STRING, LONG = sb.simple("String"), sb.simple("Long")
 HEAP = point("2.3.0-heap-canonical")

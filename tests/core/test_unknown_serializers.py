@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes import sst_bytes
+from support.inside.savepoints import KeyGroupsHandle, read_encoded_operator_state
+from support.inside.serializers import REGISTRY, Cursor, Read
+from support.inside.values import MAX_DEPTH
 
 from keygroups import assign_to_key_group, compute_key_group_for_key_hash
-from keygroups._checks import MAX_DEPTH
-from keygroups._serializers.base import REGISTRY, Read
-from keygroups._serializers.data_input import Cursor
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError, SavepointError
 from keygroups.savepoint import (
     Operator,
@@ -30,8 +30,6 @@ from keygroups.savepoint import (
     operator_reports,
     read_savepoint,
 )
-from keygroups.savepoint._metadata.handles import KeyGroupsHandle
-from keygroups.savepoint._state.operator_state import read_encoded_operator_state
 from keygroups.types import BYTE_BUFFER, INT, STRING
 
 INT_SNAPSHOT, LONG_SNAPSHOT = sb.simple("Int"), sb.simple("Long")

@@ -11,12 +11,10 @@ from typing import Any
 
 import pytest
 from support.hostile_values import HOSTILE, OwnError
+from support.inside import serializers
+from support.inside.serializers import TupleSerializer, check_value, checked_write
 
 from keygroups import hashing
-from keygroups._serializers import value_checks as _value_checks
-from keygroups._serializers.base import checked_write
-from keygroups._serializers.compounds import TupleSerializer
-from keygroups._serializers.value_checks import check_value
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.hashing import hash_code
 from keygroups.state_keys import BYTES, Row, serializer_of
@@ -129,7 +127,7 @@ def test_text_is_not_hashed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(hashing._HASHERS, STRING, fail)
     monkeypatch.setattr(hashing, "_murmur3", fail)
     monkeypatch.setattr(hashing, "fold", fail)
-    _value_checks._check_of.cache_clear()
+    serializers._check_of.cache_clear()
     for key_type, value in (
         (STRING, "a"),
         (LIST(STRING), ["a", "b"]),
@@ -140,7 +138,7 @@ def test_text_is_not_hashed(monkeypatch: pytest.MonkeyPatch) -> None:
         serializer = serializer_of(key_type)
         assert serializer.write is not None
         assert checked_write("value", serializer, value) == serializer.write(value)
-    _value_checks._check_of.cache_clear()
+    serializers._check_of.cache_clear()
 
 
 WORDS: list[tuple[KeyType, Any, type[KeyGroupsError], str]] = [

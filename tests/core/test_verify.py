@@ -14,6 +14,7 @@ from support.bytes.job_points import JOB_POINTS
 from support.bytes.real_savepoints import FORMATS, POINTS, Point, point, true_lines
 from support.bytes.sample_savepoints import savepoint_folder
 from support.html_tables import shown
+from support.inside.savepoints import RocksDBHandle, spill
 
 from keygroups import assign_to_key_group
 from keygroups.cli import main
@@ -29,9 +30,7 @@ from keygroups.savepoint import (
     operator_reports,
     read_savepoint,
 )
-from keygroups.savepoint._metadata.handles import RocksDBHandle
 from keygroups.savepoint._operator import missing_timers
-from keygroups.savepoint._state.writing import spill
 from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.savepoint._verification import task as task_module
 from keygroups.savepoint._verification.faults import Tally

@@ -98,7 +98,7 @@ def check_table(operator: Operator, place: str, own: bytes) -> None:
 def test_differences(place: str, tmp_path: Path) -> None:
     """In columns of differences too these bytes are apart from text, on the side that has them."""
     pytest.importorskip("pyarrow")
-    from keygroups.savepoint._comparison.difference_columns import difference_layout
+    from support.inside.columns import difference_layout
 
     own = CLASSES["java.lang.Object"]
     operator_of(tmp_path / "old", place, "java.lang.Object", own, "canonical")

@@ -22,6 +22,7 @@ from support.bytes.expected_savepoints import keys_by_group
 from support.bytes.job_points import JOB_POINTS, job_point
 from support.bytes.real_savepoints import POINTS, Point, point
 from support.growth import count_bytes, count_steps
+from support.inside.savepoints import keyed_state_file
 
 from keygroups.errors import (
     InvalidTypeError,
@@ -49,7 +50,6 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._state.writing import keyed_state_file
 from keygroups.savepoint.values import StreamRecord, Watermark
 from keygroups.state_keys import TIME_WINDOW, VOID_NAMESPACE
 from keygroups.types import INT, LONG, MAP, PYFLINK, STRING

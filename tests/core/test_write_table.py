@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from support.bytes.expected_savepoints import DESCRIPTORS
 from support.bytes.real_savepoints import POINTS, point
+from support.inside.columns import column_types, table_columns
+from support.inside.savepoints import NewState
+from support.inside.serializers import KryoSerializer
 
 from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
-from keygroups._serializers.jvm.kryo import KryoSerializer
 from keygroups.savepoint import (
     ListStateDescriptor,
     MapStateDescriptor,
@@ -24,9 +26,6 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._columns import column_types
-from keygroups.savepoint._columns.table_rows import table_columns
-from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.state_keys import VOID_NAMESPACE, serializer_of
 from keygroups.types import INSTANT, INT, LONG, MAP, STRING, TUPLE
 

@@ -35,13 +35,13 @@ from support.flink.written_savepoints import DAY
 
 from keygroups.savepoint import (
     DELETE,
+    OperatorId,
     Savepoint,
     SavepointEditor,
     SavepointWriter,
     StateEntry,
     read_savepoint,
 )
-from keygroups.savepoint._metadata.handles import operator_id_of
 from keygroups.types import INT, LONG, STRING, TUPLE
 
 pytestmark = [
@@ -81,7 +81,7 @@ class Edit(NamedTuple):
 
 def of(uid: str, *states: str) -> Callable[[Row], bool]:
     """Return what tells the entries of an operator, or of some of its states."""
-    operator_id = operator_id_of(uid)
+    operator_id = OperatorId.of_uid(uid)
     return lambda row: row.operator == operator_id and (not states or row.state in states)
 
 
@@ -89,7 +89,7 @@ def of(uid: str, *states: str) -> Callable[[Row], bool]:
 
 
 def remove_operators(writer: SavepointEditor, one: Point) -> None:
-    writer.remove_operator(operator_id_of("session"))
+    writer.remove_operator(OperatorId.of_uid("session"))
     writer.remove_operator("broadcast")
 
 
@@ -97,7 +97,10 @@ def without_operators(row: Row) -> Iterable[Row]:
     return () if of("session")(row) else (row,)
 
 
-RENAMED = {operator_id_of("by-string"): "by-name", operator_id_of("by-tuple"): "by-pair"}
+RENAMED: dict[str, str] = {
+    OperatorId.of_uid("by-string"): "by-name",
+    OperatorId.of_uid("by-tuple"): "by-pair",
+}
 
 
 def change_identifiers(writer: SavepointEditor, one: Point) -> None:
@@ -107,7 +110,7 @@ def change_identifiers(writer: SavepointEditor, one: Point) -> None:
 
 def with_identifiers(row: Row) -> Iterable[Row]:
     uid = RENAMED.get(row.operator)
-    yield row if uid is None else row._replace(operator=operator_id_of(uid))
+    yield row if uid is None else row._replace(operator=OperatorId.of_uid(uid))
 
 
 EXTRA = {
@@ -348,7 +351,7 @@ def rows_of_added(one: Point) -> Counter[Seen]:
     for uid, (name, old_uid) in ADDED[one.flink].items():
         for row, count in true_rows(point(f"{one.flink}-{name}")).items():
             if of(old_uid)(Row(*row)):
-                found[(operator_id_of(uid), *row[1:])] += count
+                found[(OperatorId.of_uid(uid), *row[1:])] += count
     return found
 
 
@@ -374,7 +377,7 @@ def test_flink_finds_what_an_edit_leaves(
             expected[tuple(edited)] += count
     operators = java_operators(new)
     for task_operator in operators:  # under the uid that the job has from now on
-        uids = {operator_id_of(uid): uid for uid in (*edit.renamed.values(), *uids_of_added)}
+        uids = {OperatorId.of_uid(uid): uid for uid in (*edit.renamed.values(), *uids_of_added)}
         if task_operator["id"] in uids:
             task_operator["uid"] = uids[task_operator["id"]]
     labels = {operator["id"]: operator.get("uid", operator["id"]) for operator in operators}
@@ -395,8 +398,8 @@ def test_flink_finds_what_an_edit_leaves(
         return f"at {label}" if label == operator_id else label
 
     assert content(own, in_own, new) == expected
-    olds = {operator_id_of(uid): old_id for old_id, uid in edit.renamed.items()}
-    added = set(map(operator_id_of, uids_of_added))
+    olds: dict[str, str] = {OperatorId.of_uid(uid): old_id for old_id, uid in edit.renamed.items()}
+    added = set(map(OperatorId.of_uid, uids_of_added))
     for operator in with_state(new):
         operator_id = operator.operator_id
         if operator_id in added:
@@ -430,7 +433,7 @@ def check_typed(
         {"uid": uid, "key": "STRING", "states": [state.java() for state in states]}
     ]
     for operator in with_state(new):
-        if operator.operator_id != operator_id_of(uid):
+        if operator.operator_id != OperatorId.of_uid(uid):
             operators.append({"id": operator.operator_id})
     restored = cluster.restore(Task(new.path, operators, backend, 2, 128))
     assert restored.refused is None

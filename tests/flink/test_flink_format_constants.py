@@ -18,13 +18,12 @@ from typing import Any
 import pytest
 from support.flink.flink_oracle import flink_jar, flink_version
 from support.flink.flink_sql import JAVA_FOLDER, jdk_folder
+from support.inside import serializers
+from support.inside.savepoints import codes, header, operator_state, source_splits, state_infos
+from support.inside.serializers import REGISTRY, Composite
+from support.inside.values import ROW_KINDS
 
-from keygroups._serializers import base
-from keygroups._serializers.base import REGISTRY, Composite
-from keygroups._values.rows import ROW_KINDS
-from keygroups.savepoint._metadata import codes
-from keygroups.savepoint._sources import file_splits, source_splits
-from keygroups.savepoint._state import header, operator_state, state_infos
+from keygroups.savepoint._sources import file_splits
 from keygroups.savepoint._state.formats import changelog, timers
 
 pytestmark = pytest.mark.flink
@@ -89,14 +88,14 @@ KNOWN: dict[str, Constants] = {
     f"{STATE}KeyedBackendSerializationProxy": {"VERSION": header._VERSIONS},
     f"{STATE}OperatorBackendSerializationProxy": {"VERSION": operator_state._VERSIONS},
     f"{TYPEUTILS}TypeSerializerSnapshotSerializationUtil"
-    "$TypeSerializerSnapshotSerializationProxy": {"VERSION": base._SNAPSHOT_VERSION},
+    "$TypeSerializerSnapshotSerializationProxy": {"VERSION": serializers._SNAPSHOT_VERSION},
     f"{TYPEUTILS}CompositeTypeSerializerSnapshot": {
-        "MAGIC_NUMBER": base._COMPOSITE_MAGIC,
+        "MAGIC_NUMBER": serializers._COMPOSITE_MAGIC,
         "VERSION": Composite.versions[-1],
         "HIGHEST_LEGACY_READ_VERSION": Composite.versions[0],
     },
     f"{TYPEUTILS}NestedSerializersSnapshotDelegate": {
-        "MAGIC_NUMBER": base._NESTED_MAGIC,
+        "MAGIC_NUMBER": serializers._NESTED_MAGIC,
         "VERSION": 1,
     },
     f"{STATE}FullSnapshotUtil": {

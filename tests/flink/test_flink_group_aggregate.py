@@ -16,8 +16,7 @@ from support.flink.group_histories import (
     told_by_us,
     values,
 )
-
-from keygroups.spark._group_by.retention import Retention
+from support.inside.adapter import Retention
 
 pytestmark = [
     pytest.mark.flink,

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.flink.flink_oracle import ASSIGNMENT, FlinkOracle
+from support.inside.strategies import SCALARS, values
 
 from keygroups import (
     InvalidValueError,
@@ -24,7 +25,6 @@ from keygroups import (
     compute_default_max_parallelism,
     hash_code,
 )
-from keygroups.testing._strategies import SCALARS, values
 from keygroups.types import (
     BIG_INT,
     BOOLEAN,
@@ -197,10 +197,10 @@ def test_column_expressions_in_bulk(
     spark: SparkSession, flink: FlinkOracle, path: str, key_type: KeyType, record_property: Record
 ) -> None:
     from pyspark.sql import functions as F
+    from support.inside.adapter import SETTING
     from support.spark.random_keys import random_keys
 
     from keygroups.spark import functions as KF
-    from keygroups.spark._columns.backend import SETTING
 
     count = COLUMN_BULK[key_type]
     call = f"reflect('{ASSIGNMENT}', 'assignToKeyGroup', key, {BULK_MAX_PARALLELISM})"

@@ -26,11 +26,11 @@ from support.flink.flink_restores import BACKENDS, FlinkRestores
 from support.flink.matrix_restores import restored
 
 from keygroups.savepoint import (
+    OperatorId,
     SavepointEditor,
     convert_to_canonical,
     read_savepoint,
 )
-from keygroups.savepoint._metadata.handles import operator_id_of
 
 pytestmark = [pytest.mark.flink, pytest.mark.flink_since("1.18", "a later one than of the points")]
 
@@ -79,7 +79,7 @@ def test_flink_finds_all(
         new = read_savepoint(tmp_path / "without")
     contents = {uid: expected(cell)[uid] for uid in (UIDS if has_kryo else ("plain",))}
     own = restored(restores, new, contents, backend, MAX_PARALLELISM)
-    there = operator_state(own.operator(f"at {operator_id_of('events')}"))
+    there = operator_state(own.operator(f"at {OperatorId.of_uid('events')}"))
     states = {name for name, _ in there}
     assert states == {"offsets", "names", *(("lines", "rules") if has_kryo else ())}
     old = operator_state(read(cell).operator("events"))  # see core/test_matrix_points.py

@@ -31,13 +31,13 @@ from keygroups.savepoint import (
     KafkaSplit,
     ListStateDescriptor,
     MapStateDescriptor,
+    OperatorId,
     OperatorStateElement,
     SavepointWriter,
     SpecialOffset,
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._metadata.handles import operator_id_of
 from keygroups.state_keys import serializer_of
 from keygroups.types import (
     BOOLEAN,
@@ -208,7 +208,7 @@ def true_edited(one: Point) -> Counter[Seen]:
     found: Counter[Seen] = Counter()
     for line in one.truth("operator_state"):
         operator_id, state = line["operator"], line["state"]
-        if operator_id == operator_id_of("broadcast"):
+        if operator_id == OperatorId.of_uid("broadcast"):
             for name, value in line["entries"]["map"] if line["subtask"] == 0 else []:
                 number = value["int"]
                 if name == "rule-0":
@@ -216,11 +216,11 @@ def true_edited(one: Point) -> Counter[Seen]:
                     found[operator_id, state, "rule-00", ("int", -1)] += 1
                 elif not number % 2:
                     found[operator_id, state, name, ("int", number + 1)] += 1
-        elif operator_id == operator_id_of("offsets") and state == "offsets":
+        elif operator_id == OperatorId.of_uid("offsets") and state == "offsets":
             for element in line["elements"]:
                 for place in places(element):
                     found[operator_id, "positions", None, place] += 1
-        elif operator_id == operator_id_of("offsets"):
+        elif operator_id == OperatorId.of_uid("offsets"):
             for element in line["elements"]:
                 found[operator_id, state, None, ("long", element["long"] + 1)] += 1
         elif state == "offsets":  # of bc-left, whose watermarks are removed
@@ -253,7 +253,7 @@ def test_flink_finds_what_an_edit_leaves_of_operator_state(
         {"uid": uid, "states": [], "operator_states": [state.java() for state in states]}
         for uid, states in EDITED.items()
     ]
-    edited = set(map(operator_id_of, EDITED))
+    edited = set(map(OperatorId.of_uid, EDITED))
     operators += [known for known in java_operators(new) if known["id"] not in edited]
     backend = sorted(BACKENDS)[parallelism % 2]
     restored = restores.restore(Task(new.path, operators, backend, parallelism, 128))
@@ -278,7 +278,7 @@ def test_flink_finds_what_an_edit_leaves_of_operator_state(
 def seen_edited(rows: Iterable[Row]) -> Counter[Seen]:
     return Counter(
         (
-            *(operator_id_of(row["operator"]), row["state"]),
+            *(OperatorId.of_uid(row["operator"]), row["state"]),
             *(true_value(row["user_key"]), true_value(row["value"])),
         )
         for row in rows

@@ -19,8 +19,8 @@ from support.flink.flink_arrays import compile_program
 from support.flink.flink_oracle import flink_jar, flink_version
 from support.flink.flink_sql import OPENED_PACKAGES, jdk_folder
 from support.flink.java_classes import implementations
+from support.inside.serializers import REGISTRY
 
-from keygroups._serializers.base import REGISTRY
 from keygroups.errors import KeyGroupsError
 from keygroups.savepoint import Serializer
 

@@ -12,11 +12,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 from support.flink.flink_sql import FlinkSql
+from support.inside.adapter import SETTING
 from support.keys.random_rows import BULK, random_rows
 from support.spark.spark_values import sql_type
 
 from keygroups.spark import functions as KF
-from keygroups.spark._columns.backend import SETTING
 from keygroups.types import SQL_ROW
 
 pytestmark = pytest.mark.flink

@@ -15,12 +15,12 @@ from support.flink.flink_points import java_operators, misplaced, operator_state
 from support.flink.flink_restores import BACKENDS, FlinkRestores, Task
 
 from keygroups.savepoint import (
+    OperatorId,
     SavepointEditor,
     change_max_parallelism,
     convert_to_canonical,
     read_savepoint,
 )
-from keygroups.savepoint._metadata.handles import operator_id_of
 
 pytestmark = [pytest.mark.flink, pytest.mark.flink_since("2.3", "newest of the points")]
 
@@ -57,7 +57,7 @@ def test_flink_finds_all(restores: FlinkRestores, name: str, backend: str, tmp_p
     assert not [*misplaced(rows, target, parallelism)]
     own = restored.read()
     for uid, entries in expected(name).items():
-        assert content(own.operator(f"at {operator_id_of(uid)}")) == entries
+        assert content(own.operator(f"at {OperatorId.of_uid(uid)}")) == entries
     elements = 0
     for operator in with_state(new):
         there = operator_state(old.operator(operator.operator_id))

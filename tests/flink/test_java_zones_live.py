@@ -19,10 +19,15 @@ from pathlib import Path
 
 import pytest
 from support.flink.flink_sql import JAVA_FOLDER, jdk_folder
+from support.inside.values import (
+    ZONE_NAMES,
+    doubtful_spans,
+    hash_sql_date,
+    hash_sql_time,
+    hash_sql_timestamp,
+)
 
 from keygroups import InvalidValueError
-from keygroups._values.java_time import hash_sql_date, hash_sql_time, hash_sql_timestamp
-from keygroups._values.java_zones import ZONE_NAMES, doubtful_spans
 from keygroups.types import SQL_DATE, SQL_TIME, SQL_TIMESTAMP
 
 pytestmark = pytest.mark.flink

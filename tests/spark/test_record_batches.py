@@ -14,19 +14,18 @@ from support.bytes import savepoint_bytes as sb
 from support.bytes.column_entries import entry, operator_of
 from support.bytes.job_points import JOB_POINTS
 from support.bytes.real_savepoints import POINTS, Point, point
+from support.inside.serializers import write_string
 
-from keygroups._serializers.scalars import write_string
 from keygroups.errors import InvalidValueError, SavepointError
 
 pytest.importorskip("pyspark")
 pa: Any = pytest.importorskip("pyarrow")
 
 from pyspark.sql.pandas.types import to_arrow_schema  # noqa: E402
+from support.inside.adapter import spark_schema  # noqa: E402
+from support.inside.columns import StateReader, layout_of, read_tasks, record_batches  # noqa: E402
 
-from keygroups.savepoint._columns.batches import layout_of, record_batches  # noqa: E402
-from keygroups.savepoint._jobs import StateReader, read_tasks  # noqa: E402
 from keygroups.spark._savepoint.jobs import PickledRunner  # noqa: E402
-from keygroups.spark._savepoint.rows.spark_types import spark_schema  # noqa: E402
 
 STRING, LONG = sb.simple("String"), sb.simple("Long")
 NUMBERED = ("state", "key_group", "bytes")

@@ -19,8 +19,9 @@ from keygroups.types import LONG, PYFLINK, STRING
 
 pytest.importorskip("pyspark")
 
+from support.inside.adapter import is_connect
+
 from keygroups.spark import KeyedState, ValueState, read_keyed_state, write_savepoint
-from keygroups.spark._columns.arguments import is_connect
 
 STATES = [
     ValueStateDescriptor("value", LONG),

@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from support.bytes import savepoint_bytes as sb
 from support.golden import read
+from support.inside.adapter import LambdaFree
 from support.remedies import Remedy, imported, in_another_python, untried
 
 import keygroups
@@ -30,7 +31,6 @@ from keygroups.spark import (
     repartition_by_subtask,
     with_routing,
 )
-from keygroups.spark._columns.sql_string import LambdaFree
 from keygroups.types import BIG_DEC, LIST, LONG, SQL_ROW, STRING, UUID
 
 QUERY_FAILS = (PySparkException, Py4JJavaError)
@@ -290,8 +290,14 @@ TRIED_ELSEWHERE = [
     ("spark/_workers", "set the environment variable PYSPARK_PYTHON, or spark.pyspark.python for"),
     ("spark/_workers", "or name the folder in the environment variable PYTHONPATH"),
     ("spark/savepoint", "{} needs NumPy and PyArrow: pip install 'keygroups[arrays]'"),
-    ("spark/_group_by/checks", "this Spark session has no transformWithState: use PySpark 4.1's"),
-    ("spark/_group_by/checks", "transformWithState needs {}: pip install 'keygroups[state]'"),
+    (
+        "spark/_group_by/query_checks",
+        "this Spark session has no transformWithState: use PySpark 4.1's",
+    ),
+    (
+        "spark/_group_by/query_checks",
+        "transformWithState needs {}: pip install 'keygroups[state]'",
+    ),
     (
         "spark/_group_by/processor",
         "order_by must be given where rows retract, got a {} without it",

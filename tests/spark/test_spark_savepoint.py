@@ -22,33 +22,26 @@ from support.bytes import savepoint_bytes as sb
 from support.bytes.column_values import VALUES
 from support.bytes.real_savepoints import POINTS, Point, point
 from support.bytes.serializer_cases import cases
-from support.selections import first_by_default
-
-from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError, assign_to_key_group
-from keygroups._serializers.base import Serializer
-from keygroups._serializers.compounds import (
-    TupleSerializer,
-)
-from keygroups._serializers.jvm.avro import AvroSerializer
-from keygroups._serializers.jvm.kryo import KryoSerializer
-from keygroups._serializers.jvm.time import (
+from support.inside.adapter import is_connect, spark_schema, spark_type_of
+from support.inside.columns import StateReader, column_of, layout_of, parse_key_groups, read_tasks
+from support.inside.savepoints import KeyGroupsHandle
+from support.inside.serializers import (
+    LONG,
+    STRING,
+    AvroSerializer,
     DateSerializer,
     InstantSerializer,
+    KryoSerializer,
+    RowDataSerializer,
     SqlDateSerializer,
     SqlTimeSerializer,
     SqlTimestampSerializer,
-)
-from keygroups._serializers.scalars import (
-    LONG,
-    STRING,
-    VOID_NAMESPACE,
-)
-from keygroups._serializers.sql.rows import (
-    RowDataSerializer,
-)
-from keygroups._serializers.streaming import (
     TimerSerializer,
+    TupleSerializer,
 )
+from support.selections import first_by_default
+
+from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError, assign_to_key_group
 from keygroups.errors import SavepointError, UnsupportedKeyTypeError
 from keygroups.logical_types import parse_logical_type
 from keygroups.savepoint import (
@@ -61,15 +54,10 @@ from keygroups.savepoint import (
     TtlValue,
     read_savepoint,
 )
-from keygroups.savepoint._columns.batches import layout_of
-from keygroups.savepoint._columns.column_types import column_of
-from keygroups.savepoint._jobs import StateReader, parse_key_groups, read_tasks
-from keygroups.savepoint._metadata.handles import KeyGroupsHandle
 from keygroups.savepoint.values import Pojo
 from keygroups.spark import change_max_parallelism, read_keyed_state, register_data_source
 from keygroups.spark import savepoint as spark_savepoint
-from keygroups.spark._columns.arguments import is_connect
-from keygroups.spark._savepoint.rows.spark_types import spark_schema, spark_type_of
+from keygroups.state_keys import VOID_NAMESPACE, Serializer
 from keygroups.types import LONG as LONG_TYPE
 
 TYPED = {"key": 4, "namespace": 5, "user_key": 6, "value": 7}  # where an entry has them

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from support.inside.adapter import SETTING
 from support.spark.spark_backends import BACKENDS, skip_without
 
 from keygroups import InvalidTypeError, UnsupportedKeyTypeError, assign_to_key_group, hash_code
 from keygroups.savepoint.values import Left, Right
 from keygroups.spark import functions as KF
 from keygroups.spark import infer_key_type, skew_report, with_routing
-from keygroups.spark._columns.backend import SETTING
 from keygroups.types import (
     BYTE_BUFFER,
     CASE_CLASS,

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from support.inside.adapter import SETTING
 from support.selections import first_by_default
 from support.spark.session_settings import changed, names_of, other_values
 from support.spark.settings_keys import (
@@ -24,7 +25,6 @@ from support.spark.spark_backends import skip_without
 
 from keygroups.savepoint import read_savepoint
 from keygroups.spark import KeyedState, register, write_savepoint
-from keygroups.spark._columns.backend import SETTING
 from keygroups.types import LONG
 
 Settings = dict[str, str]

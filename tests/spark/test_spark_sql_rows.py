@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
+from support.inside.adapter import SETTING
 from support.selections import first_by_default
 from support.spark.spark_backends import ONE_BACKEND, skip_without
 
@@ -27,7 +28,6 @@ from keygroups import (
 )
 from keygroups.spark import functions as KF
 from keygroups.spark import infer_sql_row, with_routing
-from keygroups.spark._columns.backend import SETTING
 from keygroups.types import BIG_DEC, INT, LIST, LONG, PYFLINK, ROW, SQL_ROW, STRING, TUPLE, KeyType
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)  # the latter up to 3.5

@@ -43,10 +43,8 @@ try:
 except ImportError:  # before Spark 4.0
     StatefulProcessor = object  # type: ignore[assignment, misc]
 
-from keygroups.spark._columns.backend import PORTABLE
-from keygroups.spark._group_by import checks
-from keygroups.spark._group_by.landing import landing_of, lands_on
-from keygroups.spark._group_by.retention import Retention
+from support.inside.adapter import PORTABLE, Retention, landing_of, lands_on, query_checks
+
 from keygroups.spark.dataframe import key_group_column, key_tree
 from keygroups.spark.state import GroupAggregate, group_aggregate, read_state, state_accesses
 
@@ -232,7 +230,7 @@ def stream(spark: SparkSession) -> Iterator[SparkSession]:
     pytest.importorskip("pandas")
     pytest.importorskip("google.protobuf")
     settings = {
-        "spark.sql.streaming.stateStore.providerClass": checks.ROCKSDB,
+        "spark.sql.streaming.stateStore.providerClass": query_checks.ROCKSDB,
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.shuffle.partitions": "3",
     }
@@ -630,7 +628,9 @@ def test_bad_queries(
     )
     with pytest.raises(KeyGroupsError, match=r"stateStore\.providerClass must be .*RocksDB"):
         group_aggregate(source, "app", processor, 128, 3)
-    monkeypatch.setattr(checks, "_NEEDS", {"google.no_such": "protobuf", "no_such": "pandas"})
+    monkeypatch.setattr(
+        query_checks, "_NEEDS", {"google.no_such": "protobuf", "no_such": "pandas"}
+    )
     with pytest.raises(KeyGroupsError, match="transformWithState needs protobuf, pandas: pip"):
         group_aggregate(source, "app", processor, 128, 3)
     for cls in type(source.groupBy()).__mro__:

@@ -29,15 +29,21 @@ pytest.importorskip("pyspark")
 
 from pyspark import TaskContext
 from pyspark.sql import types as T
+from support.inside.adapter import (
+    AGGREGATES,
+    KeyGroup,
+    RecordLayout,
+    Retention,
+    _pack,
+    layout_text,
+    other_layout,
+    packing,
+    state_name,
+)
 
-from keygroups.spark._group_by import packing, processor
-from keygroups.spark._group_by.aggregates import AGGREGATES
-from keygroups.spark._group_by.fields import Fields
-from keygroups.spark._group_by.group import Layout
-from keygroups.spark._group_by.key_group import KeyGroup, layout_text, other_layout, state_name
-from keygroups.spark._group_by.packing import _pack
+from keygroups.spark._group_by import processor
+from keygroups.spark._group_by.fields import RowCodec
 from keygroups.spark._group_by.pages import Pages, decode_page, encode_page, page_of
-from keygroups.spark._group_by.retention import Retention
 from keygroups.spark._group_by.stored import keys_of, stored_layout, values_of
 
 MINUTE = 60_000
@@ -90,7 +96,7 @@ CASES: list[tuple[T.DataType, list[Any], bytes]] = [
     ("spark_type", "of_type", "expected"), CASES, ids=[case[0].typeName() for case in CASES]
 )
 def test_bytes_of_values(spark_type: T.DataType, of_type: list[Any], expected: bytes) -> None:
-    fields = Fields([spark_type])
+    fields = RowCodec([spark_type])
     assert fields.encode([of_type[0]]) == b"\0" + expected
     for value in [*of_type, None]:
         data = fields.encode([value])
@@ -98,7 +104,7 @@ def test_bytes_of_values(spark_type: T.DataType, of_type: list[Any], expected: b
         for end in range(1, len(data)):
             with pytest.raises((struct.error, ValueError)):
                 fields.decode(data[:end])
-    nine = Fields([spark_type] * 9)
+    nine = RowCodec([spark_type] * 9)
     row = [None, *(of_type[0] for _ in range(7)), None]
     assert nine.encode(row) == b"\1\1" + 7 * expected
     assert nine.decode(nine.encode(row))[0] == row
@@ -106,12 +112,12 @@ def test_bytes_of_values(spark_type: T.DataType, of_type: list[Any], expected: b
 
 def test_a_key_of_another_type_is_refused() -> None:
     with pytest.raises(UnsupportedKeyTypeError, match="got 'map<string,int>'"):
-        Fields([T.MapType(T.StringType(), T.IntegerType())])
+        RowCodec([T.MapType(T.StringType(), T.IntegerType())])
 
 
 def test_an_array_is_no_longer_than_its_bytes() -> None:
     with pytest.raises(ValueError, match="longer than the bytes"):
-        Fields([T.ArrayType(T.LongType())]).decode(b"\0\xff\xff\xff\x7f" + bytes(8))
+        RowCodec([T.ArrayType(T.LongType())]).decode(b"\0\xff\xff\xff\x7f" + bytes(8))
 
 
 class PagesInMemory:
@@ -229,8 +235,8 @@ def test_damaged_and_newer_pages_are_refused() -> None:
             decode_page(forged)
 
 
-def made_layout(retention: Retention) -> Layout:
-    return Layout(
+def made_layout(retention: Retention) -> RecordLayout:
+    return RecordLayout(
         [
             AGGREGATES["count"]("*", T.LongType()),
             AGGREGATES["count_distinct"]("v", T.StringType()),
@@ -240,11 +246,13 @@ def made_layout(retention: Retention) -> Layout:
     )
 
 
-def kept_of(layout: Layout) -> str:
+def kept_of(layout: RecordLayout) -> str:
     return layout_text(T.StructType([T.StructField("id", T.LongType())]), layout, ROUTING)
 
 
-def apply(handle: InMemoryHandle, layout: Layout, key: bytes, rows: list[Any], now: int) -> Any:
+def apply(
+    handle: InMemoryHandle, layout: RecordLayout, key: bytes, rows: list[Any], now: int
+) -> Any:
     handle.now = now
     kept = kept_of(layout)
     key_group = KeyGroup(handle, layout, kept, '["n", "users", "most"]')
@@ -254,7 +262,7 @@ def apply(handle: InMemoryHandle, layout: Layout, key: bytes, rows: list[Any], n
 def test_a_record() -> None:
     """A key with two distinct values and a maximum, byte by byte."""
     handle, layout = InMemoryHandle(), made_layout(TTL)
-    key = Fields([T.LongType()]).encode([7])
+    key = RowCodec([T.LongType()]).encode([7])
     rows = [("+I", [None, "a", 5]), ("+I", [None, "", 5]), ("+I", [None, "a", None])]
     told = apply(handle, layout, key, rows, 1000)
     assert told == [("+I", [3, 2, 5])]
@@ -282,7 +290,7 @@ def test_a_record() -> None:
 def test_more_than_16_values_are_in_pages() -> None:
     for retention in (FOREVER, TTL):
         handle, layout = InMemoryHandle(), made_layout(retention)
-        key = Fields([T.LongType()]).encode([7])
+        key = RowCodec([T.LongType()]).encode([7])
         ttl = retention.ttl
         pages = handle.getMapState(state_name("values", ttl), None, None)
         kept = kept_of(layout)

@@ -26,11 +26,8 @@ pytest.importorskip("pyspark", minversion="4.1")
 pytest.importorskip("pyarrow")
 
 from pyspark.sql import types as T
+from support.inside.adapter import QUERY, Routing, _pack, landing_of
 
-from keygroups.spark._group_by.group import Routing
-from keygroups.spark._group_by.key_group import QUERY
-from keygroups.spark._group_by.landing import landing_of
-from keygroups.spark._group_by.packing import _pack
 from keygroups.spark.state import GroupAggregate
 
 KEYS = ("_key_group", "_lands_on")

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
+from support.inside.adapter import SETTING
 from support.spark.spark_backends import ONE_BACKEND, skip_without
 
 import keygroups
@@ -43,7 +44,6 @@ from keygroups.spark import (
     write_savepoint,
 )
 from keygroups.spark import functions as KF
-from keygroups.spark._columns.backend import SETTING
 from keygroups.types import INT, LIST, PYFLINK, SQL_ROW, STRING, TUPLE, UUID, KeyType
 
 pytestmark = [
@@ -344,7 +344,8 @@ def test_group_aggregate(spark: SparkSession, tmp_path: Path) -> None:
     pytest.importorskip("google.protobuf")
     if is_remote():
         pytest.skip("the classic session tries it")
-    from keygroups.spark._group_by.checks import ROCKSDB
+    from support.inside.adapter import ROCKSDB
+
     from keygroups.spark.state import GroupAggregate, group_aggregate, read_state
 
     rows = [("ab", "x"), ("ab", "yy"), ("cd", "z"), ("ab", "x")]

@@ -23,6 +23,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from support.bytes.column_values import VALUES
 from support.bytes.serializer_cases import cases
+from support.inside.adapter import is_connect, spark_type_of
+from support.inside.columns import ArrowColumn, FileWriter, column_of, column_to_write
+from support.inside.savepoints import EncodedEntry, NewState
 from support.selections import first_by_default
 
 from keygroups import (
@@ -43,11 +46,6 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._columns.column_types import column_of, column_to_write
-from keygroups.savepoint._columns.columns import ArrowColumn
-from keygroups.savepoint._columns.entry_frames import FileWriter
-from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
-from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.savepoint.values import Bitmap
 from keygroups.spark import (
     KeyedState,
@@ -59,11 +57,9 @@ from keygroups.spark import (
 )
 from keygroups.spark import functions as KF
 from keygroups.spark import savepoint as spark_savepoint
-from keygroups.spark._columns.arguments import is_connect
 from keygroups.spark._savepoint import arrow_map
 from keygroups.spark._savepoint.entry_files import FileRunner
-from keygroups.spark._savepoint.rows.entry_batches import entry_batch
-from keygroups.spark._savepoint.rows.spark_types import spark_type_of
+from keygroups.spark._savepoint.rows.sent_entries import entry_batch
 from keygroups.state_keys import serializer_of
 from keygroups.types import (
     BIG_DEC,

@@ -12,6 +12,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from support.inside.columns import StateColumns, WideRows
+from support.inside.serializers import BigDecSerializer, KryoSerializer
 from support.selections import first_by_default
 
 from keygroups import (
@@ -21,13 +23,10 @@ from keygroups import (
     ParallelismError,
     UnsupportedKeyTypeError,
 )
-from keygroups._serializers.big_numbers import BigDecSerializer
-from keygroups._serializers.jvm.kryo import KryoSerializer
 from keygroups.savepoint import (
     SavepointWriter,
     ValueStateDescriptor,
 )
-from keygroups.savepoint._columns.row_shapes import StateColumns, WideRows
 from keygroups.spark import (
     KeyedState,
     ListState,

@@ -68,7 +68,6 @@ from keygroups.savepoint import (
     read_savepoint,
     relocate,
 )
-from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.source_partitions import (
     partition_for_key,
     partitions_of_key_groups,
@@ -106,6 +105,7 @@ from support.bytes.sample_savepoints import (
     written_file,
     written_folder,
 )
+from support.inside.savepoints import OutputFolder
 
 
 @dataclass(frozen=True)

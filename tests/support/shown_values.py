@@ -11,8 +11,8 @@ from typing import Any
 from keygroups import LocalKeyBy
 from keygroups.partitioners import StreamPartitioner
 from keygroups.savepoint import Operator, Savepoint
-from keygroups.savepoint._state.writing.entry_encoder import EntryEncoder
 from keygroups.state_keys import CompositeKeySerializer
+from support.inside.savepoints import EntryEncoder
 
 # Of what has no text that tells it all.
 _CONTENTS: dict[type, Callable[[Any], object]] = {

@@ -35,12 +35,12 @@ sys.path.append(str(Path(__file__).parents[1]))
 from soak_kinds import COMPOUNDS, SCALARS, Kind
 from support.flink.flink_oracle import ASSIGNMENT, local_session
 from support.flink.flink_sql import JAVA_FOLDER
+from support.inside.adapter import SETTING
 from support.spark.java_udf import add_java_class
 
 import keygroups
 from keygroups import arrays
 from keygroups.spark import with_routing
-from keygroups.spark._columns.backend import SETTING
 
 PATHS = ("scalar", "arrays", "fast", "portable")
 BLOCK = 500_000

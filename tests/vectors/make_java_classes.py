@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from keygroups._serializers.jvm.kryo_bodies import BODIES
+from support.inside.serializers import BODIES
 
 FOLDER = Path(__file__).parent
 SOURCE = FOLDER.parent / "support" / "flink" / "java" / "ClassesAbove.java"

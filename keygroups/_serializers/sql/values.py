@@ -32,7 +32,7 @@ from keygroups._values.java_time import milli_of_day
 from keygroups._values.java_values import Variant
 from keygroups._values.rows import ROW_KINDS, Row, row_of_kind
 from keygroups._values.sql import TimestampData
-from keygroups.binary_row import array_writer, items_of, map_writer, row_writer
+from keygroups.binary_row import Converter, array_writer, items_of, map_writer, row_writer
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.logical_types import LogicalType, array_header_size, row_header_size
 
@@ -40,8 +40,6 @@ Decode = Callable[[bytes], Any]
 Encode = Callable[[Any], bytes]
 Convert = Callable[[bytes, Any], Any]
 """`convert(data, number)` returns a value by the row or array and the number in its slot."""
-Converter = Callable[[Any], Any]
-"""`converter(value)` checks a Python value and returns the internal one for `binary_row`."""
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _MAX_DAY = date.max.toordinal()

@@ -43,7 +43,7 @@ BYTES_OF = {role: f"{role}_bytes" for role in TYPED}  # columns of values that o
 
 
 @dataclass(frozen=True)
-class Layout:
+class BatchLayout:
     """The Arrow types of key, namespace, user key and value (the roles of TYPED), by state.
 
     `apart` are the roles that are text in some state, and in some entries bytes that only the job
@@ -67,14 +67,14 @@ class Layout:
         return pa.schema([*types.items()])
 
 
-def layout_of(states: Sequence[StateDescriptor]) -> Layout:
+def layout_of(states: Sequence[StateDescriptor]) -> BatchLayout:
     """Return the layout for some states.
 
     Raises InvalidValueError where no column has the name of a state or of a field in one.
     """
     column_names(state.name for state in states)
     by_state = {state.name: typed_columns(state) for state in states}
-    return Layout(
+    return BatchLayout(
         tuple(
             {
                 name: column.data_type
@@ -94,7 +94,7 @@ def times_of(state: StateDescriptor) -> list[str]:
 
 
 def record_batches(
-    task: ReadTask, layout: Layout, names: Sequence[str] | None = None
+    task: ReadTask, layout: BatchLayout, names: Sequence[str] | None = None
 ) -> Iterator[Any]:
     """Yield RecordBatches of the entries that a task reads, each with entries of one state.
 
@@ -126,7 +126,7 @@ def record_batches(
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def named_schema(layout: Layout, names: Sequence[str]) -> Any:
+def named_schema(layout: BatchLayout, names: Sequence[str]) -> Any:
     """Return the schema of columns with some names."""
     schema = layout.schema
     return pa.schema([schema.field(name) for name in names])
@@ -223,7 +223,7 @@ def check_name(state: StateDescriptor) -> None:
         )
 
 
-def _columns_of(state: StateDescriptor, layout: Layout) -> dict[str, ArrowColumn]:
+def _columns_of(state: StateDescriptor, layout: BatchLayout) -> dict[str, ArrowColumn]:
     """Return the columns of a state by role, without those that are always null.
 
     Raises SavepointError where the layout, made of another subtask's header, has other types.
@@ -277,7 +277,7 @@ def _refusal(column: ArrowColumn, value: Any) -> InvalidValueError | None:
 
 
 def placed(
-    array: Any, arrow_type: Any, count: int, state: StateDescriptor, layout: Layout, role: str
+    array: Any, arrow_type: Any, count: int, state: StateDescriptor, layout: BatchLayout, role: str
 ) -> Any:
     """Return an array as a column of the layout.
 

@@ -18,7 +18,7 @@ from keygroups._values.rows import ROW_KINDS
 from keygroups.binary_row import items_of
 from keygroups.logical_types import LogicalType, array_header_size, row_header_size
 from keygroups.savepoint._columns.byte_arrays import (
-    Numbers,
+    Int64s,
     Pieces,
     assembled,
     bounds_of,
@@ -54,14 +54,14 @@ class Slots(NamedTuple):
 
     words: NDArray[Any]
     is_apart: NDArray[np.bool_] | None = None
-    room: Numbers | None = None
+    room: Int64s | None = None
     parts: Pieces = ()
 
 
 class Written(NamedTuple):
     """The bytes of rows, arrays or maps, and the size of each."""
 
-    sizes: Numbers
+    sizes: Int64s
     pieces: Pieces
 
 
@@ -175,7 +175,7 @@ def _with_nulls(write: SlotWriter, array: pa.Array) -> Slots:
     return Slots(spread(words), spread(is_apart), spread(room), [all_parts])
 
 
-def _with_offsets(slots: Slots, offsets: Numbers) -> NDArray[Any]:
+def _with_offsets(slots: Slots, offsets: Int64s) -> NDArray[Any]:
     """Return the words of slots, with the offsets of the values that are apart."""
     if slots.is_apart is None:
         return slots.words
@@ -201,7 +201,7 @@ def _array_writer(element: LogicalType, is_key: bool) -> Callable[[pa.Array], Wr
     return write
 
 
-def _write_elements(writer: SlotWriter, step: int, elements: pa.Array, bounds: Numbers) -> Written:
+def _write_elements(writer: SlotWriter, step: int, elements: pa.Array, bounds: Int64s) -> Written:
     """Return the bytes of arrays whose elements are between bounds."""
     counts = np.diff(bounds)
     headers = array_header_size(counts)
@@ -223,7 +223,7 @@ def _write_elements(writer: SlotWriter, step: int, elements: pa.Array, bounds: N
     )
 
 
-def _null_bits(elements: pa.Array, counts: Numbers, bounds: Numbers, sizes: Numbers) -> pa.Array:
+def _null_bits(elements: pa.Array, counts: Int64s, bounds: Int64s, sizes: Int64s) -> pa.Array:
     """Return the null bits of arrays, in as many bytes as `sizes` says."""
     if not elements.null_count:
         return zeros(sizes)
@@ -261,7 +261,7 @@ def _map_writer(
     return write
 
 
-def map_items(array: pa.Array) -> tuple[tuple[pa.Array, pa.Array], Numbers]:
+def map_items(array: pa.Array) -> tuple[tuple[pa.Array, pa.Array], Int64s]:
     """Return all keys and all values of maps, and the number of the first pair of each map.
 
     Raises UnwrittenError for a null key.
@@ -276,7 +276,7 @@ def map_items(array: pa.Array) -> tuple[tuple[pa.Array, pa.Array], Numbers]:
 # --- fields -------------------------------------------------------------------------------
 
 
-def _apart(sizes: Numbers, pieces: Pieces) -> Slots:
+def _apart(sizes: Int64s, pieces: Pieces) -> Slots:
     """Return the slots of values that are in the variable part, with 8 bytes or a multiple."""
     padding = -sizes % 8
     parts = [*pieces, zeros(padding)] if padding.any() else pieces
@@ -372,7 +372,7 @@ def _long_decimals(field: LogicalType) -> SlotWriter:
     return write
 
 
-def _apart_decimals(low: NDArray[np.uint64], high: Numbers) -> Slots:
+def _apart_decimals(low: NDArray[np.uint64], high: Int64s) -> Slots:
     """Return the slots of numbers of 128 bits: the fewest bytes that hold each, padded to 16."""
     sign = high >> 63
     low_bits, high_bits = low ^ sign.view(np.uint64), (high ^ sign).view(np.uint64)
@@ -413,7 +413,7 @@ def _fine_timestamps(array: pa.Array) -> Slots:
     return _moments(millis.to_numpy(), above)
 
 
-def _moments(millis: Numbers, nanos: Numbers) -> Slots:
+def _moments(millis: Int64s, nanos: Int64s) -> Slots:
     """Return the slots of timestamps, whose milliseconds are apart and nanoseconds in the slot."""
     size = len(millis)
     return Slots(nanos, np.ones(size, np.bool_), np.full(size, 8), [millis.astype("<i8")])

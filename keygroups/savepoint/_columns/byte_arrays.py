@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from keygroups.savepoint._columns.entry_batches import BYTES
-from keygroups.savepoint._state.values import SEPARATOR
+from keygroups.savepoint._state.stored_values import SEPARATOR
 
-Numbers = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 Octets = NDArray[np.uint8]
 Pieces = Sequence[Any]
 """The bytes of values in pieces, which stand one after the other in each row.
@@ -55,7 +55,7 @@ def joined(*parts: pa.Array | pa.Scalar) -> pa.Array:
     return pc.binary_join_element_wise(*parts, _NOTHING)
 
 
-def joined_runs(elements: pa.Array, offsets: Numbers, separator: bytes = SEPARATOR) -> pa.Array:
+def joined_runs(elements: pa.Array, offsets: Int64s, separator: bytes = SEPARATOR) -> pa.Array:
     """Return the elements from each offset to the next as one value, with a separator between.
 
     Elements a, b, c with offsets 0, 2, 3 and the separator "," become "a,b" and "c".
@@ -75,7 +75,7 @@ def with_others(written: pa.Array, mask: pa.Array, other: bytes) -> pa.Array:
     return pa.concat_arrays([written, bytes_array([other])]).take(pa.array(places))
 
 
-def runs(elements: pa.Array, offsets: Numbers) -> pa.Array:
+def runs(elements: pa.Array, offsets: Int64s) -> pa.Array:
     """Return the elements from each offset to the next as one value, nothing between them."""
     data, bounds = octets_of(elements)
     return of_octets(data, bounds[offsets])
@@ -97,32 +97,32 @@ def records(octets: Octets) -> NDArray[Any]:
     return np.ascontiguousarray(octets).view(f"V{octets.shape[1]}")[:, 0]
 
 
-def zeros(sizes: Numbers) -> pa.Array:
+def zeros(sizes: Int64s) -> pa.Array:
     """Return values of as many zeros as `sizes` says."""
     bounds = bounds_of(sizes)
     return of_octets(np.zeros(bounds[-1], np.uint8), bounds)
 
 
-def bounds_of(sizes: Numbers) -> Numbers:
+def bounds_of(sizes: Int64s) -> Int64s:
     """Return the sum of the sizes before each, and that of all: of 3, 1 these are 0, 3, 4."""
     bounds = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=bounds[1:])
     return bounds
 
 
-def list_bounds(lists: pa.Array) -> Numbers:
+def list_bounds(lists: pa.Array) -> Int64s:
     """Return the number of the first element of each list, and that of all elements."""
     return bounds_of(lists.value_lengths().to_numpy())
 
 
-def of_octets(data: NDArray[Any], offsets: Numbers) -> pa.Array:
+def of_octets(data: NDArray[Any], offsets: Int64s) -> pa.Array:
     """Return the bytes from each offset to the next as values."""
     starts = np.ascontiguousarray(offsets, np.int64)  # NumPy's default integer may have 32 bits
     buffers = [None, pa.py_buffer(starts), pa.py_buffer(np.ascontiguousarray(data))]
     return pa.Array.from_buffers(BYTES, len(offsets) - 1, buffers)
 
 
-def octets_of(array: pa.Array) -> tuple[Octets, Numbers]:
+def octets_of(array: pa.Array) -> tuple[Octets, Int64s]:
     """Return the bytes of all values of an array of bytes or text, and the offset of each."""
     array = array.cast(BYTES)
     _, offsets, data = array.buffers()
@@ -130,7 +130,7 @@ def octets_of(array: pa.Array) -> tuple[Octets, Numbers]:
     return np.frombuffer(data or b"", np.uint8)[bounds[0] : bounds[-1]], bounds - bounds[0]
 
 
-def varints(numbers: Numbers) -> tuple[Octets, Numbers]:
+def varints(numbers: Int64s) -> tuple[Octets, Int64s]:
     """Return the varints of numbers, low 7 bits first, and the offset of each.
 
     5 and 300 are the bytes 05, ac 02 at the offsets 0 and 1; the last offset is their end, 3.

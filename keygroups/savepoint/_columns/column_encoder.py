@@ -26,7 +26,7 @@ from keygroups.savepoint._columns.entry_batches import BYTES, SCHEMA
 from keygroups.savepoint._columns.scalar_writers import ColumnWriter, UnwrittenError
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.layouts import VOID
-from keygroups.savepoint._state.values import StoredMapValue, check_time
+from keygroups.savepoint._state.stored_values import StoredMapValue, check_time
 from keygroups.state_keys import VOID_NAMESPACE, serializer_of
 from keygroups.types import KeyType
 
@@ -50,7 +50,7 @@ class Keys(NamedTuple):
         return Keys(*(array.take(rows) for array in self))
 
 
-class Rows(NamedTuple):
+class StateRows(NamedTuple):
     """The columns of rows for one state, each row an entry; None for what the state has not."""
 
     value: pa.Array | None
@@ -59,12 +59,12 @@ class Rows(NamedTuple):
     namespace: pa.Array | None = None
     timestamp: pa.Array | None = None
 
-    def filter(self, mask: pa.Array) -> Rows:
+    def filter(self, mask: pa.Array) -> StateRows:
         """Return the rows of a mask."""
-        return Rows(*(None if array is None else array.filter(mask) for array in self))
+        return StateRows(*(None if array is None else array.filter(mask) for array in self))
 
 
-class KeyColumn:
+class KeyColumnEncoder:
     """Encodes a column of an operator's keys, and computes their key groups.
 
     `column_type` is the type of the column, `serializer` that of the keys in the savepoint. The
@@ -124,7 +124,7 @@ class StateEncoder:
             if not isinstance(described.user_key_serializer, RowDataSerializer):
                 self._user_key_writer = _writer_as(described.user_key_serializer, user_key_type)
 
-    def entries(self, keys: Keys, rows: Rows) -> pa.RecordBatch:
+    def entries(self, keys: Keys, rows: StateRows) -> pa.RecordBatch:
         """Return the entries of rows.
 
         Raises UnwrittenError where rows have to be looked at one by one: the row encoder then
@@ -204,7 +204,7 @@ def table_encoder(
     return StateEncoder(number, state, value, user_key, allow_any_last_access)
 
 
-def with_entries(kind: str, keys: Keys, rows: Rows) -> tuple[Keys, Rows]:
+def with_entries(kind: str, keys: Keys, rows: StateRows) -> tuple[Keys, StateRows]:
     """Return the rows that make an entry, with their keys.
 
     A null value and an empty list make none, and in a MAP only a row whose user key is null too.
@@ -224,7 +224,7 @@ def with_entries(kind: str, keys: Keys, rows: Rows) -> tuple[Keys, Rows]:
 
 def pairs_of_maps(
     maps: pa.Array, keys: Keys, last_access: pa.Array | None
-) -> Iterator[tuple[Keys, Rows]]:
+) -> Iterator[tuple[Keys, StateRows]]:
     """Yield the pairs of a column of maps as rows, each with the key of its map.
 
     The maps [{x: 1}, null, {y: 2, z: 3}] of the keys a, b, c become the rows (a, x, 1), (c, y, 2)
@@ -240,7 +240,7 @@ def pairs_of_maps(
         chunk = slice(start, start + _PAIRS)
         row_numbers, pair_numbers = pa.array(rows[chunk]), pa.array(places[chunk])
         times = None if last_access is None else last_access.take(row_numbers)
-        pairs = Rows(maps.items.take(pair_numbers), maps.keys.take(pair_numbers), times)
+        pairs = StateRows(maps.items.take(pair_numbers), maps.keys.take(pair_numbers), times)
         yield keys.take(row_numbers), pairs
 
 

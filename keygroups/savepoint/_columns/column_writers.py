@@ -23,7 +23,7 @@ from keygroups.errors import KeyGroupsError
 from keygroups.logical_types import LogicalType
 from keygroups.savepoint._columns.binary_writers import binary_writer, map_items, row_kinds
 from keygroups.savepoint._columns.byte_arrays import (
-    Numbers,
+    Int64s,
     Pieces,
     assembled,
     bytes_array,
@@ -182,7 +182,7 @@ def _lists(serializer: Serializer, parts: Sequence[ColumnWriter], is_of: bool) -
     return write
 
 
-def write_elements(array: pa.Array, element: ColumnWriter) -> tuple[pa.Array, Numbers]:
+def write_elements(array: pa.Array, element: ColumnWriter) -> tuple[pa.Array, Int64s]:
     """Return the bytes of all elements of lists, and the number of the first element of each list.
 
     The last number is that of all elements. Raises UnwrittenError for a null element.
@@ -224,7 +224,7 @@ def _maps(
     return write
 
 
-def _check_distinct(keys: pa.Array, bounds: Numbers) -> None:
+def _check_distinct(keys: pa.Array, bounds: Int64s) -> None:
     """Raise UnwrittenError where a map has a key twice."""
     counts = np.diff(bounds)
     if counts.max(initial=0) < 2:
@@ -253,10 +253,10 @@ def _enums(
     return write
 
 
-Make = Callable[[Serializer, Sequence[ColumnWriter], bool], "WritePieces | None"]
+MakeWriter = Callable[[Serializer, Sequence[ColumnWriter], bool], "WritePieces | None"]
 """Makes a writer from a serializer and the writers of its parts; the last argument is that of
 `_writer_of`."""
-_COMPOUND: dict[type[Serializer], Make] = {
+_COMPOUND: dict[type[Serializer], MakeWriter] = {
     compounds.TupleSerializer: _tuples,
     compounds.RowSerializer: _rows,
     compounds.NullableSerializer: _nullables,

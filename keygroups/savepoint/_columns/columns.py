@@ -37,7 +37,7 @@ from keygroups._values.sql import TimestampData
 from keygroups._values.streaming import TaggedUnion
 from keygroups.errors import InvalidValueError
 
-Convert = Callable[[Sequence[Any]], Sequence[Any]]
+ConvertColumn = Callable[[Sequence[Any]], Sequence[Any]]
 Restore = Callable[[Any], list[Any]]
 
 
@@ -50,7 +50,7 @@ class ArrowColumn(NamedTuple):
     """An Arrow type, the converter of Python values to it, and the restorer from an array."""
 
     data_type: pa.DataType
-    convert: Convert
+    convert: ConvertColumn
     restore: Restore = _python_values
 
 
@@ -370,8 +370,8 @@ def unfit(value: object) -> InvalidValueError:
     )
 
 
-def checked(*classes: type) -> Convert:
-    """Return a Convert that leaves None and values of some classes as they are; refuse others."""
+def checked(*classes: type) -> ConvertColumn:
+    """Return a ConvertColumn that leaves None and values of some classes, and refuses others."""
 
     def convert(values: Sequence[Any]) -> Sequence[Any]:
         _check_classes(values, *classes, type(None))
@@ -380,8 +380,8 @@ def checked(*classes: type) -> Convert:
     return convert
 
 
-def mapped(function: Callable[[Any], Any], *classes: type) -> Convert:
-    """Return a Convert that applies a function to values of some classes, and refuses others."""
+def mapped(function: Callable[[Any], Any], *classes: type) -> ConvertColumn:
+    """Return a ConvertColumn that applies a function to values of some classes, no others."""
 
     def convert(values: Sequence[Any]) -> Sequence[Any]:
         return _refilled(values, [function(value) for value in _present(values, *classes)])

@@ -11,7 +11,12 @@ import pyarrow as pa
 from keygroups._checks import show
 from keygroups.errors import KeyGroupsError
 from keygroups.savepoint._columns.arrow_values import values
-from keygroups.savepoint._columns.column_encoder import KeyColumn, Keys, Rows, StateEncoder
+from keygroups.savepoint._columns.column_encoder import (
+    KeyColumnEncoder,
+    Keys,
+    StateEncoder,
+    StateRows,
+)
 from keygroups.savepoint._columns.columns import ArrowColumn
 from keygroups.savepoint._columns.entry_batches import BYTES, entry_batch
 from keygroups.savepoint._columns.scalar_writers import UnwrittenError
@@ -30,7 +35,7 @@ class KeyEncoder:
         name: str,
         before: str,
         column: ArrowColumn,
-        by_column: KeyColumn,
+        by_column: KeyColumnEncoder,
         encoder: EntryEncoder,
     ) -> None:
         self._name = name
@@ -72,7 +77,7 @@ class RowEncoder:
     """Makes entries of the rows of the operator's state with a number.
 
     `by_column` is None for state that only the row-by-row encoder writes. `columns` restore the
-    values of the fields of Rows for that encoder; times need none.
+    values of the fields of StateRows for that encoder; times need none.
     """
 
     def __init__(
@@ -90,7 +95,7 @@ class RowEncoder:
         self._columns = columns
         self._encode = encoder.encode_value
 
-    def entries(self, keys: Keys, rows: Rows) -> pa.RecordBatch:
+    def entries(self, keys: Keys, rows: StateRows) -> pa.RecordBatch:
         """Return the entries of rows.
 
         Raises InvalidTypeError, InvalidValueError or UnsupportedKeyTypeError for the first row
@@ -103,9 +108,9 @@ class RowEncoder:
                 pass
         return entry_batch(self._by_row(keys, rows))
 
-    def _by_row(self, keys: Keys, rows: Rows) -> Iterator[EncodedEntry]:
+    def _by_row(self, keys: Keys, rows: StateRows) -> Iterator[EncodedEntry]:
         number, encode = self._number, self._encode
-        arguments = (self._values(*field) for field in zip(Rows._fields, rows))
+        arguments = (self._values(*field) for field in zip(StateRows._fields, rows))
         key_groups, starts = keys.key_groups.to_pylist(), keys.encoded.to_pylist()
         for row, (key_group, start, *fields) in enumerate(zip(key_groups, starts, *arguments)):
             try:

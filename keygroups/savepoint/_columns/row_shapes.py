@@ -24,10 +24,10 @@ from keygroups.savepoint._columns.batches import (
     typed_columns,
 )
 from keygroups.savepoint._columns.column_encoder import (
-    KeyColumn,
+    KeyColumnEncoder,
     Keys,
-    Rows,
     StateEncoder,
+    StateRows,
     pairs_of_maps,
     table_encoder,
     with_entries,
@@ -88,7 +88,9 @@ class WideRows:
         for a row that is no entry.
         """
         task, encoder = self.task, self.task.encoder()
-        by_column = KeyColumn(self.key_type, task.states[0].key_serializer, task.max_parallelism)
+        by_column = KeyColumnEncoder(
+            self.key_type, task.states[0].key_serializer, task.max_parallelism
+        )
         name = f"key of operator {self.uid!r}"
         column = column_of_key_type(self.key_type)
         key_encoder = KeyEncoder(name, f"{name},", column, by_column, encoder)
@@ -113,7 +115,7 @@ class WideRows:
         name: str,
         key_groups: pa.Array,
         column: pa.Array,
-        by_column: KeyColumn,
+        by_column: KeyColumnEncoder,
         key_encoder: KeyEncoder,
         encoder: EntryEncoder,
     ) -> None:
@@ -170,12 +172,12 @@ class _WideState:
             if columns.is_element:
                 keys, value, last_access = _as_lists(keys, value, last_access)
             user_key = None if columns.user_key is None else batch.column(columns.user_key)
-            parts = iter([with_entries(self._kind, keys, Rows(value, user_key, last_access))])
+            parts = iter([with_entries(self._kind, keys, StateRows(value, user_key, last_access))])
         for row_keys, rows in parts:
             self._check_user_keys(row_keys, rows)
             yield self._encoder.entries(row_keys, rows)
 
-    def _check_user_keys(self, keys: Keys, rows: Rows) -> None:
+    def _check_user_keys(self, keys: Keys, rows: StateRows) -> None:
         """Refuse a null user key; `with_entries` has dropped the rows whose value is null too."""
         if rows.user_key is not None and rows.user_key.null_count:
             row = rows.user_key.is_null().index(True).as_py()
@@ -200,7 +202,7 @@ def _as_lists(
     return keys, pa.ListArray.from_arrays(offsets, elements), last_access
 
 
-class Place(NamedTuple):
+class ColumnPlace(NamedTuple):
     """The place of a state's values: a column, and a field if the column is a struct of states."""
 
     column: int
@@ -224,7 +226,7 @@ class LongRows:
     """Makes entries of long rows, as `read_keyed_state` gives them; it may be pickled.
 
     `states` are all states of the operator, by number. Those with `places` are written: their
-    values are at the Place of each role of TYPED. A role that a state has no values for has no
+    values are at the place of each role of TYPED. A role that a state has no values for has no
     place, and has to be null in the rows of that state. The first of the `columns` has the names
     of states.
     """
@@ -233,7 +235,7 @@ class LongRows:
     max_parallelism: int
     allow_any_last_access: bool
     columns: tuple[str, ...]
-    places: Mapping[str, Mapping[str, Place]]
+    places: Mapping[str, Mapping[str, ColumnPlace]]
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         """Yield the entries of each state in each batch.
@@ -244,7 +246,7 @@ class LongRows:
             [*map(_written_as, self.states)], self.max_parallelism, self.allow_any_last_access
         )
         key = self.states[0].key_serializer
-        by_column = KeyColumn(key, key, self.max_parallelism)
+        by_column = KeyColumnEncoder(key, key, self.max_parallelism)
         readers = {
             state.name: _LongState(
                 *(number, state, self.columns, self.places[state.name], encoder, by_column),
@@ -280,9 +282,9 @@ class _LongState:
         number: int,
         state: StateDescriptor,
         columns: Sequence[str],
-        places: Mapping[str, Place],
+        places: Mapping[str, ColumnPlace],
         encoder: EntryEncoder,
-        key_column: KeyColumn,
+        key_column: KeyColumnEncoder,
         allow_any_last_access: bool,
     ) -> None:
         self._name = state.name
@@ -317,10 +319,10 @@ class _LongState:
         arrays = {name: batch.column(place) for name, place in self._times.items()}
         arrays |= {role: self._array(batch, place) for role, place in self._places.items()}
         self._check_user_keys(arrays.get("user_key"))
-        rows = Rows(*(arrays.get(name) for name in Rows._fields))
+        rows = StateRows(*(arrays.get(name) for name in StateRows._fields))
         return self._encoder.entries(self._key_encoder.keys(arrays["key"]), rows)
 
-    def _array(self, batch: Any, place: Place) -> Any:
+    def _array(self, batch: Any, place: ColumnPlace) -> Any:
         array = batch.column(place.column)
         return array if place.field is None else array.flatten()[place.field]
 

@@ -18,7 +18,7 @@ from keygroups._serializers import big_numbers, scalars, value_types
 from keygroups._serializers.base import Serializer
 from keygroups._serializers.jvm import time as java_time
 from keygroups.savepoint._columns.byte_arrays import (
-    Numbers,
+    Int64s,
     Octets,
     Pieces,
     assembled,
@@ -100,18 +100,18 @@ def _write_strings(array: pa.Array) -> Pieces:
     return [_varint_piece(lengths + 1), of_octets(data, bounds)]
 
 
-def _varint_piece(numbers: Numbers) -> Any:
+def _varint_piece(numbers: Int64s) -> Any:
     sizes, bounds = varints(numbers)
     return sizes if len(sizes) == len(numbers) else of_octets(sizes, bounds)
 
 
-def check_text(data: Octets, bounds: Numbers) -> None:
+def check_text(data: Octets, bounds: Int64s) -> None:
     """Raise UnwrittenError for bytes that are no texts of UTF-8."""
     if data.size and data.max() >= 0x80:
         _decoded(data, bounds)
 
 
-def _decoded(data: Octets, bounds: Numbers) -> str:
+def _decoded(data: Octets, bounds: Int64s) -> str:
     starts = bounds[:-1][np.diff(bounds) > 0]
     if ((data[starts] & 0xC0) == 0x80).any():
         raise UnwrittenError
@@ -131,7 +131,7 @@ def _write_bytes(array: pa.Array) -> Pieces:
     return [np.diff(bounds).astype(">i4"), of_octets(data, bounds)]
 
 
-def halves_of(array: pa.Array) -> tuple[Numbers, Numbers]:
+def halves_of(array: pa.Array) -> tuple[Int64s, Int64s]:
     """Return the lower and the upper 64 bits of the unscaled numbers of decimals."""
     _, data = array.buffers()
     numbers = np.frombuffer(data, "<i8")[2 * array.offset : 2 * (array.offset + len(array))]
@@ -179,12 +179,12 @@ def _dates(days: NDArray[np.datetime64]) -> NDArray[np.void]:
     return dates
 
 
-def micros_of(array: pa.Array) -> Numbers:
+def micros_of(array: pa.Array) -> Int64s:
     """Return timestamps as microseconds since 1970; UnwrittenError beyond the years of Python."""
     moments = array.cast(pa.timestamp("us")).to_numpy()
     if len(moments) and (moments.min() < FIRST_DAY or moments.max() > LAST_DAY):
         raise UnwrittenError
-    micros: Numbers = moments.astype(np.int64)
+    micros: Int64s = moments.astype(np.int64)
     return micros
 
 
@@ -197,7 +197,7 @@ def _write_local_date_times(array: pa.Array) -> Pieces:
     return [_dates(micros.view("M8[us]").astype("M8[D]")), times]
 
 
-def _moments(parts_of: Callable[[Numbers], tuple[Numbers, Numbers]]) -> WritePieces:
+def _moments(parts_of: Callable[[Int64s], tuple[Int64s, Int64s]]) -> WritePieces:
     def write(array: pa.Array) -> Pieces:
         micros = micros_of(array)
         moments = np.empty(len(micros), [("long", ">i8"), ("nano", ">i4")])

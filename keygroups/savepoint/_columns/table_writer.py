@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from keygroups.savepoint._columns.batch_sorter import BatchSorter, in_order
 from keygroups.savepoint._columns.column_encoder import (
-    KeyColumn,
-    Rows,
+    KeyColumnEncoder,
     StateEncoder,
+    StateRows,
     table_encoder,
 )
 from keygroups.savepoint._columns.entry_batches import KEY_GROUP, entry_batch
@@ -41,7 +41,7 @@ class TableWriter:
         folder: Path | None,
     ) -> None:
         key = states[0].key_serializer
-        self._keys = KeyColumn(key, key, max_parallelism)
+        self._keys = KeyColumnEncoder(key, key, max_parallelism)
         self._states = states
         self._parallelisms = max_parallelism, parallelism
         self._allow_any_last_access = allow_any_last_access
@@ -63,7 +63,7 @@ class TableWriter:
         if encoder is None:
             return None
         try:
-            rows = Rows(*(arrays.get(name) for name in Rows._fields))
+            rows = StateRows(*(arrays.get(name) for name in StateRows._fields))
             return encoder.entries(self._keys.keys(arrays["key"]), rows)
         except UnwrittenError:
             return None

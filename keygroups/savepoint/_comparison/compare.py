@@ -22,9 +22,9 @@ from keygroups.progress import Meter, ProgressCallback, measured
 from keygroups.savepoint._comparison.states import (
     EQUAL,
     ONLY,
-    KeyedState,
+    ComparedKeyedState,
+    ComparedState,
     OperatorState,
-    State,
     StatePair,
     changes_of,
     errors_of,
@@ -46,7 +46,7 @@ from keygroups.savepoint._state.operator_state import (
     read_encoded_operator_state,
 )
 from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
-from keygroups.savepoint._state.writing.spill import Place, sorted_entries
+from keygroups.savepoint._state.writing.spill import SortKey, sorted_entries
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 from keygroups.savepoint.comparing import (
     Change,
@@ -273,7 +273,7 @@ class _Found(NamedTuple):
     other: EncodedEntry | None
 
 
-def _keyed_states(number: int, operator: ComparedOperator | None) -> list[KeyedState]:
+def _keyed_states(number: int, operator: ComparedOperator | None) -> list[ComparedKeyedState]:
     states: dict[str, StateDescriptor] = {}
     if operator is not None:
         with errors_of(number):
@@ -285,7 +285,7 @@ def _keyed_states(number: int, operator: ComparedOperator | None) -> list[KeyedS
                             f"subtask {task.subtask} than in another"
                         )
         bounds = (operator.max_parallelism, operator.parallelism)
-        return [KeyedState(number, bounds, state) for state in states.values()]
+        return [ComparedKeyedState(number, bounds, state) for state in states.values()]
     return []
 
 
@@ -304,7 +304,7 @@ def _operator_states(number: int, operator: ComparedOperator | None) -> list[Ope
     return [*states.values()]
 
 
-def _pairs(own: Iterable[State], other: Iterable[State]) -> list[StatePair]:
+def _pairs(own: Iterable[ComparedState], other: Iterable[ComparedState]) -> list[StatePair]:
     """Return the states of both savepoints, those that only the other has last."""
     first, second = ({state.key: state for state in side} for side in (own, other))
     return [StatePair(first.get(key), second.get(key)) for key in {**first, **second}]
@@ -330,7 +330,7 @@ def _keyed_entries(
     number: int,
     operator: ComparedOperator | None,
     numbers: Mapping[tuple[str, str], int],
-    place: Place,
+    place: SortKey,
     meter: Meter | None,
 ) -> _Placed:
     """Yield the entries of keyed state in order; SavepointError for one that is there twice."""
@@ -352,7 +352,7 @@ def _keyed_entries(
 def _sorted_entries(
     operator: ComparedOperator,
     numbers: Mapping[tuple[str, str], int],
-    place: Place,
+    place: SortKey,
     meter: Meter | None,
 ) -> Iterator[EncodedEntry]:
     names = {name: number for (name, _), number in numbers.items()}

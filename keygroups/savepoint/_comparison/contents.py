@@ -15,7 +15,7 @@ from keygroups._values.rows import Row
 from keygroups.errors import SavepointError
 from keygroups.savepoint._state.header import StateDescriptor, exact_state
 from keygroups.savepoint._state.layouts import layout_of
-from keygroups.savepoint._state.values import stored_value
+from keygroups.savepoint._state.stored_values import stored_value
 from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
 
 Contents = tuple[Any, Any]

@@ -13,7 +13,7 @@ from keygroups.errors import InvalidTypeError
 from keygroups.savepoint._columns.batches import (
     BYTES_OF,
     TYPED,
-    Layout,
+    BatchLayout,
     apart_of,
     bytes_apart,
     check_name,
@@ -40,7 +40,7 @@ class DifferenceLayout:
     descriptors by name.
     """
 
-    layouts: tuple[Layout, Layout]
+    layouts: tuple[BatchLayout, BatchLayout]
     states: tuple[Mapping[str, StateDescriptor], Mapping[str, StateDescriptor]]
 
     @property
@@ -161,5 +161,5 @@ def difference_layout(
                 )
     layouts = [layout_of([*side.values()]) for side in states]
     keys = [{**old, **new} for old, new in zip(*(layout.types[:-1] for layout in layouts))]
-    first, second = (Layout((*keys, layout.types[-1]), layout.apart) for layout in layouts)
+    first, second = (BatchLayout((*keys, layout.types[-1]), layout.apart) for layout in layouts)
     return DifferenceLayout((first, second), (states[0], states[1]))

@@ -35,7 +35,7 @@ _KINDS = (EQUAL, "changed", "touched", *ONLY)  # in the order of StateComparison
 _OF_KEYS = ("key_serializer", "namespace_serializer", "user_key_serializer")
 
 
-class State(ABC):
+class ComparedState(ABC):
     """A state in one savepoint: `key` is its name and "keyed", "managed" or "raw"."""
 
     key: tuple[str, str]
@@ -63,7 +63,7 @@ class State(ABC):
         """Return an entry with its values decoded."""
 
 
-class KeyedState(State):
+class ComparedKeyedState(ComparedState):
     """A keyed state in one savepoint."""
 
     def __init__(self, number: int, bounds: tuple[int, int], state: StateDescriptor) -> None:
@@ -79,18 +79,18 @@ class KeyedState(State):
         """The descriptor."""
         return self._state
 
-    def finds(self, other: KeyedState) -> bool:
+    def finds(self, other: ComparedKeyedState) -> bool:
         """Return whether both have the same kind of layout and the same serializers of keys."""
         state, others = self._state, other._state
         is_alike = layout_class(state) is layout_class(others)
         return is_alike and not changes_of(state, others, *_OF_KEYS)
 
-    def changes(self, other: KeyedState) -> tuple[Change, ...]:
+    def changes(self, other: ComparedKeyedState) -> tuple[Change, ...]:
         """Return the Changes of the descriptor: kind, serializers and time to live."""
         names = ("kind", *_OF_KEYS, "value_serializer", "has_ttl")
         return changes_of(self._state, other._state, *names)
 
-    def contents(self, other: KeyedState) -> tuple[ContentsOf, ContentsOf] | None:
+    def contents(self, other: ComparedKeyedState) -> tuple[ContentsOf, ContentsOf] | None:
         """Return a ContentsOf for each savepoint, None for timers."""
         return contents_readers(self._state, other._state)
 
@@ -105,7 +105,7 @@ class KeyedState(State):
         return decoded._replace(subtask=subtask)
 
 
-class OperatorState(State):
+class OperatorState(ComparedState):
     """A list, union or broadcast state in one savepoint, or a partition of raw state."""
 
     def __init__(
@@ -159,7 +159,7 @@ class OperatorState(State):
 class StatePair:
     """A state of two savepoints, one of which may not have it."""
 
-    def __init__(self, own: State | None, other: State | None) -> None:
+    def __init__(self, own: ComparedState | None, other: ComparedState | None) -> None:
         self._sides = (own, other)
         known = own or other
         assert known is not None
@@ -175,7 +175,7 @@ class StatePair:
             if self.is_found:
                 self._contents = own.contents(other)
 
-    def side(self, number: int) -> State | None:
+    def side(self, number: int) -> ComparedState | None:
         """Return the state of a savepoint."""
         return self._sides[number]
 

@@ -27,7 +27,14 @@ from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.hashing import finalise
 from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.progress import Meter
-from keygroups.savepoint._edits.steps import Apply, Framed, FunctionError, Place, Step, applied
+from keygroups.savepoint._edits.steps import (
+    Apply,
+    Framed,
+    FunctionError,
+    Step,
+    StepContext,
+    applied,
+)
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle, StreamHandle
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
@@ -251,9 +258,9 @@ class Edits:
     def __init__(self, task: EditTask) -> None:
         read = task.read
         self._subtask = read.subtask
-        self._place = Place(read.files.base, read.subtask, read.max_parallelism, set())
+        self._place = StepContext(read.files.base, read.subtask, read.max_parallelism, set())
         self.states = {
-            name: _EditedState(plan.number, applied(plan.steps, self._place))
+            name: _AppliedSteps(plan.number, applied(plan.steps, self._place))
             for name, plan in task.plans.items()
         }
 
@@ -272,7 +279,7 @@ class Edits:
         )
 
 
-class _EditedState:
+class _AppliedSteps:
     """The joined steps of one state in one subtask, with the counts of what they did."""
 
     def __init__(self, number: int, apply: Apply | None) -> None:

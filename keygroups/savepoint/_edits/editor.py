@@ -28,7 +28,7 @@ from keygroups.hashing import finalise
 from keygroups.savepoint._edits.edit_task import StatePlan
 from keygroups.savepoint._edits.keyed_state import EditedKeyedState
 from keygroups.savepoint._edits.merged_header import MergedHeader, merged_header, refused
-from keygroups.savepoint._edits.operator_state import OperatorStateEditor
+from keygroups.savepoint._edits.operator_state_verbs import OperatorStateEditor
 from keygroups.savepoint._edits.steps import (
     DeleteKeys,
     KeyFunction,
@@ -47,7 +47,7 @@ from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._state.header import StateDescriptor, stored_serializer, write_state
 from keygroups.savepoint._state.key_hashes import has_hash, key_hasher
 from keygroups.savepoint._state.keys import sought_key
-from keygroups.savepoint._state.values import check_time
+from keygroups.savepoint._state.stored_values import check_time
 from keygroups.savepoint._state.writing.new_states import (
     NewState,
     check_state_name,

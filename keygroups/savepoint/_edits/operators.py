@@ -22,7 +22,7 @@ from keygroups.savepoint._edits.mended_operator_state import (
     mended_operator_state,
 )
 from keygroups.savepoint._edits.merged_header import refused
-from keygroups.savepoint._edits.operator_state import EditedOperatorState
+from keygroups.savepoint._edits.operator_state_verbs import EditedOperatorState
 from keygroups.savepoint._edits.traces import UnsearchedPlace
 from keygroups.savepoint._files.copied_files import CopiedFiles
 from keygroups.savepoint._files.files import Files

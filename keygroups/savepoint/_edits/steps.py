@@ -30,7 +30,7 @@ from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.keys import ONE_FORM, SoughtKeys, identity, key_finder
 from keygroups.savepoint._state.layouts import layout_of
-from keygroups.savepoint._state.values import check_time, stored_value
+from keygroups.savepoint._state.stored_values import check_time, stored_value
 from keygroups.state_keys import (
     ChangeKey,
     composite_key_changer,
@@ -70,7 +70,7 @@ def noted(error: Exception, note: str) -> FunctionError:
     return FunctionError(error)
 
 
-class Place(NamedTuple):
+class StepContext(NamedTuple):
     """The subtask a step runs in, and `base`, the savepoint's folder for error texts.
 
     DeleteKeys adds the bytes of each key it deletes to `deleted`.
@@ -92,11 +92,11 @@ class Step(ABC):
     """The work of one verb on the entries of a state."""
 
     @abstractmethod
-    def bind(self, state: StateDescriptor, place: Place) -> Apply:
+    def bind(self, state: StateDescriptor, place: StepContext) -> Apply:
         """Return the function of an entry's bytes; `state` is as the steps before leave it."""
 
 
-def applied(steps: Iterable[tuple[StateDescriptor, Step]], place: Place) -> Apply | None:
+def applied(steps: Iterable[tuple[StateDescriptor, Step]], place: StepContext) -> Apply | None:
     """Return one Apply that runs the steps in order, None without steps."""
     whole: Apply | None = None
     for state, step in steps:
@@ -134,7 +134,7 @@ class DeleteKeys(Step):
     keys: dict[int | None, SoughtKeys]
 
     def add(self, key_group: int | None, key: bytes | str) -> bytes:
-        """Add a key in the form of `sought_key`; return the bytes that `Place.deleted` gets."""
+        """Add a key in the form of `sought_key`; return the bytes that `deleted` gets."""
         sought = self.keys.setdefault(key_group, SoughtKeys(set(), {}))
         if isinstance(key, bytes):
             sought.encoded.add(key)
@@ -142,7 +142,7 @@ class DeleteKeys(Step):
         token = b"value " + key.encode("utf-8", "surrogatepass")
         return sought.values.setdefault(key, token)
 
-    def bind(self, state: StateDescriptor, place: Place) -> Apply:
+    def bind(self, state: StateDescriptor, place: StepContext) -> Apply:
         """Return the Apply that deletes them; other key groups' entries are not decoded."""
         read, deleted = key_finder(state), place.deleted
         by_key_group, anywhere = self.keys, self.keys.get(None)
@@ -179,7 +179,7 @@ class MapKeys(Step):
     function: KeyFunction
     new_key: Serializer
 
-    def bind(self, state: StateDescriptor, place: Place) -> Apply:
+    def bind(self, state: StateDescriptor, place: StepContext) -> Apply:
         """Return an Apply that calls the function once for a run of equal keys."""
         return _KeyMapping(self, state, place)
 
@@ -198,7 +198,7 @@ def key_changer(state: StateDescriptor, new_key: Serializer) -> ChangeKey:
 class _KeyMapping:
     """Replaces the keys of a state's entries; a run of equal keys calls the function once."""
 
-    def __init__(self, step: MapKeys, state: StateDescriptor, place: Place) -> None:
+    def __init__(self, step: MapKeys, state: StateDescriptor, place: StepContext) -> None:
         key, new_key = state.key_serializer, step.new_key
         assert key.read is not None  # OperatorEditor.map_keys refuses keys that cannot be read
         self._function = step.function
@@ -287,7 +287,7 @@ class SetTtl(Step):
 
     last_access: int | None
 
-    def bind(self, state: StateDescriptor, place: Place) -> Apply:
+    def bind(self, state: StateDescriptor, place: StepContext) -> Apply:
         """Return the Apply that replaces the 8 bytes of the time before each value."""
         decode = layout_of(state).decoding(place.subtask).framed
         change = stored_value(state).retimed(self.last_access)
@@ -315,9 +315,9 @@ class MapEntries(Step):
     function: MapFunction
     allow_any_last_access: bool
 
-    def bind(self, state: StateDescriptor, place: Place) -> Apply:
+    def bind(self, state: StateDescriptor, place: StepContext) -> Apply:
         """Return an Apply that decodes each entry and calls the function."""
-        return _Mapping(self, state, place)
+        return _EntryMapping(self, state, place)
 
 
 class Calls:
@@ -328,7 +328,7 @@ class Calls:
         verb: str,
         function: Callable[[StateEntry], Any],
         state: StateDescriptor,
-        place: Place,
+        place: StepContext,
     ) -> None:
         self._verb = verb
         self._function = function
@@ -359,10 +359,10 @@ class Calls:
             yield new
 
 
-class _Mapping(Calls):
+class _EntryMapping(Calls):
     """Calls a function with each entry of a state."""
 
-    def __init__(self, step: MapEntries, state: StateDescriptor, place: Place) -> None:
+    def __init__(self, step: MapEntries, state: StateDescriptor, place: StepContext) -> None:
         super().__init__("map_entries", step.function, state, place)
         self._checks_times = state.has_ttl and not step.allow_any_last_access
         self._write_value = stored_value(state).writer(allow_any_last_access=True)

@@ -26,8 +26,8 @@ from keygroups.savepoint._edits.steps import (
     Apply,
     Calls,
     Framed,
-    Place,
     Step,
+    StepContext,
     entries_of,
     named_entry,
 )
@@ -47,15 +47,17 @@ class MapTimers(Step):
 
     function: TimerFunction
 
-    def bind(self, state: StateDescriptor, place: Place) -> Apply:
+    def bind(self, state: StateDescriptor, place: StepContext) -> Apply:
         """Return an Apply that decodes each timer and calls the function."""
-        return _Mapping(self.function, state, place)
+        return _TimerMapping(self.function, state, place)
 
 
-class _Mapping(Calls):
+class _TimerMapping(Calls):
     """Calls a function with each timer of a state."""
 
-    def __init__(self, function: TimerFunction, state: StateDescriptor, place: Place) -> None:
+    def __init__(
+        self, function: TimerFunction, state: StateDescriptor, place: StepContext
+    ) -> None:
         super().__init__("map_timers", function, state, place)
         self._key = state.key_serializer
 

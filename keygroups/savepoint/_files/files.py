@@ -46,7 +46,7 @@ _FLAGS = sum(getattr(os, name, 0) for name in ("O_NOCTTY", "O_NOFOLLOW", "O_NONB
 Resolve = Callable[[Path], str]
 Planned = tuple[StreamHandle, Iterable[Span]]
 """A stream that will be opened, and the spans that will be read of it, in that order."""
-Place = tuple[str, str]
+FolderPath = tuple[str, str]
 """A folder that may be read, and a path in it, which begins with a slash; "" is the folder."""
 
 
@@ -56,7 +56,7 @@ class Elsewhere(NamedTuple):
     `lost` are the others, and `advice` is the `moved` that errors propose for them.
     """
 
-    found: Mapping[str, Place]
+    found: Mapping[str, FolderPath]
     lost: frozenset[str]
     advice: str
 
@@ -185,7 +185,7 @@ class Files:
         return _Reader(self)._at_url(stream, name)
 
     def _place(self, stream: StreamHandle) -> tuple[str, str]:
-        """Return the Place of a stream's file; SavepointError for one that may not be read."""
+        """Return the FolderPath of a stream's file; SavepointError if nobody may read it."""
         if stream.is_relative:
             root, rest = self.base, f"/{stream.path}"
         else:
@@ -210,7 +210,7 @@ class Files:
         has_name = is_plain(f"/{path.rpartition('/')[2]}", local_path(path) is None)
         return bool(_ABSOLUTE.match(path)) and "::" not in path and has_name
 
-    def own_folders(self) -> Iterator[Place]:
+    def own_folders(self) -> Iterator[FolderPath]:
         """Yield the savepoint's own folder; for a checkpoint its job's `shared` and `taskowned`.
 
         They are absolute, as another process may have another working directory.
@@ -223,7 +223,7 @@ class Files:
                 yield from ((checkpoint[1] or "/", f"/{name}") for name in ("shared", "taskowned"))
                 return
 
-    def _found(self, path: str) -> Place | None:
+    def _found(self, path: str) -> FolderPath | None:
         folder, _, name = path.rpartition("/")
         place = self.elsewhere.found.get(folder)
         return None if place is None else (place[0], f"{place[1]}/{name}")

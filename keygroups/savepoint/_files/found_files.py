@@ -18,7 +18,7 @@ from keygroups.savepoint._files.files import (
     NOWHERE,
     Elsewhere,
     Files,
-    Place,
+    FolderPath,
     errors_of,
     filesystem_of,
     is_plain,
@@ -36,7 +36,7 @@ _OF_A_NAME = 3  # files of one name that are told apart by their folders; of mor
 _ASKED = 10  # missing folders that a store is asked for
 _SHOWN = 600  # characters of folders in a message
 
-Names = dict[str, StreamHandle]
+StreamsByName = dict[str, StreamHandle]
 """Streams by the names of their files in a folder."""
 
 
@@ -46,7 +46,7 @@ def find_files(files: Files, metadata: Metadata) -> Elsewhere:
     A folder that `_metadata` names is looked for if it may not be read, or is not on this disk.
     It is found if all of its files are in exactly one other folder.
     """
-    folders: dict[str, Names] = {}
+    folders: dict[str, StreamsByName] = {}
     for stream in _streams(metadata):
         if not stream.is_relative:
             folder, _, name = stream.path.rpartition("/")
@@ -59,7 +59,7 @@ def find_files(files: Files, metadata: Metadata) -> Elsewhere:
     places = _listed(files, missing)
     paths = {stream.path for stream in _streams(metadata)}
     times = Counter(path.rpartition("/")[2] for path in paths)
-    found: dict[str, Place] = {}
+    found: dict[str, FolderPath] = {}
     known: dict[str, list[str]] = {}
     for folder, names in missing.items():
         common = _common(places, names)
@@ -78,7 +78,7 @@ def _streams(metadata: Metadata) -> Iterator[StreamHandle]:
             yield handle
 
 
-def _is_missing(files: Files, names: Names) -> bool:
+def _is_missing(files: Files, names: StreamsByName) -> bool:
     """Tell whether the folder of some files is at no path that may be read."""
     streams = [stream for stream in names.values() if files.is_path(stream)]
     if not files.has_files:  # Else single files of the folder may be allowed, others not.
@@ -95,19 +95,19 @@ def _is_there(files: Files, stream: StreamHandle) -> bool:
     return local is None or os.path.isdir(local.parent)  # noqa: PTH112  # it takes any text
 
 
-def _listed(files: Files, missing: Mapping[str, Names]) -> dict[str, list[Place]]:
+def _listed(files: Files, missing: Mapping[str, StreamsByName]) -> dict[str, list[FolderPath]]:
     """Return the savepoint's own folders that have files named like missing ones, by name."""
     wanted = {name for names in missing.values() for name in names}
-    places: dict[str, list[Place]] = {}
+    places: dict[str, list[FolderPath]] = {}
     for name, place in _own(files, missing):
         if name in wanted and len(of_name := places.setdefault(name, [])) <= _OF_A_NAME:
             of_name.append(place)
     return places
 
 
-def _common(places: Mapping[str, Collection[Place]], names: Iterable[str]) -> set[Place]:
+def _common(places: Mapping[str, Collection[FolderPath]], names: Iterable[str]) -> set[FolderPath]:
     """Return the folders that have files of all names."""
-    common: set[Place] | None = None
+    common: set[FolderPath] | None = None
     for name in names:
         of_name = places.get(name, ())
         if len(of_name) > _OF_A_NAME:
@@ -116,13 +116,13 @@ def _common(places: Mapping[str, Collection[Place]], names: Iterable[str]) -> se
     return common or set()
 
 
-def _own(files: Files, missing: Mapping[str, Names]) -> Iterator[tuple[str, Place]]:
+def _own(files: Files, missing: Mapping[str, StreamsByName]) -> Iterator[tuple[str, FolderPath]]:
     """Yield the names and folders of the savepoint's own files; none where there are too many."""
     if local_path(files.base) is None:
         yield from _in_store(files, missing)
         return
     room = _MOST
-    own: list[tuple[str, Place]] = []
+    own: list[tuple[str, FolderPath]] = []
     folders = [*files.own_folders()]
     while folders:
         root, rest = folders.pop()
@@ -143,7 +143,9 @@ def _own(files: Files, missing: Mapping[str, Names]) -> Iterator[tuple[str, Plac
     yield from own
 
 
-def _in_store(files: Files, missing: Mapping[str, Names]) -> Iterator[tuple[str, Place]]:
+def _in_store(
+    files: Files, missing: Mapping[str, StreamsByName]
+) -> Iterator[tuple[str, FolderPath]]:
     """Yield the files in the savepoint's folder, and those of a few folders of its job.
 
     The job's shared folder may have the files of many checkpoints: it is not listed. For each

@@ -68,7 +68,7 @@ DELETION, VALUE, MERGE, SINGLE_DELETION = 0, 1, 2, 7
 
 Runs = Sequence[tuple[bytes, bytes]]
 """Half-open ranges of keys, each (first, past the last), in ascending order."""
-Place = tuple[int, int]
+BlockSpan = tuple[int, int]
 """Offset and size of a block in bytes; the trailer after it does not count."""
 
 Record = tuple[bytes, int, bytes]
@@ -123,7 +123,7 @@ class SstFile:
             or sum(self._index) + _TRAILER > meta[0]
         ):
             raise self._error(end, "the footer is damaged")
-        blocks: dict[bytes, Place] = {}
+        blocks: dict[bytes, BlockSpan] = {}
         for name, value in self._pairs(*meta):
             place, _ = self._place(value, 0)
             if place == self._index:
@@ -155,7 +155,7 @@ class SstFile:
         """Return an iterator over the blocks that may have keys of some runs."""
         return (self._block(*place) for place in self._places(runs))
 
-    def _places(self, runs: Runs) -> Iterator[Place]:
+    def _places(self, runs: Runs) -> Iterator[BlockSpan]:
         """Return an iterator over the places of the blocks that may have keys of some runs.
 
         The call itself asks for the first window of them.
@@ -164,7 +164,7 @@ class SstFile:
         first = [*islice(windows, 1)]
         return chain.from_iterable(chain(first, windows))
 
-    def _windows(self, runs: Runs) -> Iterator[list[Place]]:
+    def _windows(self, runs: Runs) -> Iterator[list[BlockSpan]]:
         """Yield windows: places of neighbouring blocks that may have keys of some runs.
 
         One request fetches a window. A reader that stops early should have fetched little, one
@@ -172,8 +172,8 @@ class SstFile:
         double as it goes (256 KiB, 512 KiB ... ; 1, 2, 4, 8, 16).
         """
         stream = self._stream
-        asked: deque[list[Place]] = deque()
-        window: list[Place] = []
+        asked: deque[list[BlockSpan]] = deque()
+        window: list[BlockSpan] = []
         start = end = 0
         most, ahead = min(CHUNK, stream.window), 1
         for offset, size in self._wanted(runs):
@@ -195,7 +195,7 @@ class SstFile:
             asked.append(window)
         yield from asked
 
-    def _wanted(self, runs: Runs) -> Iterator[Place]:
+    def _wanted(self, runs: Runs) -> Iterator[BlockSpan]:
         """Yield the places of the blocks that may have keys of some runs."""
         ahead = iter(runs)
         run = next(ahead, None)
@@ -212,7 +212,7 @@ class SstFile:
                     return
                 start, end = run
 
-    def _records(self, places: Iterator[Place], runs: Runs) -> Iterator[list[Record]]:
+    def _records(self, places: Iterator[BlockSpan], runs: Runs) -> Iterator[list[Record]]:
         """Yield the records in some blocks whose keys are in some runs.
 
         A key in a block ends in its mark, little endian: `b"k" + 01 05 00 00 00 00 00 00` is
@@ -252,7 +252,7 @@ class SstFile:
                     yield records[pos:past]
                 pos = past
 
-    def _read_properties(self, place: Place | None) -> None:
+    def _read_properties(self, place: BlockSpan | None) -> None:
         """Set what the file's properties say of its data and its index.
 
         RocksDB: ReadTablePropertiesHelper in table/meta_blocks.cc.
@@ -275,7 +275,7 @@ class SstFile:
         self._has_user_keys = any(properties.get(_IS_USER_KEY, b""))
         self._has_deltas = any(properties.get(_IS_DELTA_ENCODED, b""))
 
-    def _read_deletions(self, place: Place | None) -> Iterator[RangeDeletion]:
+    def _read_deletions(self, place: BlockSpan | None) -> Iterator[RangeDeletion]:
         """Yield the range deletions. RocksDB: RangeTombstone in db/dbformat.h."""
         if place is None:
             return
@@ -310,8 +310,8 @@ class SstFile:
             yield key, offset, size
 
     def _partition_entries(
-        self, partitions: Iterator[tuple[bytes, Place]], lowest: bytes
-    ) -> Iterator[tuple[bytes, Place]]:
+        self, partitions: Iterator[tuple[bytes, BlockSpan]], lowest: bytes
+    ) -> Iterator[tuple[bytes, BlockSpan]]:
         """Yield the entries of the second level of an index, whose blocks `partitions` names.
 
         These blocks stand between the data and the first level.
@@ -325,13 +325,13 @@ class SstFile:
             if key >= lowest:
                 yield from self._index_entries(offset, size)
 
-    def _index_entries(self, offset: int, size: int) -> Iterator[tuple[bytes, Place]]:
+    def _index_entries(self, offset: int, size: int) -> Iterator[tuple[bytes, BlockSpan]]:
         """Return an iterator over the separators and places in a block of the index."""
         if self._has_deltas:
             return self._delta_entries(offset, size)
         return ((key, self._place(value, 0)[0]) for key, value in self._pairs(offset, size))
 
-    def _delta_entries(self, offset: int, size: int) -> Iterator[tuple[bytes, Place]]:
+    def _delta_entries(self, offset: int, size: int) -> Iterator[tuple[bytes, BlockSpan]]:
         """Yield separators and places out of an index block that writes places as differences.
 
         An entry is how many bytes its key shares with the last, how many follow, these bytes and
@@ -369,7 +369,7 @@ class SstFile:
     def _damaged_index(self, message: str) -> SavepointError:
         return self._error(self._index[0], f"the index is damaged: {message}")
 
-    def _place(self, data: bytes, pos: int) -> tuple[Place, int]:
+    def _place(self, data: bytes, pos: int) -> tuple[BlockSpan, int]:
         """Return the place of a block, two varints from `pos` on, and the position after them.
 
         RocksDB: BlockHandle::DecodeFrom in table/format.cc.

@@ -116,7 +116,7 @@ class OperatorStateHandle:
     stream: StreamHandle
 
 
-Place = tuple[int, int, "StreamHandle | OperatorStateHandle | str"]
+HandlePlace = tuple[int, int, "StreamHandle | OperatorStateHandle | str"]
 """Start and end of bytes, and the handle or the path of a folder that they encode."""
 
 
@@ -129,7 +129,7 @@ class FieldBytes(NamedTuple):
 
     value: object
     data: bytes | memoryview
-    places: tuple[Place, ...]
+    places: tuple[HandlePlace, ...]
 
     def __reduce__(self) -> tuple[object, ...]:
         return FieldBytes, (self.value, bytes(self.data), self.places)

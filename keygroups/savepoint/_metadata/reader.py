@@ -36,12 +36,12 @@ from keygroups.savepoint._metadata.handles import (
     ChangesHandle,
     ChannelState,
     FieldBytes,
+    HandlePlace,
     KeyedHandle,
     KeyGroupsHandle,
     Metadata,
     OperatorMetadata,
     OperatorStateHandle,
-    Place,
     RawTimersHandle,
     RocksDBHandle,
     StreamHandle,
@@ -106,7 +106,7 @@ class _MetadataReader:
         self._known = {path: sorted(starts) for path, starts in (known or {}).items()}
         self.changes: dict[str, set[int]] = {}
         self._view = memoryview(cursor.data)
-        self._places: list[Place] = []  # places in the field that is being read
+        self._places: list[HandlePlace] = []  # places in the field that is being read
 
     def operators(self) -> Iterator[OperatorMetadata]:
         ids = set()

@@ -26,7 +26,7 @@ from keygroups.errors import (
     SavepointError,
     UnsupportedKeyTypeError,
 )
-from keygroups.savepoint._pyflink.keys import stored_key
+from keygroups.savepoint._pyflink.python_keys import stored_key
 from keygroups.savepoint._state.header import PYTHON_STATE, KeyedHeader, StateDescriptor
 from keygroups.savepoint._state.operator_state import OperatorStateEntry
 from keygroups.savepoint._state.writing.new_states import (

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 
-class Place(NamedTuple):
+class PlanPlace(NamedTuple):
     """A place in a plan that names the columns of a row, by their role and their input."""
 
     columns: str
@@ -30,12 +30,12 @@ class Rule(NamedTuple):
     value: str
     kinds: str
     text: str
-    value_place: Place | None = None
-    user_key_place: Place | None = None
+    value_place: PlanPlace | None = None
+    user_key_place: PlanPlace | None = None
 
 
-_INPUT, _LEFT, _RIGHT = Place("input"), Place("input"), Place("input", 1)
-_ACCUMULATORS, SORT_KEY = Place("accumulators"), Place("sort key")
+_INPUT, _LEFT, _RIGHT = PlanPlace("input"), PlanPlace("input"), PlanPlace("input", 1)
+_ACCUMULATORS, SORT_KEY = PlanPlace("accumulators"), PlanPlace("sort key")
 _GROUPS = "GroupAggregate GlobalGroupAggregate"
 _SLICED = "GlobalWindowAggregate WindowAggregate"
 _WINDOWED = "GroupWindowAggregate WindowAggregate"
@@ -46,7 +46,7 @@ _VIEWS = {
 }
 
 
-def _of_sides(*makers: Callable[[str, Place], Rule]) -> Iterator[Rule]:
+def _of_sides(*makers: Callable[[str, PlanPlace], Rule]) -> Iterator[Rule]:
     for make in makers:
         yield make("left", _LEFT)
         yield make("right", _RIGHT)

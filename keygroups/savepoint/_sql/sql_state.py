@@ -15,8 +15,8 @@ from keygroups._serializers.base import Serializer
 from keygroups.errors import printable
 from keygroups.explain import PlanNode, read_plan
 from keygroups.savepoint._operator import Operator
-from keygroups.savepoint._sql.columns import (
-    Names,
+from keygroups.savepoint._sql.column_names import (
+    ColumnNames,
     columns_of,
     fits,
     key_columns,
@@ -48,8 +48,8 @@ class SqlStateDescription:
     types: str
     text: str
     namespace_text: str | None
-    user_key_columns: Names | None
-    value_columns: Names | None
+    user_key_columns: ColumnNames | None
+    value_columns: ColumnNames | None
 
     def __str__(self) -> str:
         lines = [f"{self.state}: {self.kind}, {self.text}"]
@@ -73,9 +73,9 @@ class SqlOperatorDescription:
     """
 
     operator: str
-    kinds: Names
-    nodes: Names
-    key_columns: Names | None
+    kinds: ColumnNames
+    nodes: ColumnNames
+    key_columns: ColumnNames | None
     states: tuple[SqlStateDescription, ...]
 
     def __str__(self) -> str:
@@ -170,7 +170,7 @@ def _is_of(serializer: Serializer | None, shape: str | None) -> bool:
     return shape == "" or _shape(serializer) == shape
 
 
-def _kinds(operator: Operator, rules: Sequence[Rule | None]) -> Names:
+def _kinds(operator: Operator, rules: Sequence[Rule | None]) -> ColumnNames:
     """Return the kinds of operator that have all these states, and need no other one."""
     states = operator.states
     if not states or states[0].key_serializer.name != "SQL_ROW":

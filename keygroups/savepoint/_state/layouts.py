@@ -29,7 +29,7 @@ from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._state.entries import EntryReader, FramedEntry, NativeEntries, StateEntry
 from keygroups.savepoint._state.header import StateDescriptor, framed_state
 from keygroups.savepoint._state.key_hashes import has_hash
-from keygroups.savepoint._state.values import (
+from keygroups.savepoint._state.stored_values import (
     ReadWhole,
     StoredMapValue,
     all_reads,
@@ -40,14 +40,14 @@ from keygroups.savepoint._state.values import (
 )
 from keygroups.state_keys import composite_key_joiner, composite_key_reader, timer_key_reader
 
-Encode = Callable[[bytes, Any, Any, Any, "int | None", "int | None"], tuple[bytes, bytes]]
+EncodeEntry = Callable[[bytes, Any, Any, Any, "int | None", "int | None"], tuple[bytes, bytes]]
 """From the key's bytes, namespace, user key, value, last access and timestamp to the bytes of an
 entry's key, all after the key group, and of its value."""
 
 VOID = b"\0"  # the namespace of state without windows; Flink: VoidNamespaceSerializer
 
 
-class Fields(NamedTuple):
+class EntryFields(NamedTuple):
     """The parts of an entry in their order, each with its name in StateEntry.
 
     `key` is what RocksDB and a canonical savepoint frame as the key, `value` as the value, which
@@ -81,7 +81,7 @@ class Layout(ABC):
         """Return a reader of the entries, of which those with known keys have no `key_bytes`."""
 
     @abstractmethod
-    def fields(self) -> Fields:
+    def fields(self) -> EntryFields:
         """Return of what entries are made."""
 
     def framing(self, has_keys: bool) -> EntryReader[FramedEntry]:
@@ -120,7 +120,7 @@ class Layout(ABC):
         """Return a reader of the bytes of a value as RocksDB has them."""
 
     @abstractmethod
-    def encoder(self, allow_any_last_access: bool) -> Encode:
+    def encoder(self, allow_any_last_access: bool) -> EncodeEntry:
         """Return a writer of entries; the argument is that of `SavepointWriter.add_operator`."""
 
 
@@ -169,13 +169,13 @@ class ValueLayout(Layout):
 
         return EntryReader(decode, self._native_decoding(subtask))
 
-    def fields(self) -> Fields:
+    def fields(self) -> EntryFields:
         """Return of what entries are made."""
         state = self.state
         key, namespace = ("key", state.key_serializer), ("namespace", state.namespace_serializer)
         value = self.stored.parts()
         has_lengths = state.key_serializer.size is None and state.namespace_serializer.size is None
-        return Fields(
+        return EntryFields(
             None if has_lengths else [key, namespace],
             value,
             None if value is None else [namespace, key, *value],
@@ -223,7 +223,7 @@ class ValueLayout(Layout):
     def _value_framer(self) -> Read | None:
         return self.stored.framer()
 
-    def encoder(self, allow_any_last_access: bool) -> Encode:
+    def encoder(self, allow_any_last_access: bool) -> EncodeEntry:
         """Return a writer of entries; the argument is that of `SavepointWriter.add_operator`."""
         name, write_value = self.stored.name, self.stored.writer(allow_any_last_access)
         write_start = self._start_writer()
@@ -262,7 +262,7 @@ class ValueLayout(Layout):
 class ListLayout(ValueLayout):
     """LIST: an entry for each list."""
 
-    def fields(self) -> Fields:
+    def fields(self) -> EntryFields:
         """Return of what entries are made; elements in RocksDB have something between them."""
         state = self.state
         key, namespace = ("key", state.key_serializer), ("namespace", state.namespace_serializer)
@@ -288,7 +288,7 @@ class MapLayout(ValueLayout):
         assert state.user_key_serializer is not None
         self.user_key = state.user_key_serializer
 
-    def fields(self) -> Fields:
+    def fields(self) -> EntryFields:
         """Return of what entries are made."""
         fields = super().fields()
         key = None if fields.key is None else [*fields.key, ("user_key", self.user_key)]
@@ -338,7 +338,7 @@ class MapLayout(ValueLayout):
 
         return entries
 
-    def encoder(self, allow_any_last_access: bool) -> Encode:
+    def encoder(self, allow_any_last_access: bool) -> EncodeEntry:
         """Return a writer of entries; the argument is that of `SavepointWriter.add_operator`."""
         name, user_key_name = self.stored.name, f"user key of {self.stored.name}"
         write_start = self._start_writer()
@@ -364,7 +364,7 @@ class MapLayout(ValueLayout):
 class ElementLayout(ValueLayout):
     """A value of PyFlink's process mode; on the heap a list of one array of bytes."""
 
-    def fields(self) -> Fields:
+    def fields(self) -> EntryFields:
         """Return of what entries are made; on the heap a count is between."""
         return super().fields()._replace(native=None)
 
@@ -467,14 +467,14 @@ class TimerLayout(Layout):
 
         return EntryReader(decode, _native_entries(self.state, subtask, read_entry))
 
-    def fields(self) -> Fields:
+    def fields(self) -> EntryFields:
         """Return of what timers are made."""
         key = [
             ("timestamp", SORTED_LONG),
             ("key", self.state.key_serializer),
             ("namespace", self.state.namespace_serializer),
         ]
-        return Fields(key, [], key)
+        return EntryFields(key, [], key)
 
     def _key_framer(self) -> Read | None:
         state = self.state
@@ -491,7 +491,7 @@ class TimerLayout(Layout):
     def _value_framer(self) -> Read | None:
         return lambda data, pos: (b"", pos)
 
-    def encoder(self, allow_any_last_access: bool) -> Encode:
+    def encoder(self, allow_any_last_access: bool) -> EncodeEntry:
         """Return a writer of timers, whatever the argument: they have no last access."""
         name = f"timers {self.state.name!r}"
         write_namespace = _part_writer(f"namespace of {name}", self.state.namespace_serializer)

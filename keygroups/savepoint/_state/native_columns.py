@@ -16,7 +16,7 @@ from keygroups.savepoint._columns.readers.lists import counts_at, items_at
 from keygroups.savepoint._columns.readers.parts import Bools, Column, Ints, ReadColumn, check
 from keygroups.savepoint._columns.readers.readers import reader_of
 from keygroups.savepoint._state.header import StateDescriptor, stored_serializer
-from keygroups.savepoint._state.layouts import Fields
+from keygroups.savepoint._state.layouts import EntryFields
 from keygroups.savepoint._state.scans import Scan, entry_scan, skip_scan
 from keygroups.savepoint._state.skips import in_a_row, skip_of
 
@@ -77,7 +77,7 @@ class Native(NamedTuple):
     decode: Callable[[bytes, Ints, Ints], tuple[Columns, Ints]]
 
 
-def native_of(state: StateDescriptor, fields: Fields) -> Native | None:
+def native_of(state: StateDescriptor, fields: EntryFields) -> Native | None:
     """Return a scan and a decoder of native entries, None where they are read one by one."""
     if state.kind == "MAP":
         return _maps(state)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from keygroups._serializers.base import TRUNCATED, Serializer, total_size
 from keygroups._serializers.scalars import StringSerializer, read_string
-from keygroups.savepoint._state.layouts import Fields
+from keygroups.savepoint._state.layouts import EntryFields
 from keygroups.savepoint._state.skips import Skip, in_a_row
 
 _LEAST_RUN = 16  # entries that are looked at together, and twice as many after those
@@ -24,7 +24,7 @@ KeyScan = Callable[[bytes, int, int], tuple[list[int], int, int]]
 def native_scan(parts: Sequence[tuple[str, Serializer]] | None) -> Scan | None:
     """Return a Scan for entries of these parts; None where one has another form.
 
-    `parts` are those of an entry in the hashmap backend's own format, as `Fields` has them.
+    `parts` are those of an entry in the hashmap backend's own format, as `EntryFields` has them.
     """
     if parts is None:
         return None
@@ -117,7 +117,7 @@ def key_scan(
     return find
 
 
-def framed_size(fields: Fields) -> tuple[int, int] | None:
+def framed_size(fields: EntryFields) -> tuple[int, int] | None:
     """Return the sizes of the key and the value of any entry, None where these differ.
 
     The key is without its key group.
@@ -131,7 +131,7 @@ def framed_size(fields: Fields) -> tuple[int, int] | None:
 
 
 def framed_skip(
-    fields: Fields, prefix: bytes, before_key: int, starts: tuple[bytes, ...]
+    fields: EntryFields, prefix: bytes, before_key: int, starts: tuple[bytes, ...]
 ) -> Callable[[bytes, int], int] | None:
     """Return a function that passes over entries of other keys in a canonical savepoint, or None.
 

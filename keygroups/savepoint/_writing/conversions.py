@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from keygroups.progress import ProgressCallback
 from keygroups.savepoint._savepoint import Savepoint, savepoint_of
-from keygroups.savepoint._writing.writer import SavepointEditor
+from keygroups.savepoint._writing.savepoint_writer import SavepointEditor
 from keygroups.savepoint.reports import EditReport
 
 

@@ -33,12 +33,12 @@ _EPOCH = _LOCAL_EPOCH.replace(tzinfo=dt.timezone.utc)
 _MICROSECOND = dt.timedelta(microseconds=1)
 _LENGTH = struct.Struct("<I")
 
-Encode = Callable[[Any], bytes]
-Decode = Callable[[bytes, int], tuple[Any, int]]
+EncodeField = Callable[[Any], bytes]
+DecodeField = Callable[[bytes, int], tuple[Any, int]]
 """Returns the value at an offset, and the offset of its end."""
 
 
-class Fields:
+class RowCodec:
     """The bytes of rows of values whose types are given.
 
     `decode` raises ValueError, struct.error or OverflowError for bytes that are no such row.
@@ -75,7 +75,7 @@ class Fields:
         return values, at
 
 
-def _codec(spark_type: T.DataType) -> tuple[Encode, Decode]:
+def _codec(spark_type: T.DataType) -> tuple[EncodeField, DecodeField]:
     if isinstance(spark_type, T.ArrayType):
         return _array(spark_type.elementType)
     if isinstance(spark_type, T.StructType):
@@ -88,11 +88,11 @@ def _codec(spark_type: T.DataType) -> tuple[Encode, Decode]:
     )
 
 
-def _array(element: T.DataType) -> tuple[Encode, Decode]:
+def _array(element: T.DataType) -> tuple[EncodeField, DecodeField]:
     codec = _codec(element)
 
-    def fields(length: int) -> Fields:
-        made = Fields([])
+    def fields(length: int) -> RowCodec:
+        made = RowCodec([])
         made._codecs, made._nulls = [codec] * length, (length + 7) // 8
         return made
 
@@ -108,8 +108,8 @@ def _array(element: T.DataType) -> tuple[Encode, Decode]:
     return encode, decode
 
 
-def _struct(spark_type: T.StructType) -> tuple[Encode, Decode]:
-    fields, names = Fields([field.dataType for field in spark_type.fields]), spark_type.names
+def _struct(spark_type: T.StructType) -> tuple[EncodeField, DecodeField]:
+    fields, names = RowCodec([field.dataType for field in spark_type.fields]), spark_type.names
 
     def encode(value: Any) -> bytes:
         return fields.encode([value[name] for name in names])
@@ -125,7 +125,7 @@ def _fixed(
     layout: str,
     to_number: Callable[[Any], Any] | None = None,
     of_number: Callable[[Any], Any] | None = None,
-) -> tuple[Encode, Decode]:
+) -> tuple[EncodeField, DecodeField]:
     number = struct.Struct(layout)
     pack, unpack_from, size = number.pack, number.unpack_from, number.size
     if to_number is None or of_number is None:
@@ -138,7 +138,7 @@ def _fixed(
 
 def _variable(
     to_bytes: Callable[[Any], bytes], of_bytes: Callable[[bytes], Any]
-) -> tuple[Encode, Decode]:
+) -> tuple[EncodeField, DecodeField]:
     def encode(value: Any) -> bytes:
         data = to_bytes(value)
         return _LENGTH.pack(len(data)) + data
@@ -152,7 +152,7 @@ def _variable(
     return encode, decode
 
 
-def _instant(epoch: dt.datetime) -> tuple[Encode, Decode]:
+def _instant(epoch: dt.datetime) -> tuple[EncodeField, DecodeField]:
     return _fixed(
         "<q",
         lambda value: (value - epoch) // _MICROSECOND,
@@ -160,7 +160,7 @@ def _instant(epoch: dt.datetime) -> tuple[Encode, Decode]:
     )
 
 
-_CODECS: dict[type[T.DataType], tuple[Encode, Decode]] = {
+_CODECS: dict[type[T.DataType], tuple[EncodeField, DecodeField]] = {
     T.LongType: _fixed("<q"),
     T.StringType: _variable(lambda value: value.encode(), lambda data: data.decode()),
     T.IntegerType: _fixed("<i"),

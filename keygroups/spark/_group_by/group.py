@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, cast
 from pyspark.sql import types as T
 
 from keygroups.spark._group_by.aggregates import Aggregate
-from keygroups.spark._group_by.fields import Fields
+from keygroups.spark._group_by.fields import RowCodec
 from keygroups.spark._group_by.map_view import ForPages, MapView
 from keygroups.spark._group_by.pages import damaged
 from keygroups.spark._group_by.retention import Retention
@@ -32,7 +32,7 @@ INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = ROW_KINDS = ("+I", "-U", "+U", "-D
 RETRACTS = (UPDATE_BEFORE, DELETE)
 _UNTIL = struct.Struct("<q")
 
-Change = tuple[str, Sequence[Any]]  # a row's kind, and a value for each aggregate
+RowChange = tuple[str, Sequence[Any]]  # a row's kind, and a value for each aggregate
 
 
 class Routing(NamedTuple):
@@ -43,7 +43,7 @@ class Routing(NamedTuple):
     key_type: str
 
 
-class Layout:
+class RecordLayout:
     """The layout of the records of a query: its aggregates, their bytes and the retention."""
 
     def __init__(self, aggregates: Sequence[Aggregate], retention: Retention) -> None:
@@ -52,9 +52,9 @@ class Layout:
         types: list[T.DataType] = [T.LongType()]
         for aggregate in aggregates:
             types += aggregate.fields.values()
-        self.accumulators = Fields(types)
+        self.accumulators = RowCodec(types)
         self.values = [
-            None if aggregate.map_key is None else Fields([aggregate.map_key])
+            None if aggregate.map_key is None else RowCodec([aggregate.map_key])
             for aggregate in aggregates
         ]
 
@@ -66,7 +66,9 @@ class Group:
     the key is forgotten, None for never and for a new key before `see`.
     """
 
-    def __init__(self, layout: Layout, for_pages: Any, now: int, record: bytes | None) -> None:
+    def __init__(
+        self, layout: RecordLayout, for_pages: Any, now: int, record: bytes | None
+    ) -> None:
         self._layout = layout
         self._now = now
         retention = layout.retention
@@ -123,7 +125,7 @@ class Group:
         self.until = self._now + high
         return True
 
-    def apply(self, changes: Iterable[Change], mini_batch: bool) -> Iterator[Change]:
+    def apply(self, changes: Iterable[RowChange], mini_batch: bool) -> Iterator[RowChange]:
         """Aggregate changes of the key, and yield the changes of the result."""
         for bundle in [changes] if mini_batch else ([change] for change in changes):
             yield from self._fold(bundle)
@@ -141,7 +143,7 @@ class Group:
         """Return the aggregates; None for a key without state."""
         return None if self._accs is None else self._results(self._accs)
 
-    def _fold(self, changes: Iterable[Change]) -> Iterator[Change]:
+    def _fold(self, changes: Iterable[RowChange]) -> Iterator[RowChange]:
         """Aggregate changes, and yield at most one change of the result for all of them."""
         aggregates = self._layout.aggregates
         accs = self._accs

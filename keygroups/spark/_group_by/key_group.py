@@ -29,7 +29,7 @@ from pyspark.sql import types as T
 
 from keygroups._checks import show
 from keygroups.errors import KeyGroupsError
-from keygroups.spark._group_by.group import Change, Group, Layout, Routing
+from keygroups.spark._group_by.group import Group, RecordLayout, Routing, RowChange
 from keygroups.spark._group_by.pages import Pages, hash_of, page_of
 
 VERSION = 2
@@ -66,7 +66,7 @@ class KeyGroup:
     `registerTimer`. `kept` is the layout in JSON, `names` those of the results.
     """
 
-    def __init__(self, handle: Any, layout: Layout, kept: str, names: str) -> None:
+    def __init__(self, handle: Any, layout: RecordLayout, kept: str, names: str) -> None:
         self._handle = handle
         self._layout = layout
         self._kept, self._names = kept, names
@@ -86,8 +86,8 @@ class KeyGroup:
             self._note(0)
 
     def apply(
-        self, changes: Mapping[bytes, Iterable[Change]], now: int, mini_batch: bool
-    ) -> Iterator[tuple[bytes, Change]]:
+        self, changes: Mapping[bytes, Iterable[RowChange]], now: int, mini_batch: bool
+    ) -> Iterator[tuple[bytes, RowChange]]:
         """Aggregate changes of keys at the time `now`, and yield the keys' changes of results."""
         size = self._size()
         pages = self._pages(size or 1)
@@ -156,7 +156,7 @@ def state_name(name: str, ttl: int | None) -> str:
     return name if ttl is None else f"{name}_ttl"
 
 
-def layout_text(key: T.StructType, layout: Layout, routing: Routing) -> str:
+def layout_text(key: T.StructType, layout: RecordLayout, routing: Routing) -> str:
     """Return JSON of the settings on which the bytes and the place of a query's state depend.
 
     Others may change between runs: `kind`, `order_by`, `mini_batch` and the names of the results,

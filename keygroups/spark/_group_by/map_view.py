@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from keygroups.spark._group_by.fields import Fields
+from keygroups.spark._group_by.fields import RowCodec
 from keygroups.spark._group_by.pages import Pages
 
 _MOST_INLINE = 16  # values in the key's own record; more are in pages
@@ -29,7 +29,7 @@ class MapView:
     """
 
     def __init__(
-        self, fields: Fields, for_pages: ForPages, now: int, until: int | None, touch: bool
+        self, fields: RowCodec, for_pages: ForPages, now: int, until: int | None, touch: bool
     ) -> None:
         self._fields = fields
         self._for_pages = for_pages
@@ -125,7 +125,7 @@ def entry_bytes(forgets: bool) -> struct.Struct:
 
 
 def read_values(
-    fields: Fields, entry: struct.Struct, encoded: Iterable[tuple[bytes, bytes]]
+    fields: RowCodec, entry: struct.Struct, encoded: Iterable[tuple[bytes, bytes]]
 ) -> Iterator[tuple[Any, Entry]]:
     """Yield the values in pages, with their entries."""
     for key, data in encoded:

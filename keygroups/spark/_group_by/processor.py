@@ -17,10 +17,10 @@ from keygroups._checks import check_choice, check_class, check_str, show
 from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.spark._columns.key_columns import plain_text, simple_type
 from keygroups.spark._group_by.aggregates import AGGREGATES
-from keygroups.spark._group_by.checks import check_pyspark, type_of
-from keygroups.spark._group_by.fields import Fields
-from keygroups.spark._group_by.group import RETRACTS, ROW_KINDS, Change, Layout, Routing
+from keygroups.spark._group_by.fields import RowCodec
+from keygroups.spark._group_by.group import RETRACTS, ROW_KINDS, RecordLayout, Routing, RowChange
 from keygroups.spark._group_by.key_group import QUERY, KeyGroup, layout_text
+from keygroups.spark._group_by.query_checks import check_pyspark, type_of
 from keygroups.spark._group_by.retention import check_retention
 
 if TYPE_CHECKING:
@@ -135,8 +135,8 @@ class GroupAggregate(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the states; Spark calls this."""
-        layout = Layout(self._aggregates, self._retention)
-        self._fields = Fields([field.dataType for field in self._key.fields])
+        layout = RecordLayout(self._aggregates, self._retention)
+        self._fields = RowCodec([field.dataType for field in self._key.fields])
         kept = layout_text(self._key, layout, self._routing)
         names = json.dumps(self.result_schema.names[1:])
         self._key_group = KeyGroup(handle, layout, kept, names)
@@ -200,7 +200,7 @@ class GroupAggregate(StatefulProcessor):
                 held[encode(values[:width])].append(values)
         return held
 
-    def _changes(self, rows: list[tuple[Any, ...]]) -> Iterator[Change]:
+    def _changes(self, rows: list[tuple[Any, ...]]) -> Iterator[RowChange]:
         kind_at, pick = self._kind_at, self._pick_values
         for row in self._in_order(rows) if self._order else rows:
             kind = row[kind_at]

@@ -15,8 +15,8 @@ from pyspark.sql import types as T
 from keygroups._checks import show
 from keygroups.errors import KeyGroupsError
 from keygroups.spark._group_by.aggregates import AGGREGATES, Aggregate
-from keygroups.spark._group_by.fields import Fields
-from keygroups.spark._group_by.group import Group, Layout
+from keygroups.spark._group_by.fields import RowCodec
+from keygroups.spark._group_by.group import Group, RecordLayout
 from keygroups.spark._group_by.key_group import (
     QUERY,
     TABLE,
@@ -34,9 +34,9 @@ _ALWAYS = -(1 << 63)  # a time at which nothing is forgotten yet
 class Stored(NamedTuple):
     """The layout of a checkpoint: that of its keys and that of its records."""
 
-    key: Fields
+    key: RowCodec
     key_schema: T.StructType
-    layout: Layout
+    layout: RecordLayout
 
 
 @lru_cache(maxsize=16)
@@ -49,11 +49,11 @@ def stored_layout(kept: str) -> Stored:
             key = T.StructType([_field(*field) for field in described["key"]])
             ttl = described["state_ttl"]
             idle = (0, 0) if described["idle_retention"] else None
-            layout = Layout(
+            layout = RecordLayout(
                 [_aggregate(*aggregate) for aggregate in described["aggregates"]],
                 Retention(idle, None if ttl is None else int(ttl), False),
             )
-            return Stored(Fields([field.dataType for field in key.fields]), key, layout)
+            return Stored(RowCodec([field.dataType for field in key.fields]), key, layout)
     except (ValueError, KeyError, TypeError, RecursionError, PySparkException) as error:
         raise unreadable_layout(kept) from error
     raise KeyGroupsError(
@@ -100,7 +100,7 @@ def values_of(kept: str, index: int, key: bytes | None, page: bytes) -> list[tup
             for value, entry in cast(MapView, group.views[index]).entries()
         ]
     key_values = tuple(stored.key.decode(bytes(key))[0])
-    fields = cast(Fields, stored.layout.values[index])
+    fields = cast(RowCodec, stored.layout.values[index])
     entry_struct = entry_bytes(stored.layout.retention.ttl is not None)
     values = read_values(fields, entry_struct, decode_page(bytes(page)).items())
     return [(key_values, value, *entry, None)[:4] for value, entry in values]

@@ -19,7 +19,7 @@ from keygroups.savepoint._tasks.write import OperatorFiles
 from keygroups.spark._savepoint.entry_files import write_entries
 from keygroups.spark._savepoint.old_entries import old_entries
 from keygroups.spark._savepoint.results import described, run_tasks
-from keygroups.spark._savepoint.rows.entry_batches import entries_of
+from keygroups.spark._savepoint.rows.sent_entries import entries_of
 
 
 class SparkEditor(SavepointEditor):

@@ -12,10 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 
 if TYPE_CHECKING:
-    from keygroups.savepoint._jobs import Job
+    from keygroups.savepoint._jobs import PartedJob
 
 
-def frame_of(spark: SparkSession, job: Job) -> DataFrame:
+def frame_of(spark: SparkSession, job: PartedJob) -> DataFrame:
     """Return a DataFrame of the batches of a job, whose parts run in a task of Spark each."""
     from keygroups.spark._savepoint.rows.spark_types import spark_schema  # needs PyArrow
 
@@ -27,7 +27,7 @@ def frame_of(spark: SparkSession, job: Job) -> DataFrame:
 class JobRunner:
     """Runs the parts whose numbers a partition has; `mapInArrow` calls it. It may be pickled."""
 
-    job: Job
+    job: PartedJob
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Yield the batches; raises SavepointError where state is damaged."""

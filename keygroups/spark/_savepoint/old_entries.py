@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from keygroups.savepoint._edits.edit_task import EditTask
 from keygroups.savepoint._tasks.read import TASK_BYTES
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
-from keygroups.spark._savepoint.rows.entry_batches import ENTRIES, entry_batch
+from keygroups.spark._savepoint.rows.sent_entries import ENTRIES, entry_batch
 
 _BATCH = 4096  # entries of a batch
 
@@ -23,11 +23,11 @@ def old_entries(spark: SparkSession, edit_tasks: Iterable[EditTask]) -> DataFram
         replace(task, read=split) for task in edit_tasks for split in task.read.split(TASK_BYTES)
     )
     numbers = spark.range(0, len(tasks), 1, max(len(tasks), 1))
-    return map_in_arrow(numbers, EntryReader(tasks), ENTRIES)
+    return map_in_arrow(numbers, OldEntryReader(tasks), ENTRIES)
 
 
 @dataclass(frozen=True)
-class EntryReader:
+class OldEntryReader:
     """Reads the entries of the tasks whose numbers a partition has; it may be pickled."""
 
     tasks: tuple[EditTask, ...]

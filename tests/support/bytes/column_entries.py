@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from keygroups._serializers.scalars import write_string
 from keygroups.savepoint import Operator, StateEntry, read_savepoint
-from keygroups.savepoint._columns.batches import TYPED, typed_columns
 from support.bytes import savepoint_bytes as sb
+from support.inside.columns import TYPED, typed_columns
+from support.inside.serializers import write_string
 
 
 def _values(entries: Any, name: str) -> list[Any]:

@@ -9,14 +9,11 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from keygroups._serializers import arrays, collections, compounds, scalars, streaming
-from keygroups._serializers.base import Serializer
-from keygroups._serializers.big_numbers import BigDecSerializer
-from keygroups._serializers.jvm import pojos, scala
-from keygroups._serializers.jvm import time as java_time
-from keygroups._serializers.sql import rows as sql_rows
 from keygroups.logical_types import LogicalType, parse_logical_type
 from keygroups.savepoint.values import Left, Pojo, Right, Row, Some, TtlValue
+from keygroups.state_keys import Serializer
+from support.inside import serializers
+from support.inside.serializers import BigDecSerializer
 
 TEXTS = st.one_of(
     st.text(st.characters(max_codepoint=0x7F), max_size=9),
@@ -47,24 +44,24 @@ class Type(NamedTuple):
 
 
 SCALARS = [
-    Type(scalars.BOOLEAN, st.booleans()),
-    Type(scalars.BYTE, whole(8)),
-    Type(scalars.SHORT, whole(16)),
-    Type(scalars.INT, whole(32)),
-    Type(scalars.LONG, whole(64)),
-    Type(scalars.DOUBLE, st.floats(allow_nan=False)),
-    Type(scalars.CHAR, st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"])),
-    Type(scalars.STRING, st.none() | TEXTS),
-    Type(scalars.SQL_STRING, TEXTS),
-    Type(scalars.BYTES, st.binary(max_size=20)),
-    Type(scalars.NULL, st.none()),
-    Type(java_time.InstantSerializer(), st.none() | in_utc(MOMENTS)),
-    Type(java_time.SqlTimestampSerializer(), in_utc(MOMENTS)),
-    Type(java_time.DateSerializer(), st.none() | in_utc(MILLIS)),
-    Type(java_time.LocalDateSerializer(), st.none() | st.dates()),
-    Type(java_time.LocalTimeSerializer(), st.none() | st.times()),
-    Type(java_time.LocalDateTimeSerializer(), st.none() | MOMENTS),
-    Type(compounds.EnumSerializer("a.E", ("A", "B", "É")), st.sampled_from(["A", "B", "É"])),
+    Type(serializers.BOOLEAN, st.booleans()),
+    Type(serializers.BYTE, whole(8)),
+    Type(serializers.SHORT, whole(16)),
+    Type(serializers.INT, whole(32)),
+    Type(serializers.LONG, whole(64)),
+    Type(serializers.DOUBLE, st.floats(allow_nan=False)),
+    Type(serializers.CHAR, st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"])),
+    Type(serializers.STRING, st.none() | TEXTS),
+    Type(serializers.SQL_STRING, TEXTS),
+    Type(serializers.BYTES, st.binary(max_size=20)),
+    Type(serializers.NULL, st.none()),
+    Type(serializers.InstantSerializer(), st.none() | in_utc(MOMENTS)),
+    Type(serializers.SqlTimestampSerializer(), in_utc(MOMENTS)),
+    Type(serializers.DateSerializer(), st.none() | in_utc(MILLIS)),
+    Type(serializers.LocalDateSerializer(), st.none() | st.dates()),
+    Type(serializers.LocalTimeSerializer(), st.none() | st.times()),
+    Type(serializers.LocalDateTimeSerializer(), st.none() | MOMENTS),
+    Type(serializers.EnumSerializer("a.E", ("A", "B", "É")), st.sampled_from(["A", "B", "É"])),
     Type(
         BigDecSerializer(),
         st.none()
@@ -72,19 +69,19 @@ SCALARS = [
             lambda number: number if number else Decimal(0)
         ),
     ),
-    Type(arrays.StringArraySerializer(), st.lists(st.none() | TEXTS, max_size=4)),
-    Type(arrays.BooleanPrimitiveArraySerializer(), st.lists(st.booleans(), max_size=4)),
+    Type(serializers.StringArraySerializer(), st.lists(st.none() | TEXTS, max_size=4)),
+    Type(serializers.BooleanPrimitiveArraySerializer(), st.lists(st.booleans(), max_size=4)),
 ]
-KEYS = [one for one in SCALARS if one.serializer in (scalars.LONG, scalars.SHORT)]
+KEYS = [one for one in SCALARS if one.serializer in (serializers.LONG, serializers.SHORT)]
 KEYS += [
-    Type(scalars.SQL_STRING, TEXTS),
-    Type(scalars.DOUBLE, st.floats(allow_nan=False, min_value=0.5)),
+    Type(serializers.SQL_STRING, TEXTS),
+    Type(serializers.DOUBLE, st.floats(allow_nan=False, min_value=0.5)),
 ]
 
 
 def pojo(parts: list[Type]) -> Type:
     names = [f"f{number}" for number in range(len(parts))]
-    serializer = pojos.PojoSerializer("a.P", names, [part.serializer for part in parts])
+    serializer = serializers.PojoSerializer("a.P", names, [part.serializer for part in parts])
     fields = st.fixed_dictionaries(
         {name: st.none() | part.values for name, part in zip(names, parts)}
     )
@@ -92,12 +89,12 @@ def pojo(parts: list[Type]) -> Type:
 
 
 def tuple_type(parts: list[Type]) -> Type:
-    serializer = compounds.TupleSerializer([part.serializer for part in parts])
+    serializer = serializers.TupleSerializer([part.serializer for part in parts])
     return Type(serializer, st.tuples(*(part.values for part in parts)))
 
 
 def row(parts: list[Type]) -> Type:
-    serializer = compounds.RowSerializer([part.serializer for part in parts])
+    serializer = serializers.RowSerializer([part.serializer for part in parts])
     values = st.tuples(*(st.none() | part.values for part in parts))
     return Type(serializer, st.builds(Row, values, KINDS))
 
@@ -108,47 +105,47 @@ KINDS = st.sampled_from(["+I", "+I", "-U", "+U", "-D"])
 def old_row(parts: list[Type]) -> Type:
     """A row of Flink before it had kinds."""
     made = row(parts)
-    serializer = compounds.RowSerializer(made.serializer.parts, has_row_kind=False)
+    serializer = serializers.RowSerializer(made.serializer.parts, has_row_kind=False)
     return Type(serializer, made.values.map(lambda values: Row(tuple(values))))
 
 
 def list_type(element: Type) -> Type:
-    serializer = collections.ListSerializer(element.serializer)
+    serializer = serializers.ListSerializer(element.serializer)
     return Type(serializer, st.lists(element.values, max_size=4))
 
 
 def array_type(element: Type) -> Type:
-    serializer = collections.GenericArraySerializer("a.E", element.serializer)
+    serializer = serializers.GenericArraySerializer("a.E", element.serializer)
     return Type(serializer, st.lists(st.none() | element.values, max_size=4))
 
 
 def map_type(key: Type, value: Type) -> Type:
-    serializer = collections.MapSerializer(key.serializer, value.serializer)
+    serializer = serializers.MapSerializer(key.serializer, value.serializer)
     return Type(serializer, st.dictionaries(key.values, st.none() | value.values, max_size=4))
 
 
 def nullable(part: Type) -> Type:
-    return Type(compounds.NullableSerializer(part.serializer), st.none() | part.values)
+    return Type(serializers.NullableSerializer(part.serializer), st.none() | part.values)
 
 
 def padded(part: Type) -> Type:
     size = part.serializer.size or 0
-    return Type(compounds.NullableSerializer(part.serializer, size), st.none() | part.values)
+    return Type(serializers.NullableSerializer(part.serializer, size), st.none() | part.values)
 
 
 def ttl(part: Type) -> Type:
     values = st.builds(TtlValue, whole(64), part.values)
-    return Type(streaming.TtlSerializer(part.serializer), values)
+    return Type(serializers.TtlSerializer(part.serializer), values)
 
 
 def either(left: Type, right: Type) -> Type:
-    serializer = compounds.EitherSerializer(left.serializer, right.serializer)
+    serializer = serializers.EitherSerializer(left.serializer, right.serializer)
     return Type(serializer, left.values.map(Left) | right.values.map(Right))
 
 
 def option(part: Type) -> Type:
     values = part.values.filter(lambda value: value is not None).map(Some)
-    return Type(scala.OptionSerializer(part.serializer), st.none() | values)
+    return Type(serializers.OptionSerializer(part.serializer), st.none() | values)
 
 
 def _sized(drawn: st.SearchStrategy[Type]) -> st.SearchStrategy[Type]:
@@ -158,7 +155,7 @@ def _sized(drawn: st.SearchStrategy[Type]) -> st.SearchStrategy[Type]:
 def compound(inner: st.SearchStrategy[Type]) -> st.SearchStrategy[Type]:
     """Return types with parts of some others."""
     fields = st.lists(inner, min_size=1, max_size=4)
-    some = inner.filter(lambda one: one.serializer is not scalars.NULL)
+    some = inner.filter(lambda one: one.serializer is not serializers.NULL)
     return st.one_of(
         fields.map(pojo),
         fields.map(tuple_type),
@@ -252,9 +249,9 @@ def sql_compound(inner: st.SearchStrategy[SqlType]) -> st.SearchStrategy[SqlType
 
 SQL_FIELDS = st.recursive(st.sampled_from(_SQL_SCALARS), sql_compound, max_leaves=5)
 _OF_SQL: dict[str, Callable[..., Serializer]] = {
-    "ROW": lambda *fields: sql_rows.RowDataSerializer(fields),
-    "ARRAY": sql_rows.ArrayDataSerializer,
-    "MAP": sql_rows.MapDataSerializer,
+    "ROW": lambda *fields: serializers.RowDataSerializer(fields),
+    "ARRAY": serializers.ArrayDataSerializer,
+    "MAP": serializers.MapDataSerializer,
 }
 
 

@@ -7,119 +7,6 @@ from array import array
 from decimal import Decimal
 from typing import Any
 
-from keygroups._serializers.arrays import (
-    BooleanPrimitiveArraySerializer,
-    CharPrimitiveArraySerializer,
-    DoublePrimitiveArraySerializer,
-    FloatPrimitiveArraySerializer,
-    LongPrimitiveArraySerializer,
-    ShortPrimitiveArraySerializer,
-    StringArraySerializer,
-)
-from keygroups._serializers.base import Serializer
-from keygroups._serializers.big_numbers import BigDecSerializer, BigIntSerializer
-from keygroups._serializers.cep import (
-    DeweyNumberSerializer,
-    EventIdSerializer,
-    LockableTypeSerializer,
-    NFAStateSerializer,
-    NodeIdSerializer,
-    SharedBufferEdgeSerializer,
-    SharedBufferNodeSerializer,
-)
-from keygroups._serializers.collections import (
-    ArrayListSerializer,
-    GenericArraySerializer,
-    ListSerializer,
-    MapSerializer,
-    SetSerializer,
-)
-from keygroups._serializers.compounds import (
-    EitherSerializer,
-    EnumSerializer,
-    NullableSerializer,
-    RowSerializer,
-    Tuple0Serializer,
-    TupleSerializer,
-)
-from keygroups._serializers.jvm.encoded import BitmapSerializer, JavaSerializer, VariantSerializer
-from keygroups._serializers.jvm.kryo import KryoSerializer
-from keygroups._serializers.jvm.pojos import Member, PojoSerializer
-from keygroups._serializers.jvm.scala import (
-    CaseClassSerializer,
-    NothingSerializer,
-    OptionSerializer,
-    ScalaEnumSerializer,
-    TraversableSerializer,
-    TrySerializer,
-    UnitSerializer,
-)
-from keygroups._serializers.jvm.time import (
-    LocalDateSerializer,
-    LocalDateTimeSerializer,
-    LocalTimeSerializer,
-)
-from keygroups._serializers.scalars import (
-    BYTES,
-    CHAR,
-    DOUBLE,
-    FLOAT,
-    GLOBAL_WINDOW,
-    INT,
-    LONG,
-    NULL,
-    SHORT,
-    STRING,
-    VOID_NAMESPACE,
-    CountWindowSerializer,
-    NullValueSerializer,
-    SortedLongSerializer,
-    TableGlobalWindowSerializer,
-    TableTimeWindowSerializer,
-    VoidSerializer,
-)
-from keygroups._serializers.sql.python_rows import PythonRowSerializer
-from keygroups._serializers.sql.python_scalars import (
-    PythonBigDecSerializer,
-    PythonDateSerializer,
-    PythonDecimalSerializer,
-    PythonStringSerializer,
-    PythonTimeSerializer,
-    PythonTimestampSerializer,
-)
-from keygroups._serializers.sql.rows import (
-    ArrayDataSerializer,
-    BinaryRowDataSerializer,
-    DecimalDataSerializer,
-    ExternalSerializer,
-    MapDataSerializer,
-    RowDataSerializer,
-    TimestampDataSerializer,
-)
-from keygroups._serializers.sql.table_runtime import (
-    LinkedListSerializer,
-    ListViewSerializer,
-    NodeSerializer,
-    SortedMapSerializer,
-    WindowKeySerializer,
-)
-from keygroups._serializers.streaming import (
-    AsyncTtlSerializer,
-    BufferEntrySerializer,
-    MetaSqnInfoSerializer,
-    RowSqnInfoSerializer,
-    SingleThreadAccessCheckingSerializer,
-    StreamElementSerializer,
-    TtlAwareSerializer,
-    TwoPhaseCommitSerializer,
-    UnionSerializer,
-)
-from keygroups._serializers.value_types import (
-    CharValueSerializer,
-    CopyableValueSerializer,
-    IntValueSerializer,
-    ValueSerializer,
-)
 from keygroups.logical_types import LogicalType, parse_logical_type
 from keygroups.savepoint import (
     GlobalWindow,
@@ -156,6 +43,98 @@ from keygroups.savepoint.values import (
     TwoPhaseCommitState,
     Variant,
     WindowKey,
+)
+from keygroups.state_keys import BYTES, GLOBAL_WINDOW, VOID_NAMESPACE, Serializer
+from support.inside.serializers import (
+    CHAR,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    NULL,
+    SHORT,
+    STRING,
+    ArrayDataSerializer,
+    ArrayListSerializer,
+    AsyncTtlSerializer,
+    BigDecSerializer,
+    BigIntSerializer,
+    BinaryRowDataSerializer,
+    BitmapSerializer,
+    BooleanPrimitiveArraySerializer,
+    BufferEntrySerializer,
+    CaseClassSerializer,
+    CharPrimitiveArraySerializer,
+    CharValueSerializer,
+    CopyableValueSerializer,
+    CountWindowSerializer,
+    DecimalDataSerializer,
+    DeweyNumberSerializer,
+    DoublePrimitiveArraySerializer,
+    EitherSerializer,
+    EnumSerializer,
+    EventIdSerializer,
+    ExternalSerializer,
+    FloatPrimitiveArraySerializer,
+    GenericArraySerializer,
+    IntValueSerializer,
+    JavaSerializer,
+    KryoSerializer,
+    LinkedListSerializer,
+    ListSerializer,
+    ListViewSerializer,
+    LocalDateSerializer,
+    LocalDateTimeSerializer,
+    LocalTimeSerializer,
+    LockableTypeSerializer,
+    LongPrimitiveArraySerializer,
+    MapDataSerializer,
+    MapSerializer,
+    Member,
+    MetaSqnInfoSerializer,
+    NFAStateSerializer,
+    NodeIdSerializer,
+    NodeSerializer,
+    NothingSerializer,
+    NullableSerializer,
+    NullValueSerializer,
+    OptionSerializer,
+    PojoSerializer,
+    PythonBigDecSerializer,
+    PythonDateSerializer,
+    PythonDecimalSerializer,
+    PythonRowSerializer,
+    PythonStringSerializer,
+    PythonTimeSerializer,
+    PythonTimestampSerializer,
+    RowDataSerializer,
+    RowSerializer,
+    RowSqnInfoSerializer,
+    ScalaEnumSerializer,
+    SetSerializer,
+    SharedBufferEdgeSerializer,
+    SharedBufferNodeSerializer,
+    ShortPrimitiveArraySerializer,
+    SingleThreadAccessCheckingSerializer,
+    SortedLongSerializer,
+    SortedMapSerializer,
+    StreamElementSerializer,
+    StringArraySerializer,
+    TableGlobalWindowSerializer,
+    TableTimeWindowSerializer,
+    TimestampDataSerializer,
+    TraversableSerializer,
+    TrySerializer,
+    TtlAwareSerializer,
+    Tuple0Serializer,
+    TupleSerializer,
+    TwoPhaseCommitSerializer,
+    UnionSerializer,
+    UnitSerializer,
+    ValueSerializer,
+    VariantSerializer,
+    VoidSerializer,
+    WindowKeySerializer,
 )
 
 UTC = dt.timezone.utc

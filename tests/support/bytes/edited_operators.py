@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from keygroups._serializers.base import Serializer, UnreadableError
 from keygroups.savepoint import EditReport, OperatorEditor, Savepoint, SavepointWriter
+from keygroups.state_keys import Serializer
+from support.inside.serializers import UnreadableError
 
 Verbs = Callable[[OperatorEditor], object]
 

@@ -20,10 +20,10 @@ from keygroups.savepoint import (
     TtlValue,
     ValueStateDescriptor,
 )
-from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.types import LONG, STRING
 from support.bytes import savepoint_bytes as sb
 from support.bytes.state_types import TYPES, TypeBytes
+from support.inside.savepoints import NewState
 
 DESCRIPTORS: dict[str, Callable[..., NewState]] = {
     "VALUE": ValueStateDescriptor,

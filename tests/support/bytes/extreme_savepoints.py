@@ -9,9 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from itertools import product
 
-from keygroups._serializers.big_numbers import write_big_int
-from keygroups._serializers.scalars import write_string
 from support.bytes import savepoint_bytes as sb
+from support.inside.serializers import write_big_int, write_string
 
 NAMES = {
     "half of a pair": "a\ud800b",

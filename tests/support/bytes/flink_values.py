@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from keygroups._values import cep, java_values, kryo, sql, streaming
-from keygroups._values.rows import ROW_KINDS
 from keygroups.savepoint import TimestampData
+from keygroups.savepoint import values as objects
 from keygroups.savepoint.values import Bitmap, GlobalWindow, Pojo, Row, TimeWindow, TtlValue
+from support.bytes.real_savepoints import ROW_KINDS
 
 EPOCH = dt.datetime(1970, 1, 1)
 UTC = dt.timezone.utc
@@ -54,9 +54,9 @@ def same(one: Any, other: Any) -> bool:
         for value in one if isinstance(one, list) else ():
             left = _without(left, value)
         return isinstance(one, list) and len(one) == len(other) and not left
-    if isinstance(other, java_values.Failure):  # its JSON has the message alone
+    if isinstance(other, objects.Failure):  # its JSON has the message alone
         return (
-            type(one) is java_values.Failure
+            type(one) is objects.Failure
             and bool(one.java_class == other.java_class)
             and other.data in one.data
         )
@@ -99,10 +99,10 @@ def _floating(text: str) -> float:
     return float(text.replace("Infinity", "inf")) if "x" not in text else float.fromhex(text)
 
 
-def as_instant(seconds: int, nanos: int) -> dt.datetime | java_values.Instant:
+def as_instant(seconds: int, nanos: int) -> dt.datetime | objects.Instant:
     """Return a moment as a datetime in UTC, or the numbers where it is none."""
     moment = _moment(seconds, nanos)
-    return java_values.Instant(seconds, nanos) if moment is None else moment.replace(tzinfo=UTC)
+    return objects.Instant(seconds, nanos) if moment is None else moment.replace(tzinfo=UTC)
 
 
 def _moment(seconds: int, nanos: int) -> dt.datetime | None:
@@ -124,21 +124,21 @@ def _timestamp(millis: int, nanos: int) -> dt.datetime | TimestampData:
     return TimestampData(millis, nanos) if moment is None else moment
 
 
-def _local_date(numbers: list[int]) -> dt.date | java_values.LocalDate:
+def _local_date(numbers: list[int]) -> dt.date | objects.LocalDate:
     in_python = 1 <= numbers[0] <= 9999
-    return dt.date(*numbers) if in_python else java_values.LocalDate(*numbers)
+    return dt.date(*numbers) if in_python else objects.LocalDate(*numbers)
 
 
-def _local_time(numbers: list[int]) -> dt.time | java_values.LocalTime:
+def _local_time(numbers: list[int]) -> dt.time | objects.LocalTime:
     if numbers[3] % 1000:
-        return java_values.LocalTime(*numbers)
+        return objects.LocalTime(*numbers)
     hour, minute, second, nano = numbers
     return dt.time(hour, minute, second, nano // 1000)
 
 
-def _local_date_time(numbers: list[int]) -> dt.datetime | java_values.LocalDateTime:
+def _local_date_time(numbers: list[int]) -> dt.datetime | objects.LocalDateTime:
     if numbers[6] % 1000 or not 1 <= numbers[0] <= 9999:
-        return java_values.LocalDateTime(*numbers)
+        return objects.LocalDateTime(*numbers)
     year, month, day, hour, minute, second, nano = numbers
     return dt.datetime(year, month, day, hour, minute, second, nano // 1000)
 
@@ -189,9 +189,9 @@ def _array(items: list[Any], component: str) -> Any:
     return list(map(value_of, items))  # boolean[] too
 
 
-def _match(value: Mapping[str, Any]) -> cep.ComputationState:
+def _match(value: Mapping[str, Any]) -> objects.ComputationState:
     names = ("state", "node", "version", "start", "previous", "event")
-    return cep.ComputationState(*(value_of(value.get(name)) for name in names))
+    return objects.ComputationState(*(value_of(value.get(name)) for name in names))
 
 
 def _decimal(unscaled: str, scale: int) -> Decimal:
@@ -199,22 +199,22 @@ def _decimal(unscaled: str, scale: int) -> Decimal:
     return Decimal((sign, digits, -scale))
 
 
-def _holder(value: Mapping[str, Any]) -> streaming.TransactionHolder:
-    return streaming.TransactionHolder(value_of(value["handle"]), value["start"])
+def _holder(value: Mapping[str, Any]) -> objects.TransactionHolder:
+    return objects.TransactionHolder(value_of(value["handle"]), value["start"])
 
 
-def _option(value: list[Any]) -> java_values.Some | None:
-    return java_values.Some(value_of(value[0])) if value else None
+def _option(value: list[Any]) -> objects.Some | None:
+    return objects.Some(value_of(value[0])) if value else None
 
 
 def _pairs(value: list[list[Any]]) -> list[tuple[Any, Any]]:
     return [(value_of(key), value_of(of)) for key, of in value]
 
 
-def _try(value: Mapping[str, Any]) -> java_values.Success | java_values.Failure:
+def _try(value: Mapping[str, Any]) -> objects.Success | objects.Failure:
     if value["try"] == "success":
-        return java_values.Success(value_of(value["value"]))
-    return java_values.Failure(value["class"], value["message"].encode())
+        return objects.Success(value_of(value["value"]))
+    return objects.Failure(value["class"], value["message"].encode())
 
 
 def _sql_value(logical_type: str, value: Any) -> Any:
@@ -252,10 +252,10 @@ def internal_value(value: Any) -> Any:
 # Kryo's values of classes that the JSON has in words: their toString().
 
 
-def _calendar(millis: int, zone: str) -> kryo.Calendar:
+def _calendar(millis: int, zone: str) -> objects.Calendar:
     """A GregorianCalendar as the JDK makes it in its locale without a country."""
     change = dt.datetime(1582, 10, 15, tzinfo=UTC)
-    return kryo.Calendar(_epoch_millis(millis), zone, True, 1, 1, change)
+    return objects.Calendar(_epoch_millis(millis), zone, True, 1, 1, change)
 
 
 def _offset(text: str) -> int:
@@ -288,25 +288,25 @@ def _with_offset(text: str) -> tuple[str, int | None]:
     return rest, _offset(offset)
 
 
-def _zoned(text: str) -> kryo.ZonedDateTime:
+def _zoned(text: str) -> objects.ZonedDateTime:
     rest, _, zone = text.rstrip("]").partition("[")
     local, offset = _with_offset(rest)
-    return kryo.ZonedDateTime(_date_time_in_words(local), offset, zone)
+    return objects.ZonedDateTime(_date_time_in_words(local), offset, zone)
 
 
-def _offset_date_time(text: str) -> kryo.OffsetDateTime:
+def _offset_date_time(text: str) -> objects.OffsetDateTime:
     local, offset = _with_offset(text)
     assert offset is not None
-    return kryo.OffsetDateTime(_date_time_in_words(local), offset)
+    return objects.OffsetDateTime(_date_time_in_words(local), offset)
 
 
-def _offset_time(text: str) -> kryo.OffsetTime:
+def _offset_time(text: str) -> objects.OffsetTime:
     local, offset = _with_offset(text)
     assert offset is not None
-    return kryo.OffsetTime(_time_in_words(local), offset)
+    return objects.OffsetTime(_time_in_words(local), offset)
 
 
-def _duration(text: str) -> dt.timedelta | kryo.Duration:
+def _duration(text: str) -> dt.timedelta | objects.Duration:
     sizes = {"H": 3600, "M": 60, "S": 1}
     numbers = re.findall(r"(-?)(\d+)(?:\.(\d+))?([HMS])", text)
     nanos = 0
@@ -315,20 +315,20 @@ def _duration(text: str) -> dt.timedelta | kryo.Duration:
         nanos += -number if sign else number
     seconds, nano = divmod(nanos, 10**9)
     if nano % 1000 or abs(seconds) >= 86_400 * 10**9:
-        return kryo.Duration(seconds, nano)
+        return objects.Duration(seconds, nano)
     return dt.timedelta(seconds=seconds, microseconds=nano // 1000)
 
 
-def _period(text: str) -> kryo.Period:
+def _period(text: str) -> objects.Period:
     numbers = {unit: int(number) for number, unit in re.findall(r"(-?\d+)([YMD])", text)}
-    return kryo.Period(*(numbers.get(unit, 0) for unit in "YMD"))
+    return objects.Period(*(numbers.get(unit, 0) for unit in "YMD"))
 
 
-def _locale(text: str) -> kryo.Locale:
+def _locale(text: str) -> objects.Locale:
     language, *rest = ("" if text == "und" else text).split("-")
     script = rest.pop(0) if rest and len(rest[0]) == 4 else ""
     country, variant = [*rest, "", ""][:2]
-    return kryo.Locale(language, country, variant, script)
+    return objects.Locale(language, country, variant, script)
 
 
 def _entry(text: str) -> tuple[str, int]:
@@ -338,12 +338,12 @@ def _entry(text: str) -> tuple[str, int]:
 
 _IN_WORDS: dict[str, Callable[[str], Any]] = {
     "java.time.Duration": _duration,
-    "java.time.MonthDay": lambda text: kryo.MonthDay(*map(int, text[2:].split("-"))),
+    "java.time.MonthDay": lambda text: objects.MonthDay(*map(int, text[2:].split("-"))),
     "java.time.OffsetDateTime": _offset_date_time,
     "java.time.OffsetTime": _offset_time,
     "java.time.Period": _period,
     "java.time.Year": int,
-    "java.time.YearMonth": lambda text: kryo.YearMonth(*map(int, text.rsplit("-", 1))),
+    "java.time.YearMonth": lambda text: objects.YearMonth(*map(int, text.rsplit("-", 1))),
     "java.time.ZoneOffset": _offset,
     "java.time.ZonedDateTime": _zoned,
     "java.util.AbstractMap$SimpleEntry": _entry,
@@ -359,34 +359,34 @@ Convert = Callable[[Mapping[str, Any]], Any]
 
 BY_TAG: dict[str, Convert] = {
     "avro": lambda v: (v["avro"], value_of(v["value"])),
-    "backlog": lambda v: streaming.RecordAttributes(v["backlog"]),
+    "backlog": lambda v: objects.RecordAttributes(v["backlog"]),
     "bigint": lambda v: int(v["bigint"]),
     "binary_row": lambda v: bytes.fromhex(v["binary_row"]),
     "bitmap": lambda v: v["bitmap"],
-    "buffer_entry": lambda v: streaming.BufferEntry(value_of(v["buffer_entry"]), v["joined"]),
+    "buffer_entry": lambda v: objects.BufferEntry(value_of(v["buffer_entry"]), v["joined"]),
     "byte": lambda v: v["byte"],
     "bitset": lambda v: set(v["bitset"]),
     "bytes": lambda v: bytes.fromhex(v["bytes"]),
     "calendar": lambda v: _calendar(*v["calendar"]),
     "char": lambda v: chr(v["char"]),
-    "count_window": lambda v: sql.CountWindow(v["count_window"]),
+    "count_window": lambda v: objects.CountWindow(v["count_window"]),
     "date": lambda v: _epoch_millis(v["date"]),
     "decimal": lambda v: _decimal(v["decimal"], v["scale"]),
-    "dewey": lambda v: cep.DeweyNumber(tuple(v["dewey"])),
+    "dewey": lambda v: objects.DeweyNumber(tuple(v["dewey"])),
     "double": lambda v: _floating(v["double"]),
-    "edge": lambda v: cep.SharedBufferEdge(*map(value_of, v["edge"])),
-    "edges": lambda v: cep.SharedBufferNode(list(map(value_of, v["edges"]))),
-    "either": lambda v: (java_values.Left if v["either"] == "left" else java_values.Right)(
+    "edge": lambda v: objects.SharedBufferEdge(*map(value_of, v["edge"])),
+    "edges": lambda v: objects.SharedBufferNode(list(map(value_of, v["edges"]))),
+    "either": lambda v: (objects.Left if v["either"] == "left" else objects.Right)(
         value_of(v["value"])
     ),
     "enum": lambda v: v["enum"],
-    "event_id": lambda v: cep.EventId(*v["event_id"]),
+    "event_id": lambda v: objects.EventId(*v["event_id"]),
     "float": lambda v: _floating(v["float"]),
     "global": lambda v: GlobalWindow(),
     "handle": _holder,
     "instant": lambda v: as_instant(*v["instant"]),
     "int": lambda v: v["int"],
-    "latency": lambda v: streaming.LatencyMarker(*v["latency"]),
+    "latency": lambda v: objects.LatencyMarker(*v["latency"]),
     "list": lambda v: list(map(value_of, v["list"])),
     "local_date": lambda v: _local_date(v["local_date"]),
     "local_date_time": lambda v: _local_date_time(v["local_date_time"]),
@@ -396,25 +396,25 @@ BY_TAG: dict[str, Convert] = {
         if isinstance(v["value"], str) and v["kryo"] in _IN_WORDS
         else value_of(v["value"])
     ),
-    "lock": lambda v: cep.Lockable(v["lock"], value_of(v["value"])),
+    "lock": lambda v: objects.Lockable(v["lock"], value_of(v["value"])),
     "long": lambda v: v["long"],
     "map": lambda v: _mapping(_pairs(v["map"])),
-    "meta_sqn": lambda v: sql.MetaSqnInfo(*v["meta_sqn"]),
-    "node_id": lambda v: cep.NodeId(*map(value_of, v["node_id"])),
+    "meta_sqn": lambda v: objects.MetaSqnInfo(*v["meta_sqn"]),
+    "node_id": lambda v: objects.NodeId(*map(value_of, v["node_id"])),
     "null_value": lambda v: None,
     "option": lambda v: _option(v["option"]),
     "optional": lambda v: _option(v["optional"]),
-    "partial": lambda v: cep.NFAState(
+    "partial": lambda v: objects.NFAState(
         list(map(_match, v["partial"])), list(map(_match, v["completed"]))
     ),
-    "pending": lambda v: streaming.TwoPhaseCommitState(
+    "pending": lambda v: objects.TwoPhaseCommitState(
         None if v["pending"] is None else _holder(v["pending"]),
         list(map(_holder, v["commit"])),
         value_of(v["context"]),
     ),
     "pojo": lambda v: Pojo(v["pojo"], {k: value_of(one) for k, one in v["fields"].items()}),
     "raw": lambda v: bytes.fromhex(v["raw"]),
-    "row_sqn": lambda v: sql.RowSqnInfo(*v["row_sqn"]),
+    "row_sqn": lambda v: objects.RowSqnInfo(*v["row_sqn"]),
     "set": lambda v: _elements(list(map(value_of, v["set"]))),
     "short": lambda v: v["short"],
     "sql_array": lambda v: [_sql_value(v["of"], one) for one in v["sql_array"]],
@@ -424,21 +424,21 @@ BY_TAG: dict[str, Convert] = {
     ),
     "sql_time": lambda v: _epoch_millis(v["sql_time"]),
     "sql_timestamp": lambda v: as_instant(v["sql_timestamp"][0] // 1000, v["sql_timestamp"][1]),
-    "status": lambda v: streaming.WatermarkStatus(v["status"]),
+    "status": lambda v: objects.WatermarkStatus(v["status"]),
     "timer": lambda v: (v["timer"], value_of(v["key"]), value_of(v["namespace"])),
     "timestamp": lambda v: _timestamp(*v["timestamp"]),
     "try": _try,
     "ttl": lambda v: TtlValue(v["ttl"], value_of(v["value"])),
     "tuple": lambda v: tuple(map(value_of, v["tuple"])),
-    "union": lambda v: streaming.TaggedUnion(v["union"], value_of(v["value"])),
+    "union": lambda v: objects.TaggedUnion(v["union"], value_of(v["value"])),
     "unit": lambda v: (),
-    "variant": lambda v: java_values.Variant(
+    "variant": lambda v: objects.Variant(
         bytes.fromhex(v["variant"]), bytes.fromhex(v["metadata"])
     ),
     "void": lambda v: None,
-    "watermark": lambda v: streaming.Watermark(v["watermark"]),
+    "watermark": lambda v: objects.Watermark(v["watermark"]),
     "window": lambda v: TimeWindow(*v["window"]),
-    "window_key": lambda v: sql.WindowKey(v["window_key"], value_of(v["key"])),
+    "window_key": lambda v: objects.WindowKey(v["window_key"], value_of(v["key"])),
 }
 """By the tag of a JSON object: what makes the value of it."""
 
@@ -452,11 +452,11 @@ def _with_two_tags(value: Mapping[str, Any]) -> Any:
     if "row" in value:
         return Row([value_of(one) for one in value["row"]], ROW_KINDS[value["row_kind"]])
     if "node" in value and "sqn" in value:
-        return sql.Node(value_of(value["node"]), *value["sqn"])
+        return objects.Node(value_of(value["node"]), *value["sqn"])
     if "record" in value and "fields" in value:
         return {name: value_of(one) for name, one in value["fields"].items()}
     if "record" in value:
-        return streaming.StreamRecord(value_of(value["record"]), value.get("timestamp"))
+        return objects.StreamRecord(value_of(value["record"]), value.get("timestamp"))
     return None
 
 

@@ -17,12 +17,11 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from keygroups._values import cep, java_values, streaming
-from keygroups._values.rows import ROW_KINDS
 from keygroups.savepoint import Operator, StateEntry
+from keygroups.savepoint import values as objects
 from keygroups.savepoint.values import Row, TtlValue
 from support.bytes import flink_values as fv
-from support.bytes.real_savepoints import Point
+from support.bytes.real_savepoints import ROW_KINDS, Point
 from support.golden import lines
 
 
@@ -83,10 +82,10 @@ def _local_date_time(iso: str, nanos: int) -> Any:
     return fv.value_of({"local_date_time": date + _time_of_day(nanos)})
 
 
-def _optional(java_class: str, text: str) -> java_values.Some | None:
+def _optional(java_class: str, text: str) -> objects.Some | None:
     """Return what Kryo wrote, of which there is the text; it is nothing but Optionals of text."""
     assert java_class == "java.util.Optional"
-    return None if text == "Optional.empty" else java_values.Some(text[len("Optional[") : -1])
+    return None if text == "Optional.empty" else objects.Some(text[len("Optional[") : -1])
 
 
 def _array(component: str, items: list[Any]) -> Any:
@@ -120,16 +119,16 @@ def column(name: str, value: Any) -> Any:
     return known
 
 
-def _computation_state(of: Mapping[str, Any]) -> cep.ComputationState:
+def _computation_state(of: Mapping[str, Any]) -> objects.ComputationState:
     names = ("currentStateName", "previousBufferEntry", "version", "startTimestamp")
     state, node, version, start = (value_of(of[name]) for name in names)
     previous, event = (value_of(of[name]) for name in ("previousTimestamp", "startEventID"))
-    return cep.ComputationState(state, node, version, start, previous, event)
+    return objects.ComputationState(state, node, version, start, previous, event)
 
 
-def _tagged_union(of: Mapping[str, Any]) -> streaming.TaggedUnion:
+def _tagged_union(of: Mapping[str, Any]) -> objects.TaggedUnion:
     is_first = of["one"] is not None
-    return streaming.TaggedUnion(1 if is_first else 2, value_of(of["one" if is_first else "two"]))
+    return objects.TaggedUnion(1 if is_first else 2, value_of(of["one" if is_first else "two"]))
 
 
 def _in_order(cls: Callable[..., Any], *names: str) -> Callable[[Mapping[str, Any]], Any]:
@@ -137,16 +136,16 @@ def _in_order(cls: Callable[..., Any], *names: str) -> Callable[[Mapping[str, An
 
 
 OBJECTS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
-    "BufferEntry": _in_order(streaming.BufferEntry, "element", "hasBeenJoined"),
+    "BufferEntry": _in_order(objects.BufferEntry, "element", "hasBeenJoined"),
     "ComputationState": _computation_state,
-    "DeweyNumber": lambda of: cep.DeweyNumber(tuple(value_of(of["deweyNumber"]))),
-    "EventId": _in_order(cep.EventId, "id", "timestamp"),
-    "Lockable": _in_order(cep.Lockable, "refCounter", "element"),
-    "NFAState": _in_order(cep.NFAState, "partialMatches", "completedMatches"),
-    "NodeId": _in_order(cep.NodeId, "eventId", "pageName"),
-    "SharedBufferEdge": _in_order(cep.SharedBufferEdge, "target", "deweyNumber"),
-    "SharedBufferNode": _in_order(cep.SharedBufferNode, "edges"),
-    "StreamRecord": lambda of: streaming.StreamRecord(
+    "DeweyNumber": lambda of: objects.DeweyNumber(tuple(value_of(of["deweyNumber"]))),
+    "EventId": _in_order(objects.EventId, "id", "timestamp"),
+    "Lockable": _in_order(objects.Lockable, "refCounter", "element"),
+    "NFAState": _in_order(objects.NFAState, "partialMatches", "completedMatches"),
+    "NodeId": _in_order(objects.NodeId, "eventId", "pageName"),
+    "SharedBufferEdge": _in_order(objects.SharedBufferEdge, "target", "deweyNumber"),
+    "SharedBufferNode": _in_order(objects.SharedBufferNode, "edges"),
+    "StreamRecord": lambda of: objects.StreamRecord(
         value_of(of["value"]), value_of(of["timestamp"]) if of["hasTimestamp"] else None
     ),
     "TaggedUnion": _tagged_union,
@@ -161,7 +160,7 @@ BY_TAG: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "class": lambda v: _optional(v["class"], v["text"]),
     "decimal": lambda v: Decimal(v["decimal"]),
     "enum": lambda v: v["name"],
-    "left": lambda v: java_values.Left(value_of(v["left"])),
+    "left": lambda v: objects.Left(value_of(v["left"])),
     "list": lambda v: list(map(value_of, v["list"])),
     "local_date": lambda v: _local_date(v["local_date"]),
     "local_date_time": lambda v: _local_date_time(*v["local_date_time"]),
@@ -169,11 +168,11 @@ BY_TAG: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "map": lambda v: _pairs(v["map"]),
     "map_data": lambda v: _pairs(v["map_data"]),
     "object": lambda v: OBJECTS[re.split(r"[.$]", v["object"])[-1]](v["fields"]),
-    "pojo": lambda v: java_values.Pojo(
+    "pojo": lambda v: objects.Pojo(
         v["pojo"], {name: value_of(value) for name, value in v["fields"].items()}
     ),
     "raw_value": lambda v: fv.Unknown(),
-    "right": lambda v: java_values.Right(value_of(v["right"])),
+    "right": lambda v: objects.Right(value_of(v["right"])),
     "row_data": lambda v: Row(list(map(value_of, v["row_data"]))),
     "sorted_map": lambda v: _pairs(v["sorted_map"]),
     "timestamp_data": lambda v: fv.value_of({"timestamp": v["timestamp_data"]}),
@@ -225,8 +224,8 @@ def _place(*parts: Any) -> tuple[object, ...]:
 
 def shown(value: Any) -> str:
     """Return a value in words, in which two that are not the same are two."""
-    if isinstance(value, (java_values.Pojo, dict)):
-        of = value.java_class if isinstance(value, java_values.Pojo) else "dict"
+    if isinstance(value, (objects.Pojo, dict)):
+        of = value.java_class if isinstance(value, objects.Pojo) else "dict"
         return f"{of}{sorted((shown(name), shown(value[name])) for name in value)}"
     if isinstance(value, (set, frozenset)):
         return f"set{sorted(map(shown, value))}"
@@ -239,7 +238,7 @@ def rows_in(value: Any) -> Iterator[bytes]:
     """Yield the rows in a value of CEP of which only the bytes are told."""
     if isinstance(value, fv.Unknown) and value.row is not None:
         yield value.row
-    elif isinstance(value, cep.Lockable):
+    elif isinstance(value, objects.Lockable):
         yield from rows_in(value.element)
 
 

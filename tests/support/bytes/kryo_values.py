@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from keygroups import types
-from keygroups._serializers.jvm.kryo import KryoSerializer
 from keygroups.savepoint import KryoEnum, KryoFields, Pojo
 from support.bytes.flink_values import value_of
+from support.inside.serializers import KryoSerializer
 
 COLOR = KryoEnum("RED", "GREEN", "BLUE", "VIOLET_é")
 PLAIN = KryoFields(x=types.INT, y=types.STRING, zs=types.LIST(types.LONG))

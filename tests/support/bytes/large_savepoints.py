@@ -13,14 +13,13 @@ from itertools import count, islice
 from pathlib import Path
 
 from keygroups import assign_to_key_group
-from keygroups.savepoint._metadata.handles import KeyGroupsHandle
-from keygroups.savepoint._state.formats.key_group_streams import header_size
 from keygroups.state_keys import CompositeKeySerializer
 from keygroups.types import STRING
 from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import point
 from support.bytes.sst_bytes import VALUE, sst
 from support.bytes.trimmed_savepoints import content, fewer_states, first_subtask
+from support.inside.savepoints import KeyGroupsHandle, header_size
 
 KEY_GROUPS = 128
 PER_BLOCK = 128  # entries of an SST file's block, about 4 KiB as in RocksDB

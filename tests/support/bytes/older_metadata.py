@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from keygroups.savepoint._metadata.handles import Metadata, SubtaskState
 from support.bytes import savepoint_bytes as sb
+from support.inside.savepoints import Metadata, SubtaskState
 
 _FIELDS = {
     "managed_operator": sb.i32(0),

@@ -21,12 +21,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from keygroups._serializers.data_input import Cursor
-from keygroups._values.rows import ROW_KINDS
 from keygroups.errors import KeyGroupsError
 from keygroups.savepoint import Operator, Savepoint, Serializer, StateEntry, read_savepoint
 from keygroups.state_keys import Row
 from support.bytes.flink_values import as_instant
+from support.bytes.real_savepoints import ROW_KINDS
+from support.inside.serializers import Cursor
 
 FOLDER = os.environ.get("KEYGROUPS_FLINK_POINTS", "")
 _long = struct.Struct(">q").unpack_from

@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 
 from keygroups.savepoint import Operator
-from keygroups.savepoint._state.values import SEPARATOR
+from keygroups.savepoint._state.stored_values import SEPARATOR
 from support.bytes import savepoint_bytes as sb
 
 _TIME = 8

@@ -22,9 +22,9 @@ from typing import Any
 
 from keygroups.logical_types import LogicalType
 from keygroups.savepoint import Operator, Savepoint, StateDescriptor, StateEntry, read_savepoint
-from keygroups.savepoint._files.files import Files
 from keygroups.state_keys import Serializer
 from support.golden import FOLDER, lines
+from support.inside.savepoints import Files
 
 
 @lru_cache

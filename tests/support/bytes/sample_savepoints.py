@@ -19,10 +19,9 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     WindowOperatorWriter,
 )
-from keygroups.savepoint._state.writing.new_states import NewState
-from keygroups.savepoint._tasks.write import WrittenFile
 from keygroups.types import INT, LONG, STRING
 from support.bytes import savepoint_bytes as sb
+from support.inside.savepoints import NewState, WrittenFile
 
 
 @lru_cache

@@ -8,25 +8,26 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from keygroups._serializers.base import read_serializer
-from keygroups._serializers.data_input import Cursor
-from keygroups.savepoint._files.sst import SstFile
-from keygroups.savepoint._metadata.handles import (
+from support.bytes import savepoint_bytes as sb
+from support.bytes.changelog_bytes import change_set, changes_of, in_streams, write_log
+from support.bytes.changelog_bytes import changelog as changelog_handle
+from support.bytes.real_savepoints import Point, point
+from support.inside.savepoints import (
+    KEYED,
     ChangelogHandle,
     KeyedHandle,
     KeyGroupsHandle,
     OperatorMetadata,
     RocksDBHandle,
+    SstFile,
     StreamHandle,
     SubtaskState,
+    header_size,
+    key_group_spans,
+    read_metadata,
+    read_state_infos,
 )
-from keygroups.savepoint._metadata.reader import read_metadata
-from keygroups.savepoint._state.formats.key_group_streams import header_size, key_group_spans
-from keygroups.savepoint._state.state_infos import KEYED, read_state_infos
-from support.bytes import savepoint_bytes as sb
-from support.bytes.changelog_bytes import change_set, changes_of, in_streams, write_log
-from support.bytes.changelog_bytes import changelog as changelog_handle
-from support.bytes.real_savepoints import Point, point
+from support.inside.serializers import Cursor, read_serializer
 
 
 def content(one: Point, stream: StreamHandle) -> bytes:

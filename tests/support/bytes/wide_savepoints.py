@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keygroups import compute_key_group_range_for_operator_index
-from keygroups.savepoint._metadata.handles import KeyGroupsHandle
-from keygroups.savepoint._state.formats.key_group_streams import header_size
 from keygroups.state_keys import key_group_prefix
 from keygroups.subtask_keys import keys_for_subtasks
 from keygroups.types import STRING
 from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import point
 from support.bytes.trimmed_savepoints import content, fewer_states, first_subtask
+from support.inside.savepoints import KeyGroupsHandle, header_size
 
 STATES = ("visits", "count", "label", "_timer_state/event_user-timers")
 _COUNT = 1  # the number of that state

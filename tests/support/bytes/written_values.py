@@ -8,10 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from keygroups._serializers import value_types
-from keygroups._serializers.jvm.time import DateSerializer, SqlTimestampSerializer
-from keygroups._serializers.scalars import BYTES, SQL_STRING
 from keygroups.savepoint import Serializer
+from keygroups.state_keys import BYTES
 from keygroups.types import (
     BIG_DEC,
     BOOLEAN,
@@ -30,6 +28,8 @@ from keygroups.types import (
     TUPLE,
     KeyType,
 )
+from support.inside import serializers
+from support.inside.serializers import SQL_STRING, DateSerializer, SqlTimestampSerializer
 
 Type = KeyType | Serializer
 EPOCH = dt.datetime(1970, 1, 1)
@@ -67,8 +67,8 @@ ARROW: dict[Type, Any] = {
     SQL_STRING: pa.string(),
     DateSerializer(): pa.timestamp("us", tz="UTC"),
     SqlTimestampSerializer(): pa.timestamp("us", tz="UTC"),
-    value_types.LongValueSerializer(): pa.int64(),
-    value_types.DoubleValueSerializer(): pa.float64(),
+    serializers.LongValueSerializer(): pa.int64(),
+    serializers.DoubleValueSerializer(): pa.float64(),
 }
 MOMENTS = [
     EPOCH,
@@ -103,8 +103,8 @@ VALUES: dict[Type, list[Any]] = {
         one.replace(microsecond=one.microsecond // 1000 * 1000) for one in INSTANTS
     ],
     SqlTimestampSerializer(): INSTANTS,
-    value_types.LongValueSerializer(): [0, -(2**63)],
-    value_types.DoubleValueSerializer(): [-0.0, NAN],
+    serializers.LongValueSerializer(): [0, -(2**63)],
+    serializers.DoubleValueSerializer(): [-0.0, NAN],
     TUPLE(STRING, LONG): [(None, 0), *((text, len(text)) for text in TEXTS)],
     TUPLE(BIG_DEC, STRING): [(None, "a"), (Decimal("-1.50"), None)],
     TUPLE(LOCAL_DATE, LOCAL_DATE_TIME, INSTANT): [

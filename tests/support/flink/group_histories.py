@@ -11,10 +11,7 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from keygroups.spark._group_by.aggregates import AGGREGATES
-from keygroups.spark._group_by.group import Layout, Routing
-from keygroups.spark._group_by.key_group import KeyGroup
-from keygroups.spark._group_by.retention import Retention
+from support.inside.adapter import AGGREGATES, KeyGroup, RecordLayout, Retention, Routing
 
 Batch = tuple[int, list[tuple[str, Any]]]  # when, and the kind and value of each row
 
@@ -156,7 +153,7 @@ def told_together(
         AGGREGATES[name.removesuffix("(*)")]("*" if name.endswith("(*)") else "v", spark_type)
         for name in names
     ]
-    key_group = KeyGroup(handle, Layout(made, retention), "a layout", "names")
+    key_group = KeyGroup(handle, RecordLayout(made, retention), "a layout", "names")
     answers: list[list[Any]] = [[None] * len(history) for history in histories]
     batches: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for index, history in enumerate(histories):

@@ -8,8 +8,7 @@ from datetime import date
 from typing import Any
 from uuid import UUID
 
-from keygroups.savepoint import Pojo, Savepoint, read_savepoint
-from keygroups.savepoint._metadata.handles import operator_id_of
+from keygroups.savepoint import OperatorId, Pojo, Savepoint, read_savepoint
 from support.bytes.matrix_points import LINE, SERIALIZERS
 from support.bytes.version_points import Content, content
 from support.flink.flink_points import Seen, is_event_timer, java_operators, misplaced, row_of
@@ -40,7 +39,7 @@ def rows_of(contents: Mapping[str, Content]) -> Counter[Seen]:
     return Counter(
         row_of(
             {
-                "operator": operator_id_of(uid),
+                "operator": OperatorId.of_uid(uid),
                 "state": state,
                 "kind": kind,
                 "key": java(key),
@@ -76,6 +75,6 @@ def restored(
     assert done.path is not None
     own = read_savepoint(done.path, serializers=SERIALIZERS)
     for uid, entries in contents.items():
-        assert content(own.operator(f"at {operator_id_of(uid)}")) == entries
+        assert content(own.operator(f"at {OperatorId.of_uid(uid)}")) == entries
     print(f"{restores.version} {backend}: {len(rows)} entries, {timers.total()} timers fired")
     return own

@@ -23,11 +23,11 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
 )
 from keygroups.savepoint import Row as FlinkRow
-from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.state_keys import serializer_of
 from keygroups.types import BOOLEAN, BYTE, CHAR, DOUBLE, FLOAT, INT, LONG, SHORT, STRING
 from support.bytes.real_savepoints import seen_entry, seen_value, true_value
 from support.flink.flink_restores import Row, State, java_type
+from support.inside.savepoints import NewState
 
 DAY = 24 * 3600 * 1000
 EXPIRED = "expired"  # the name of state whose time to live is over; that of all other is not

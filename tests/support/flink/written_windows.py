@@ -9,9 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from keygroups._serializers.compounds import TupleSerializer
-from keygroups._serializers.scalars import BYTES
-from keygroups._serializers.scalars import INT as INT_SERIALIZER
 from keygroups.savepoint import (
     AggregatingStateDescriptor,
     CountWindows,
@@ -30,10 +27,12 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
 )
 from keygroups.savepoint.values import StreamRecord
-from keygroups.state_keys import GLOBAL_WINDOW, TIME_WINDOW, Serializer, serializer_of
+from keygroups.state_keys import BYTES, GLOBAL_WINDOW, TIME_WINDOW, Serializer, serializer_of
 from keygroups.types import INT, LONG, STRING, TUPLE
 from support.bytes.real_savepoints import seen_value, true_value
 from support.flink.flink_restores import Row
+from support.inside.serializers import INT as INT_SERIALIZER
+from support.inside.serializers import TupleSerializer
 
 CONTENTS = "window-contents"
 MARKS = [-200_000, -1, 0, 123_456, 300_000]  # the watermarks of a job, one after the other

@@ -11,8 +11,8 @@ from typing import Any
 
 import keygroups
 from keygroups import types
-from keygroups._values.java_time import instant_code
 from keygroups.savepoint.values import Instant, LocalDate, LocalDateTime, LocalTime
+from support.inside.values import instant_code
 
 Typed = tuple[types.KeyType, Any]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from keygroups.savepoint._columns.readers.numbers import Make
+from keygroups.savepoint._columns.readers.numbers import MakeArray
 from keygroups.savepoint._columns.readers.parts import (
     Column,
     Ints,
@@ -25,7 +25,7 @@ _SMALL = np.array([0, 0, 1, 10], np.int64)  # the numbers with the codes 1, 2 an
 _FIRST_LENGTH = 4
 
 
-def decimals(precision: int, scale: int) -> Make:
+def decimals(precision: int, scale: int) -> MakeArray:
     """Return the function from unscaled values of 64 bits to decimals."""
     limit, data_type = 10**precision, pa.decimal128(precision, scale)
 

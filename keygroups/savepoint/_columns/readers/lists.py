@@ -26,7 +26,7 @@ _COUNT = np.dtype(">i4")
 _SEPARATOR = b","[0]
 _MANY = 100  # keys of a map from which on Python's hashes matter, which an attacker may choose
 
-ReadWhole = Callable[[bytes, Ints, Ints], pa.Array]
+ReadSpans = Callable[[bytes, Ints, Ints], pa.Array]
 """Reads values by where each starts and ends."""
 
 
@@ -174,7 +174,7 @@ def is_sorted_alike(data_type: pa.DataType) -> bool:
     return not (pa.types.is_nested(data_type) or pa.types.is_floating(data_type))
 
 
-def separated(data_type: pa.DataType, element: Element) -> ReadWhole:
+def separated(data_type: pa.DataType, element: Element) -> ReadSpans:
     """Return the reader of the elements of a LIST, with a comma between two."""
 
     def read(data: bytes, starts: Ints, ends: Ints) -> pa.Array:

@@ -31,14 +31,14 @@ _SECOND_NANOS = 1_000_000_000
 _BYTE_MIN = -(2**7)
 _MONTH_DAYS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int64)
 
-Make = Callable[[NDArray[Any]], pa.Array]
+MakeArray = Callable[[NDArray[Any]], pa.Array]
 
 
 class Numbers(NamedTuple):
     """Numbers of a type, and the function from them to an array; it refuses what it may change."""
 
     written: str
-    make: Make
+    make: MakeArray
 
     def at(self, data: bytes, pos: Ints) -> pa.Array:
         """Return the array of the numbers that start somewhere."""
@@ -60,7 +60,7 @@ class Numbers(NamedTuple):
         return lambda data, pos: (at(data, pos), pos + size)
 
 
-def plain(own: str) -> Make:
+def plain(own: str) -> MakeArray:
     """Return the function to numbers as NumPy has them, or Arrow as bits."""
     return lambda numbers: pa.array(numbers.astype(own))
 
@@ -81,7 +81,7 @@ def days(numbers: NDArray[Any]) -> pa.Array:
     return pa.array(numbers.astype(np.int32)).cast(pa.date32())
 
 
-def instants(zone: str | None) -> Make:
+def instants(zone: str | None) -> MakeArray:
     """Return the function from epoch milliseconds to timestamps."""
     data_type = pa.timestamp("us", zone)
 
@@ -122,7 +122,7 @@ def fine_timestamps(
     return pa.array(millis.astype(np.int64) * 1_000 + micros).cast(pa.timestamp("us", zone))
 
 
-def constants(names: Sequence[str]) -> Make:
+def constants(names: Sequence[str]) -> MakeArray:
     """Return the function from the indices of names to the names."""
 
     def make(numbers: NDArray[Any]) -> pa.Array:

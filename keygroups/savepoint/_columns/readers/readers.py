@@ -32,7 +32,7 @@ from keygroups.savepoint._columns.columns import ArrowColumn, array_of
 from keygroups.savepoint._columns.readers import compounds as of_parts
 from keygroups.savepoint._columns.readers import decimals, lists, sql, texts
 from keygroups.savepoint._columns.readers import numbers as nb
-from keygroups.savepoint._columns.readers.lists import Element, ReadWhole
+from keygroups.savepoint._columns.readers.lists import Element, ReadSpans
 from keygroups.savepoint._columns.readers.parts import (
     Column,
     Ints,
@@ -94,7 +94,7 @@ def reader_of(serializer: Serializer, is_key: bool) -> ReadColumn | None:
     return None if is_open(serializer) else _reader_of(serializer, is_key)
 
 
-def list_reader_of(state: StateDescriptor) -> ReadWhole | None:
+def list_reader_of(state: StateDescriptor) -> ReadSpans | None:
     """Return the reader of a LIST, None where its elements are only read one by one."""
     element = stored_serializer(state)
     if is_open(element):

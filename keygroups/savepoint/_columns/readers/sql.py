@@ -23,7 +23,7 @@ from keygroups.savepoint._columns.readers import numbers as nb
 from keygroups.savepoint._columns.readers.compounds import row_kinds, struct_of
 from keygroups.savepoint._columns.readers.decimals import decimals, wide_decimals
 from keygroups.savepoint._columns.readers.lists import (
-    ReadWhole,
+    ReadSpans,
     has_plain_keys,
     list_array,
     map_array,
@@ -128,7 +128,7 @@ def _timestamps(zone: str | None, is_fine: bool) -> ReadHeld:
     return read
 
 
-def _held(read_whole: ReadWhole, may_be_inline: bool) -> ReadHeld:
+def _held(read_whole: ReadSpans, may_be_inline: bool) -> ReadHeld:
     """Return the reader of values of which slots have size and offset, or the few bytes."""
 
     def read(data: bytes, starts: Ints, ends: Ints, slots: Ints) -> tuple[pa.Array, Ints]:
@@ -146,7 +146,7 @@ def _held(read_whole: ReadWhole, may_be_inline: bool) -> ReadHeld:
     return read
 
 
-def whole_of(field: LogicalType, is_key: bool) -> ReadWhole:
+def whole_of(field: LogicalType, is_key: bool) -> ReadSpans:
     """Return the reader of values of a type which are no numbers, by where they start and end."""
     name, column = field.name, logical_column_of(field, is_key)
     data_type = column.data_type
@@ -166,7 +166,7 @@ def whole_of(field: LogicalType, is_key: bool) -> ReadWhole:
     return lambda data, starts, ends: at_places(data, starts, ends, data_type)
 
 
-def framed(read_whole: ReadWhole) -> ReadColumn:
+def framed(read_whole: ReadSpans) -> ReadColumn:
     """Return the reader of frames, each with a whole value."""
 
     def read(data: bytes, pos: Ints) -> tuple[Column, Ints]:
@@ -176,7 +176,7 @@ def framed(read_whole: ReadWhole) -> ReadColumn:
     return read
 
 
-def _by_value(decode: Callable[[bytes], Any], column: ArrowColumn) -> ReadWhole:
+def _by_value(decode: Callable[[bytes], Any], column: ArrowColumn) -> ReadSpans:
     """Return the reader that reads one value after the other."""
 
     def read(data: bytes, starts: Ints, ends: Ints) -> pa.Array:
@@ -187,7 +187,7 @@ def _by_value(decode: Callable[[bytes], Any], column: ArrowColumn) -> ReadWhole:
     return read
 
 
-def sql_rows(fields: Sequence[LogicalType], data_type: pa.DataType, is_key: bool) -> ReadWhole:
+def sql_rows(fields: Sequence[LogicalType], data_type: pa.DataType, is_key: bool) -> ReadSpans:
     """Return the reader of rows: their kind and null bits, slots, what is held.
 
     Those of a key are of kind +I, and their column has no kinds.
@@ -228,7 +228,7 @@ def _have_nulls(data: bytes, starts: Ints, header: int) -> bool:
     return bool(nulls.any())
 
 
-def sql_arrays(element: LogicalType, data_type: pa.DataType, is_key: bool) -> ReadWhole:
+def sql_arrays(element: LogicalType, data_type: pa.DataType, is_key: bool) -> ReadSpans:
     """Return the reader of arrays: a count, null bits, slots of the element's size."""
     slot, size = slot_of(element, is_key), element.element_size
 
@@ -270,7 +270,7 @@ def _nulls_in_arrays(data: bytes, starts: Ints, firsts: Ints, counts: Ints) -> B
     return is_null
 
 
-def maps_of(items: Sequence[LogicalType], data_type: pa.DataType, is_key: bool) -> ReadWhole:
+def maps_of(items: Sequence[LogicalType], data_type: pa.DataType, is_key: bool) -> ReadSpans:
     """Return the reader of maps: the size of the array of keys, it, and the array of values."""
     read_keys, read_values = (
         whole_of(LogicalType("ARRAY", fields=(item,)), is_key) for item in items

@@ -43,7 +43,7 @@ from keygroups.savepoint._state.header import (
 from keygroups.savepoint._state.key_hashes import key_hasher
 from keygroups.savepoint._state.layouts import Layout, layout_of
 from keygroups.savepoint._state.state_infos import VALUE, read_state_info
-from keygroups.savepoint._state.values import StoredMapValue, joined_elements, stored_value
+from keygroups.savepoint._state.stored_values import StoredMapValue, joined_elements, stored_value
 from keygroups.state_keys import composite_key_joiner
 
 # Flink: StateChangeOperation.

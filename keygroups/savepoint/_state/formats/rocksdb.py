@@ -38,7 +38,7 @@ from keygroups.savepoint._state.entries import Entry, EntryReader, not_an_entry
 from keygroups.savepoint._state.formats.format import Format, Selection
 from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor, read_keyed_header
 from keygroups.savepoint._state.layouts import Layout, layout_of
-from keygroups.savepoint._state.values import joined_elements
+from keygroups.savepoint._state.stored_values import joined_elements
 
 if TYPE_CHECKING:
     from keygroups.savepoint._state.entry_columns import ColumnDecoder, EntryColumns, Pairs

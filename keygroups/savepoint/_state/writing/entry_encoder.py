@@ -14,7 +14,7 @@ from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
 from keygroups.hashing import finalise, hasher_of
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.layouts import layout_of
-from keygroups.savepoint._state.values import joined_elements
+from keygroups.savepoint._state.stored_values import joined_elements
 from keygroups.state_keys import composite_key_reader, timer_key_reader
 
 

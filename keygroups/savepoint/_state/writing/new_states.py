@@ -16,7 +16,7 @@ from keygroups._serializers.pyflink import python_serializer
 from keygroups._serializers.scalars import VOID_NAMESPACE
 from keygroups._serializers.streaming import TtlSerializer, unwrapped
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
-from keygroups.savepoint._pyflink.keys import written_key
+from keygroups.savepoint._pyflink.python_keys import written_key
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.state_keys import serializer_of
 from keygroups.types import PYFLINK, KeyType

@@ -23,7 +23,7 @@ _MOST_RUNS = 128  # files that are open at once
 _BUFFERED = 1 << 16  # bytes of a file that are read or written at once
 _COUNTED = 1 << 12  # entries that are counted at once
 
-Place = Callable[[EncodedEntry], Any]
+SortKey = Callable[[EncodedEntry], Any]
 """What entries are sorted by."""
 
 Item = TypeVar("Item")
@@ -113,7 +113,7 @@ class Sorter(ABC, Generic[Item]):
 class EntrySorter(Sorter[EncodedEntry]):
     """Sorts entries by key group, state, key and value; with a `place` by that alone."""
 
-    def __init__(self, folder: Path | None, place: Place | None = None) -> None:
+    def __init__(self, folder: Path | None, place: SortKey | None = None) -> None:
         super().__init__(folder)
         self._place = place
 
@@ -147,7 +147,7 @@ def sorted_entries(
     folder: Path | None,
     size: int = 0,
     meter: Meter | None = None,
-    place: Place | None = None,
+    place: SortKey | None = None,
 ) -> Generator[EncodedEntry, None, None]:
     """Yield entries as an EntrySorter sorts them, which has its files in a folder, by `place`.
 

@@ -14,7 +14,7 @@ from keygroups.errors import (
     InvalidValueError,
 )
 from keygroups.savepoint import StateDescriptor
-from keygroups.savepoint._columns.row_shapes import Place, long_columns
+from keygroups.savepoint._columns.row_shapes import ColumnPlace, long_columns
 from keygroups.spark._columns.key_columns import cast_advice, simple_type
 from keygroups.spark._savepoint.rows.spark_types import spark_type_of
 from keygroups.spark._savepoint.rows.state_columns import sent
@@ -23,7 +23,7 @@ from keygroups.spark.dataframe import named_column
 
 @dataclass(frozen=True)
 class EntryRows:
-    """A DataFrame of the columns that executors get, and the Place of each state's values in it.
+    """A DataFrame of the columns that executors get, and the place of each state's values in it.
 
     `places` are by state, then by role of `TYPED`. A role that a state has no values for has no
     place, and has to be null in the rows of that state.
@@ -31,7 +31,7 @@ class EntryRows:
 
     df: DataFrame
     columns: tuple[str, ...]
-    places: Mapping[str, Mapping[str, Place]]
+    places: Mapping[str, Mapping[str, ColumnPlace]]
 
 
 def entry_rows(df: DataFrame, states: Sequence[StateDescriptor]) -> EntryRows:
@@ -42,7 +42,7 @@ def entry_rows(df: DataFrame, states: Sequence[StateDescriptor]) -> EntryRows:
     """
     present = {name.lower() for name in df.columns}
     columns: list[str] = []
-    places: dict[str, dict[str, Place]] = {state.name: {} for state in states}
+    places: dict[str, dict[str, ColumnPlace]] = {state.name: {} for state in states}
     sent_columns = []
     for role, is_needed, shared_type, types in long_columns(states):
         if role not in present:
@@ -61,7 +61,7 @@ def entry_rows(df: DataFrame, states: Sequence[StateDescriptor]) -> EntryRows:
                 raise _unfit(role, wanted, spark_type)
         for name, state_type in types.items():
             field = _field_of(role, name, spark_type_of(state_type), spark_type)
-            places[name][role] = Place(len(columns), field)
+            places[name][role] = ColumnPlace(len(columns), field)
         columns.append(role)
         sent_columns.append(sent(column).alias(role))
     return EntryRows(df.select(*sent_columns), tuple(columns), places)

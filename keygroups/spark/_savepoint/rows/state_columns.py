@@ -24,7 +24,7 @@ from keygroups.spark._columns.key_columns import (
     single,
 )
 from keygroups.spark._columns.key_hash import key_fields
-from keygroups.spark._savepoint.rows.new_states import KeyedState, ListState, MapState, State
+from keygroups.spark._savepoint.rows.keyed_states import KeyedState, ListState, MapState, State
 from keygroups.spark._savepoint.rows.spark_types import spark_type_of
 from keygroups.spark.dataframe import (
     check_deterministic,
@@ -36,15 +36,15 @@ from keygroups.spark.functions import ColumnOrName
 from keygroups.types import KeyType
 
 
-class Rows(NamedTuple):
+class KeyedRows(NamedTuple):
     """A DataFrame of key group, key, last access and the states' columns, and their places."""
 
     df: DataFrame
     states: tuple[StateColumns, ...]
 
 
-def rows_of(df: DataFrame, keyed: KeyedState, max_parallelism: int, nulls: str) -> Rows:
-    """Return the Rows that the states of an operator are written from.
+def rows_of(df: DataFrame, keyed: KeyedState, max_parallelism: int, nulls: str) -> KeyedRows:
+    """Return the KeyedRows that the states of an operator are written from.
 
     A null key is refused later, when its row is encoded, unless `nulls` drops it.
     Raises InvalidTypeError, InvalidValueError or UnsupportedKeyTypeError where a column does not
@@ -58,7 +58,7 @@ def rows_of(df: DataFrame, keyed: KeyedState, max_parallelism: int, nulls: str) 
     columns = [key_group, key, last_access]
     states = [_state_columns(df, name, state, columns) for name, state in keyed.states.items()]
     named = [column.alias(f"c{number}") for number, column in enumerate(columns)]
-    return Rows(df.select(*named), tuple(states))
+    return KeyedRows(df.select(*named), tuple(states))
 
 
 def _key_column(key: KeyTree, key_type: KeyType) -> Column:

@@ -54,12 +54,12 @@ class State:
 
 
 @dataclass(frozen=True, eq=False)
-class _OfOneType(State):
+class _OneColumn(State):
     value: ColumnOrName
     value_type: KeyType | Serializer
 
 
-class ValueState(_OfOneType):
+class ValueState(_OneColumn):
     """A ValueState: the column of its values, of which a null is no entry, and their type.
 
     `value_type` is a key type, or the Serializer of any other type: its column is the one that
@@ -74,7 +74,7 @@ class ValueState(_OfOneType):
     descriptor = ValueStateDescriptor
 
 
-class ReducingState(_OfOneType):
+class ReducingState(_OneColumn):
     """A ReducingState: like a ValueState, of what was reduced so far.
 
     >>> from keygroups.types import DOUBLE
@@ -85,7 +85,7 @@ class ReducingState(_OfOneType):
     descriptor = ReducingStateDescriptor
 
 
-class ListState(_OfOneType):
+class ListState(_OneColumn):
     """A ListState: the column of its lists, or of their elements, and the type of an element.
 
     An array is a list in its order; an empty or a null one is no entry. Of a column of

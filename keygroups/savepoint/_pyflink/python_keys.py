@@ -20,8 +20,8 @@ from keygroups._serializers.pyflink import (
 )
 from keygroups.state_keys import serializer_of
 
-_Made = Callable[[Sequence[Serializer]], Serializer]
-_MADE: dict[type[kt.KeyType], _Made] = {
+_MakeStored = Callable[[Sequence[Serializer]], Serializer]
+_MADE: dict[type[kt.KeyType], _MakeStored] = {
     kt.SQL_DATE: lambda parts: SqlDateKeySerializer(SqlDateSerializer()),
     kt.SQL_TIME: lambda parts: SqlTimeKeySerializer(SqlTimeSerializer()),
     kt.SQL_TIMESTAMP: lambda parts: SqlTimestampKeySerializer(SqlTimestampSerializer()),

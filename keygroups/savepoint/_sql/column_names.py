@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from keygroups._serializers.base import Serializer
 from keygroups.explain import PlanNode
 from keygroups.logical_types import LogicalType
-from keygroups.savepoint._sql.rules import SORT_KEY, Place, Rule
+from keygroups.savepoint._sql.rules import SORT_KEY, PlanPlace, Rule
 from keygroups.savepoint._state.header import StateDescriptor
 
-Names = tuple[str, ...]
+ColumnNames = tuple[str, ...]
 
 
 def kind_of(node: PlanNode) -> str:
@@ -38,16 +38,16 @@ def fits(node: PlanNode, states: Sequence[StateDescriptor], rules: Sequence[Rule
 
 
 def columns_of(
-    nodes: Sequence[PlanNode], place: Place | None, serializer: Serializer | None
-) -> Names | None:
+    nodes: Sequence[PlanNode], place: PlanPlace | None, serializer: Serializer | None
+) -> ColumnNames | None:
     """Return the names of a row's columns, None unless all nodes say the same."""
     layouts = [_layouts(node, place, serializer) for node in nodes]
     return same_names(None if layout is None else same_names(layout) for layout in layouts)
 
 
 def _layouts(
-    node: PlanNode, place: Place | None, serializer: Serializer | None
-) -> set[Names] | None:
+    node: PlanNode, place: PlanPlace | None, serializer: Serializer | None
+) -> set[ColumnNames] | None:
     """Return possible names of a row's columns, none where it does not fit, None if unknown."""
     row = _row(serializer)
     if place is None or row is None:
@@ -60,7 +60,7 @@ def _layouts(
     return {names} if len(names) == len(row.fields) else set()
 
 
-def key_columns(node: PlanNode) -> Names | None:
+def key_columns(node: PlanNode) -> ColumnNames | None:
     exchange = _resolved(node.inputs[0])
     if exchange.name != "Exchange" or node.name == "Sink":
         return None
@@ -84,7 +84,7 @@ _ATTRIBUTE_END = re.compile(r"\](?:, \w{1,99}=\[|$)")
 _SORTED = re.compile(r"(\S{1,999}) (?:ASC|DESC)\S{0,20}")
 
 
-def _output(node: PlanNode) -> Names | None:
+def _output(node: PlanNode) -> ColumnNames | None:
     """Return the names of an operator's output columns, None where the plan lacks them."""
     node = _resolved(node)
     for _ in range(_MOST_STEPS):  # A plan may refer to itself.
@@ -128,7 +128,7 @@ def _named(piece: str) -> tuple[str, str]:
     return (expression, name) if alias and ")" not in name else (piece, piece)
 
 
-def _sort_key(node: PlanNode) -> Names | None:
+def _sort_key(node: PlanNode) -> ColumnNames | None:
     pieces = _attribute(node, "orderBy")
     if pieces is None:
         return None
@@ -155,7 +155,7 @@ _ACCUMULATORS_OF = {
 _WINDOW_TIMES = ("start", "end", "rowtime", "proctime")
 
 
-def _accumulator_layouts(node: PlanNode, fields: Sequence[LogicalType]) -> set[Names] | None:
+def _accumulator_layouts(node: PlanNode, fields: Sequence[LogicalType]) -> set[ColumnNames] | None:
     """Return possible names of the columns of a row of accumulators, None if one is not known.
 
     Without retraction SUM(x) AS s is "s"; with it "s.sum", "s.count" and "count of rows". Fields
@@ -198,7 +198,7 @@ def _accumulator_layouts(node: PlanNode, fields: Sequence[LogicalType]) -> set[N
     return layouts
 
 
-def same_names(columns: Iterable[Names | None]) -> Names | None:
+def same_names(columns: Iterable[ColumnNames | None]) -> ColumnNames | None:
     """Return the names that all have, None if they differ or one has none."""
     names = set(columns)
     return names.pop() if len(names) == 1 else None

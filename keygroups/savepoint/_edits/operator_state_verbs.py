@@ -49,7 +49,7 @@ from keygroups.savepoint._state.writing.operator_state_writer import (
 MapElement = Callable[[OperatorStateElement], Any]
 
 
-class _State:
+class _StateVerbs:
     """A state as the verbs so far leave it; each function goes with the state's name by then."""
 
     def __init__(self, old_name: str, mode: str) -> None:
@@ -91,8 +91,9 @@ class OperatorStateEditor:
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
-        self._operator_states: dict[str, _State] | None = None  # new names; None before the read
-        self._removed_operator_states: list[_State] = []
+        # By their new names; None before they are read.
+        self._operator_states: dict[str, _StateVerbs] | None = None
+        self._removed_operator_states: list[_StateVerbs] = []
         self._edited_operator_states: set[str] = set()  # their old names
         self._is_closed = False
 
@@ -242,16 +243,16 @@ class OperatorStateEditor:
             if handle is not None and handle.stream.size:
                 yield subtask.index, handle
 
-    def _read_operator_states(self) -> dict[str, _State]:
+    def _read_operator_states(self) -> dict[str, _StateVerbs]:
         if self._operator_states is None:
             self._operator_states = {
-                name: _State(name, mode)
+                name: _StateVerbs(name, mode)
                 for _, handle in self._handles()
                 for name, mode, _ in handle.states
             }
         return self._operator_states
 
-    def _operator_state(self, name: str) -> _State:
+    def _operator_state(self, name: str) -> _StateVerbs:
         self._check_open()
         states = self._read_operator_states()
         state = states.get(check_str("name", name))
@@ -313,7 +314,7 @@ class OperatorStateEditor:
                     )
                 state = _new_state(old_name, mode, info)
                 _check_mappable(state)
-                mapping = _Mapping(
+                mapping = _ElementMapping(
                     name, state, info, subtask, functions[old_name], counts[old_name]
                 )
                 is_broadcast = mode == "BROADCAST"
@@ -372,7 +373,7 @@ def _check_mappable(state: NewOperatorState) -> None:
                 )
 
 
-class _Mapping:
+class _ElementMapping:
     """Calls functions with the elements of a state in one subtask, and counts what they do.
 
     An element is the bytes of its key, none in a list, and those of its value.

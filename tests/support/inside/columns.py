@@ -1,0 +1,85 @@
+"""Columns of state in Arrow: what reads and writes them. It needs PyArrow."""
+
+from keygroups.savepoint import _jobs
+from keygroups.savepoint._columns import column_types, table_rows
+from keygroups.savepoint._columns.arrow_values import arrow_array, values
+from keygroups.savepoint._columns.batches import TYPED, layout_of, record_batches, typed_columns
+from keygroups.savepoint._columns.column_types import (
+    COLUMNS,
+    column_of,
+    column_of_key_type,
+    column_to_write,
+    is_open,
+    is_written,
+    key_column_of,
+)
+from keygroups.savepoint._columns.column_writers import column_writer
+from keygroups.savepoint._columns.columns import TEXT, ArrowColumn
+from keygroups.savepoint._columns.entry_frames import FileWriter
+from keygroups.savepoint._columns.readers.readers import reader_of
+from keygroups.savepoint._columns.row_shapes import (
+    ColumnPlace,
+    LongRows,
+    StateColumns,
+    WideRows,
+    check_states_of_rows,
+    long_columns,
+)
+from keygroups.savepoint._columns.scalar_writers import UnwrittenError
+from keygroups.savepoint._columns.table_rows import table_columns
+from keygroups.savepoint._comparison import difference_columns
+from keygroups.savepoint._comparison.difference_columns import difference_layout
+from keygroups.savepoint._jobs import (
+    PartedJob,
+    StateReader,
+    difference_job,
+    encoded_keys,
+    key_size_job,
+    parse_key_groups,
+    read_tasks,
+)
+from keygroups.savepoint._state import entry_columns
+from keygroups.savepoint._state.formats import rocksdb_columns
+
+__all__ = [
+    "COLUMNS",
+    "TEXT",
+    "TYPED",
+    "ArrowColumn",
+    "ColumnPlace",
+    "FileWriter",
+    "LongRows",
+    "PartedJob",
+    "StateColumns",
+    "StateReader",
+    "UnwrittenError",
+    "WideRows",
+    "_jobs",
+    "arrow_array",
+    "check_states_of_rows",
+    "column_of",
+    "column_of_key_type",
+    "column_to_write",
+    "column_types",
+    "column_writer",
+    "difference_columns",
+    "difference_job",
+    "difference_layout",
+    "encoded_keys",
+    "entry_columns",
+    "is_open",
+    "is_written",
+    "key_column_of",
+    "key_size_job",
+    "layout_of",
+    "long_columns",
+    "parse_key_groups",
+    "read_tasks",
+    "reader_of",
+    "record_batches",
+    "rocksdb_columns",
+    "table_columns",
+    "table_rows",
+    "typed_columns",
+    "values",
+]

@@ -1,0 +1,169 @@
+"""The parts of reading and writing savepoints, which no public name gives."""
+
+from keygroups.savepoint._edits import edit_task, keyed_state
+from keygroups.savepoint._edits.edit_task import EditTask, StatePlan
+from keygroups.savepoint._edits.keyed_state import EditedKeyedState
+from keygroups.savepoint._edits.steps import DeleteKeys, MapEntries, MapKeys, SetTtl, StepContext
+from keygroups.savepoint._files import feed, files, output_folder, sst
+from keygroups.savepoint._files.feed import (
+    STREAM_START,
+    Feed,
+    HeldFeed,
+    decompressed,
+    header_cursor,
+)
+from keygroups.savepoint._files.files import (
+    CHUNK,
+    Files,
+    OpenStream,
+    _Reader,
+    filesystem_of,
+    job_folder,
+)
+from keygroups.savepoint._files.output_folder import OutputFolder
+from keygroups.savepoint._files.sst import RangeDeletion, Record, SstFile
+from keygroups.savepoint._metadata import codes
+from keygroups.savepoint._metadata.codes import MODES, VERSIONS, ChannelHandleCode, HandleCode
+from keygroups.savepoint._metadata.handles import (
+    ChangelogHandle,
+    ChangesHandle,
+    KeyedHandle,
+    KeyGroupsHandle,
+    Metadata,
+    OperatorMetadata,
+    OperatorStateHandle,
+    RawTimersHandle,
+    RocksDBHandle,
+    StreamHandle,
+    SubtaskState,
+)
+from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
+from keygroups.savepoint._metadata.reader import read_metadata
+from keygroups.savepoint._metadata.writer import write_metadata, write_operator
+from keygroups.savepoint._reports.connectors import sink_sections, splits_section
+from keygroups.savepoint._sources import source_splits
+from keygroups.savepoint._sources.source_splits import has_same_content
+from keygroups.savepoint._state import header, operator_state, state_infos
+from keygroups.savepoint._state.formats import key_group_streams, rocksdb
+from keygroups.savepoint._state.formats.by_handle import FORMATS, format_of
+from keygroups.savepoint._state.formats.key_group_streams import header_size, key_group_spans
+from keygroups.savepoint._state.formats.rocksdb import _live, _merged
+from keygroups.savepoint._state.header import (
+    KeyedHeader,
+    read_keyed_header,
+    write_keyed_header,
+    write_state,
+)
+from keygroups.savepoint._state.keys import SoughtKeys, identity
+from keygroups.savepoint._state.operator_state import (
+    ElementSpans,
+    OperatorStateHeader,
+    has_lost_offsets,
+    read_encoded_operator_state,
+    read_operator_state,
+    read_operator_state_header,
+)
+from keygroups.savepoint._state.state_infos import KEY, KEYED, VALUE, read_state_infos
+from keygroups.savepoint._state.writing import keyed_state_file, new_states, spill
+from keygroups.savepoint._state.writing.entry_encoder import (
+    EncodedEntry,
+    EntryEncoder,
+    joined_lists,
+)
+from keygroups.savepoint._state.writing.new_states import NewState
+from keygroups.savepoint._tasks.read import ReadTask, ahead
+from keygroups.savepoint._tasks.write import WriteTask, WrittenFile
+
+__all__ = [
+    "CHUNK",
+    "FORMATS",
+    "KEY",
+    "KEYED",
+    "MODES",
+    "STREAM_START",
+    "VALUE",
+    "VERSIONS",
+    "ChangelogHandle",
+    "ChangesHandle",
+    "ChannelHandleCode",
+    "DeleteKeys",
+    "EditTask",
+    "EditedKeyedState",
+    "ElementSpans",
+    "EncodedEntry",
+    "EntryEncoder",
+    "Feed",
+    "Files",
+    "HandleCode",
+    "HeldFeed",
+    "KeyGroupRanges",
+    "KeyGroupsHandle",
+    "KeyedHandle",
+    "KeyedHeader",
+    "MapEntries",
+    "MapKeys",
+    "Metadata",
+    "NewState",
+    "OpenStream",
+    "OperatorMetadata",
+    "OperatorStateHandle",
+    "OperatorStateHeader",
+    "OutputFolder",
+    "RangeDeletion",
+    "RawTimersHandle",
+    "ReadTask",
+    "Record",
+    "RocksDBHandle",
+    "SetTtl",
+    "SoughtKeys",
+    "SstFile",
+    "StatePlan",
+    "StepContext",
+    "StreamHandle",
+    "SubtaskState",
+    "WriteTask",
+    "WrittenFile",
+    "_Reader",
+    "_live",
+    "_merged",
+    "ahead",
+    "codes",
+    "decompressed",
+    "edit_task",
+    "feed",
+    "files",
+    "filesystem_of",
+    "format_of",
+    "has_lost_offsets",
+    "has_same_content",
+    "header",
+    "header_cursor",
+    "header_size",
+    "identity",
+    "job_folder",
+    "joined_lists",
+    "key_group_spans",
+    "key_group_streams",
+    "keyed_state",
+    "keyed_state_file",
+    "new_states",
+    "operator_state",
+    "output_folder",
+    "read_encoded_operator_state",
+    "read_keyed_header",
+    "read_metadata",
+    "read_operator_state",
+    "read_operator_state_header",
+    "read_state_infos",
+    "rocksdb",
+    "sink_sections",
+    "source_splits",
+    "spill",
+    "splits_section",
+    "sst",
+    "state_infos",
+    "write_keyed_header",
+    "write_metadata",
+    "write_operator",
+    "write_state",
+]
