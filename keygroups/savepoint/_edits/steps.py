@@ -135,12 +135,7 @@ class DeleteKeys(Step):
 
     def add(self, key_group: int | None, key: bytes | str) -> bytes:
         """Add a key in the form of `sought_key`; return the bytes that `Place.deleted` gets."""
-        sought = self.keys.setdefault(key_group, SoughtKeys(set(), {}))
-        if isinstance(key, bytes):
-            sought.encoded.add(key)
-            return key
-        token = b"value " + key.encode("utf-8", "surrogatepass")
-        return sought.values.setdefault(key, token)
+        return self.keys.setdefault(key_group, SoughtKeys(set(), {})).add(key)
 
     def bind(self, state: StateDescriptor, place: Place) -> Apply:
         """Return the Apply that deletes them; other key groups' entries are not decoded."""
