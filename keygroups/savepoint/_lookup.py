@@ -1,8 +1,8 @@
-"""Looks up the keyed state of one key."""
+"""Looks up the keyed state of keys."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,67 +29,99 @@ from keygroups.state_keys import key_group_prefix
 
 
 class Lookup:
-    """Looks up a key of an operator; raises what `Operator.get` raises for the key.
+    """Looks up keys of an operator; raises what `Operator.get` raises for a key.
 
     `state` is any of the states, which have the same keys.
     """
 
-    def __init__(self, state: StateDescriptor, key: Any, max_parallelism: int) -> None:
+    def __init__(self, state: StateDescriptor, keys: Iterable[Any], max_parallelism: int) -> None:
         serializer = state.key_serializer
         if not is_in_order(serializer):
             raise UnsupportedKeyTypeError(
                 f"keys of {serializer} cannot be looked up: the bytes of a map or a set are in an "
                 "order that only Java has"
             )
-        self._key = key
+        self._serializer = serializer
+        self._max_parallelism = max_parallelism
         self._has_one_form = has_one_form(serializer)
-        self.key_groups: list[int] | None = None  # key's only one; None: its hash is not known
-        self._prefix = b""
-        hasher = key_hasher(serializer)
-        if hasher is not None:
-            key_group = finalise(hasher(key)) % max_parallelism
-            self.key_groups = [key_group]
-            self._prefix = key_group_prefix(key_group, max_parallelism)
+        self._hasher = key_hasher(serializer)
+        self._sought = SoughtKeys(set(), {})
+        self._keys: dict[bytes, Any] = {}  # tokens, as SoughtKeys.add returns, to keys
+        self._key_group_of: dict[bytes, int] = {}  # empty if hashes are not known
+        self._in_key_groups: dict[int, list[bytes]] = {}
+        self._read_as: dict[bytes, bytes | None] = {}  # bytes of the last entry read as a key
+        self.tokens = [self._add(key) for key in keys]
+
+    def _add(self, key: Any) -> bytes:
+        """Add a key, and return its token."""
+        key_group = None
+        if self._hasher is not None:
+            key_group = finalise(self._hasher(key)) % self._max_parallelism
         try:
-            sought = sought_key(serializer, key)
+            sought = sought_key(self._serializer, key)
         except UnsupportedKeyTypeError as error:
             raise UnsupportedKeyTypeError(
-                f"keys of {serializer} cannot be looked up but by their bytes, as entries have "
-                f"them: {error}"
+                f"keys of {self._serializer} cannot be looked up but by their bytes, as entries "
+                f"have them: {error}"
             ) from None
-        self._is_by_value = isinstance(sought, str)
-        self._encoded = b"" if isinstance(sought, str) else sought
-        if isinstance(sought, str):
-            self._sought = SoughtKeys(set(), {sought: b""})
-        else:
-            self._sought = SoughtKeys({sought}, {})
-        self._key_bytes: bytes | None = None  # bytes of the first entry that was read as the key
+        token = self._sought.add(sought)
+        if token not in self._keys:
+            self._keys[token] = key
+            if key_group is not None:
+                self._key_group_of[token] = key_group
+                self._in_key_groups.setdefault(key_group, []).append(token)
+        return token
 
-    def look_up(self, tasks: Sequence[ReadTask], meter: Meter | None) -> dict[str, Any]:
-        """Return the key's values by state name, without the states that have none."""
-        # RocksDB seeks one form of the bytes: where a key has several, all entries are read.
-        keys = frozenset([self._prefix + self._encoded]) if self._has_one_form else None
-        entries: dict[str, list[StateEntry]] = {}
+    @property
+    def key_groups(self) -> list[int] | None:
+        """The key groups of the keys; None where the hash of keys is not known."""
+        return None if self._hasher is None else sorted(self._in_key_groups)
+
+    def look_up(self, tasks: Sequence[ReadTask], meter: Meter | None) -> list[dict[str, Any]]:
+        """Return the values of each key by state name, without the states that have none."""
+        entries: dict[bytes, dict[str, list[StateEntry]]] = {token: {} for token in self._keys}
         states: dict[str, StateDescriptor] = {}
-        for task in ahead([replace(task, keys=keys) for task in tasks], meter=meter):
+        tasks = [replace(task, keys=self._keys_of(task)) for task in tasks]
+        for task in ahead(tasks, meter=meter):
             of_task = {state.name: state for state in task.descriptors()}
             states.update(of_task)
-            for entry in self._entries(task, of_task):
-                entries.setdefault(entry.state, []).append(entry)
-        return {name: self._of_state(states[name], held) for name, held in entries.items()}
+            for token, entry in self._entries(task, of_task):
+                entries[token].setdefault(entry.state, []).append(entry)
+        found = {
+            token: {
+                name: self._of_state(states[name], token, held) for name, held in by_state.items()
+            }
+            for token, by_state in entries.items()
+        }
+        return [found[token] for token in self.tokens]
+
+    def _keys_of(self, task: ReadTask) -> frozenset[bytes] | None:
+        """Return the keys that a task may find, as it takes them.
+
+        RocksDB seeks one form of the bytes: where a key has several, all entries are read.
+        """
+        if not self._has_one_form:
+            return None
+        return frozenset(
+            key_group_prefix(key_group, self._max_parallelism) + token
+            for key_group in task.key_groups
+            for token in self._in_key_groups.get(key_group, ())
+        )
 
     def _entries(
         self, task: ReadTask, states: Mapping[str, StateDescriptor]
-    ) -> Iterator[StateEntry]:
-        """Yield the entries of the key without decoding those of other keys."""
+    ) -> Iterator[tuple[bytes, StateEntry]]:
+        """Yield the entries of the keys with their tokens, without decoding those of others."""
         base = task.files.base
-        is_sought = {name: self._test(state) for name, state in states.items()}
+        find = {name: self._finder(state) for name, state in states.items()}
         reads = {
             name: layout_of(state).decoding(task.subtask).framed for name, state in states.items()
         }
         for name, key_group, _, key, value in task.framed_entries(has_keys=False):
             try:
-                if not is_sought[name](key):
+                token = find[name](key)
+                # Flink finds no key in the key group of another.
+                if token is None or self._key_group_of.get(token, key_group) != key_group:
                     continue
                 entry = reads[name](key_group, key, value)
             except UnreadableError as error:
@@ -98,51 +130,74 @@ class Lookup:
                 ) from None
             except (*TRUNCATED, ValueError) as error:
                 raise not_an_entry(f"{base}, {states[name]}", key, error) from None
-            self._check_same(entry)
+            self._check_same(token, entry)
             if not _is_known(states[name], entry):
                 raise SavepointError(
                     f"{base}: of {states[name]} the bytes do not say what is of key "
-                    f"{show(self._key)} and what is behind it"
+                    f"{show(self._keys[token])} and what is behind it"
                 )
-            yield entry._replace(key=None)  # a large key would be held once for each user key
+            # A large key would be held once for each user key.
+            yield token, entry._replace(key=None)
 
-    def _check_same(self, entry: StateEntry) -> None:
-        """Refuse a second key that is read as this one, such as the same list of another class."""
-        if self._is_by_value and self._key_bytes not in (None, entry.key_bytes):
+    def _check_same(self, token: bytes, entry: StateEntry) -> None:
+        """Refuse a second key that is read as the same, such as the same list of another class."""
+        if token in self._sought.encoded:
+            return
+        before = self._read_as.get(token)
+        if before not in (None, entry.key_bytes):
             raise SavepointError(
-                f"of {entry.state!r} two keys are read as {show(self._key)}, of the bytes "
-                f"{show(self._key_bytes)} and {show(entry.key_bytes)}"
+                f"of {entry.state!r} two keys are read as {show(self._keys[token])}, of the bytes "
+                f"{show(before)} and {show(entry.key_bytes)}"
             )
-        self._key_bytes = entry.key_bytes
+        self._read_as[token] = entry.key_bytes
 
-    def _test(self, state: StateDescriptor) -> Callable[[bytes], bool]:
-        """Return a test of whether the key bytes of an entry begin with the key."""
-        encoded = self._encoded
-        if self._has_one_form:
-            start = layout_of(state).before_key
-            return lambda data: data.startswith(encoded, start)
-        find, sought = key_finder(state), self._sought
-        return lambda data: find(data, sought) is not None
+    def _finder(self, state: StateDescriptor) -> Callable[[bytes], bytes | None]:
+        """Return a function from the key bytes of an entry to the token of its key, if sought."""
+        sought = self._sought
+        if not self._has_one_form:
+            find = key_finder(state)
+            return lambda data: find(data, sought)
+        start, encoded = layout_of(state).before_key, sought.encoded
+        # None of these starts as another one does, so that at most one size fits.
+        ends = sorted({start + len(token) for token in encoded})
 
-    def _of_state(self, state: StateDescriptor, entries: list[StateEntry]) -> Any:
+        def find_one_form(data: bytes) -> bytes | None:
+            for end in ends:
+                token = data[start:end]
+                if token in encoded:
+                    return token
+                if end >= len(data):
+                    break
+            return None
+
+        return find_one_form
+
+    def _of_state(self, state: StateDescriptor, token: bytes, entries: list[StateEntry]) -> Any:
         """Return a state's value for the key from its entries; by namespace, if it has any."""
         if isinstance(state.namespace_serializer, NullSerializer):
-            return self._of_namespace(state, entries)
+            return self._of_namespace(state, token, entries)
         # Two namespaces of Java may be one in Python.
         groups: dict[str, list[StateEntry]] = {}
         for entry in entries:
             groups.setdefault(exact_repr(entry.namespace), []).append(entry)
         return as_dict(
-            [(group[0].namespace, self._of_namespace(state, group)) for group in groups.values()]
+            [
+                (group[0].namespace, self._of_namespace(state, token, group))
+                for group in groups.values()
+            ]
         )
 
-    def _of_namespace(self, state: StateDescriptor, entries: list[StateEntry]) -> Any:
+    def _of_namespace(
+        self, state: StateDescriptor, token: bytes, entries: list[StateEntry]
+    ) -> Any:
         if state.value_serializer is None:
             return sorted(entry.timestamp or 0 for entry in entries)
         if state.user_key_serializer is not None:
             return as_dict([(entry.user_key, _value(entry)) for entry in entries])
         if len(entries) > 1:
-            raise SavepointError(f"of {state} key {show(self._key)} has {len(entries)} entries")
+            raise SavepointError(
+                f"of {state} key {show(self._keys[token])} has {len(entries)} entries"
+            )
         return _value(entries[0])
 
 

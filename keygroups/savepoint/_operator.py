@@ -323,18 +323,47 @@ class Operator:
         in them; SavepointError where the state is damaged, where several keys are read as this
         one, or it is not known what is of the namespace.
         """
+        [found] = self._look_up([key], state, "look up a key of")
+        return found
+
+    def get_many(
+        self, keys: Iterable[Any], state: str | StateDescriptor | None = None
+    ) -> list[Any]:
+        """Return the state of many keys: a list of what `get` returns for each, in their order.
+
+        `state`, and what is raised, are those of `get`. Each key group is read once, however many
+        of the keys it has, where `get` would read it for each of them. All is held that the keys
+        have; `keygroups.spark.read_keyed_state` has `keys` too, and reads on executors.
+
+        >>> from tempfile import mkdtemp
+        >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
+        >>> from keygroups.types import LONG, STRING
+        >>> states, folder = [ValueStateDescriptor("count", LONG)], mkdtemp() + "/savepoint"
+        >>> with SavepointWriter(folder) as writer:
+        ...     by_user = writer.add_operator("by-user", STRING, states, 128, 3, sort=True)
+        ...     for count, user in enumerate(["ann", "bob", "cid"], 3):
+        ...         by_user.write("count", user, count)
+        >>> read_savepoint(folder).operator("by-user").get_many(["cid", "eve", "ann"], "count")
+        [5, None, 3]
+        """
+        keys = iterate("keys", "keys of the operator", keys)
+        return self._look_up(keys, state, "look up keys of")
+
+    def _look_up(
+        self, keys: Iterable[Any], state: str | StateDescriptor | None, work: str
+    ) -> list[Any]:
         from keygroups.savepoint._lookup import Lookup
 
         states = self.states if state is None and self.states else (self._one_state(state),)
-        lookup = Lookup(states[0], key, self.max_parallelism)
+        lookup = Lookup(states[0], keys, self.max_parallelism)
         names = [described.name for described in states]
         tasks = self.tasks(names, lookup.key_groups)
-        with self._measured("look up a key of", tasks) as meter:
-            of_states = lookup.look_up(tasks, meter)
+        with self._measured(work, tasks) as meter:
+            found = lookup.look_up(tasks, meter)
         if state is not None:
             (name,) = names
-            return of_states.get(name)
-        return {name: of_states[name] for name in names if name in of_states}
+            return [of_states.get(name) for of_states in found]
+        return [{name: held[name] for name in names if name in held} for held in found]
 
     def as_pyflink(self, key_type: KeyType, states: Iterable[NewState]) -> Operator:
         """Return the operator with the keys, the names and the types that its PyFlink job has.

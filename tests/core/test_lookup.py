@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -71,7 +71,7 @@ def of_one(state: StateDescriptor, entries: list[StateEntry]) -> Any:
 
 
 def assert_looked_up(saved: Point, most: int) -> int:
-    """Look up keys of each operator, at most so many; return how many there were."""
+    """Look up all keys of each operator, and at most so many one by one; return how many."""
     count = 0
     for operator in saved.read().operators:
         states = {state.name: state for state in operator.states}
@@ -82,13 +82,20 @@ def assert_looked_up(saved: Point, most: int) -> int:
         for entry in operator.entries():
             keys[repr(entry.key)] = entry.key
             by_key.setdefault(repr(entry.key), {}).setdefault(entry.state, []).append(entry)
-        for name, key in [*keys.items()][:most]:
-            of_key = {state: expected(states[state], of) for state, of in by_key[name].items()}
+        of_keys = [
+            {state: expected(states[state], of) for state, of in by_key[name].items()}
+            for name in keys
+        ]
+        for key, of_key in [*zip(keys.values(), of_keys)][:most]:
             assert operator.get(key) == of_key
             for state in states.values():
                 assert operator.get(key, state) == of_key.get(state.name)
                 break
             count += 1
+        assert operator.get_many(keys.values()) == of_keys
+        wanted = [*states][-1]
+        of_state = [of_key.get(wanted) for of_key in of_keys[::-2]]
+        assert operator.get_many([*keys.values()][::-2], wanted) == of_state
     return count
 
 
@@ -150,6 +157,60 @@ def test_keys_of_another_type_are_refused() -> None:
     source = point("2.3.0-heap-canonical").read().operator("src-by-int")
     with pytest.raises(InvalidValueError, match="which has none, got None"):
         source.get(1)
+
+
+def test_many_keys_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In their order, absent ones and one twice among them; each key group is opened once."""
+    opened: list[int] = []
+    make = Feed.__init__
+
+    def counted(feed: Feed, *arguments: Any) -> None:
+        opened.append(arguments[1])  # where the key group starts
+        make(feed, *arguments)
+
+    monkeypatch.setattr(Feed, "__init__", counted)
+    for name in ("2.3.0-heap-canonical", "2.3.0-heap-native"):
+        operator = point(name).read().operator("by-string")
+        keys = [*dict.fromkeys(entry.key for entry in operator.entries(["count"]))]
+        asked = [keys[-1], "not there", *keys, "", keys[0]]
+        one_by_one = [operator.get(key, "count") for key in asked]
+        assert one_by_one[1] is None
+        assert one_by_one[0] is not None
+        opened[:] = []
+        assert operator.get_many(iter(asked), "count") == one_by_one
+        key_groups = {assign_to_key_group(key, 128, STRING_TYPE) for key in asked}
+        assert len(opened) <= len(key_groups) < len(keys)
+    assert operator.get_many([]) == operator.get_many((), "count") == []
+
+
+def test_many_keys_are_each_found_in_their_own_key_group(tmp_path: Path) -> None:
+    """An entry in the key group of another key is not there for Flink, nor for `get`."""
+    texts = [*map(str, range(200))]
+    first, second = (key_in(group, STRING_TYPE, *texts)[0] for group in (3, 4))
+    header = sb.keyed_header(STRING, [sb.state("n", "VALUE", LONG)])
+    groups = [
+        [(bytes([group]) + write_string(key) + b"\0", sb.i64(group)) for key in (first, second)]
+        for group in (3, 4)
+    ]
+    parts = [sb.canonical_key_group([(0, entries)]) for entries in groups]
+    offsets = [len(header), len(header) + len(parts[0])]
+    keyed = sb.canonical(3, offsets, sb.inline(header + b"".join(parts)))
+    task = sb.operator([sb.subtask(managed_keyed=keyed)])
+    (operator,) = read_savepoint(sb.write(tmp_path, [task])).operators
+    assert [operator.get(key, "n") for key in (first, second)] == [3, 4]
+    assert operator.get_many([first, second], "n") == [3, 4]
+
+
+def test_many_keys_are_refused_as_one_is() -> None:
+    operator = point("2.3.0-heap-canonical").read().operator("by-long")
+    for keys in (5, None, "ab", b"ab"):
+        with pytest.raises(InvalidTypeError, match=r"keys must be an iterable of keys of the"):
+            operator.get_many(keys)  # type: ignore[arg-type]
+    for key in ("a", 1.0, True, None, (1,), 2**63):
+        with pytest.raises((InvalidTypeError, InvalidValueError), match=r"^key"):
+            operator.get_many([1, key])
+    with pytest.raises(InvalidValueError, match=r"state must be one of by-long, .*got 'x'"):
+        operator.get_many([1], "x")
 
 
 def test_keys_that_cannot_be_looked_up(tmp_path: Path) -> None:
@@ -226,19 +287,30 @@ def test_a_key_whose_namespace_is_not_known(tmp_path: Path) -> None:
         operator.get(key)
 
 
-def test_entries_of_other_keys_than_a_few_are_not_decoded() -> None:
-    """Of many keys that is left to who asked."""
+def test_entries_of_other_keys_than_a_few_are_not_decoded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of many keys of a key group that is left to who asked; each key group by itself."""
     operator = point("2.3.0-heap-canonical").read().operator("by-string")
     serializer = CompositeKeySerializer(128, STRING_TYPE)
     for name in ("count", "_timer_state/event_user-timers"):
         entries = [*operator.entries([name])]
         keys = sorted({serializer.serialize(entry.key)[:-1] for entry in entries})
-        for number in (1, 8, 9):
-            few = frozenset(keys[:number])
-            tasks = [replace(task, keys=few) for task in operator.tasks([name])]
-            there = [entry for task in tasks for entry in task.entries()]
-            wanted = [entry for entry in entries if serializer.serialize(entry.key)[:-1] in few]
-            assert there == (wanted if number <= 8 else entries)
+        number_of = Counter(key[0] for key in keys)
+        assert {1, 2} <= {*number_of.values()}
+        for most in (1, 2):
+            monkeypatch.setattr(key_group_streams, "_MOST_SOUGHT", most)
+            for few in (keys, keys[::3], keys[:1]):
+                sought = Counter(key[0] for key in few)
+                tasks = [replace(task, keys=frozenset(few)) for task in operator.tasks([name])]
+                there = [entry for task in tasks for entry in task.entries()]
+                wanted = [
+                    entry
+                    for entry in entries
+                    if serializer.serialize(entry.key)[:-1] in few
+                    or sought[entry.key_group] > most
+                ]
+                assert there == wanted
 
 
 def native_operator(folder: Path, header: bytes, states: list[list[bytes]]) -> Operator:
@@ -434,3 +506,7 @@ def test_blocks_of_rocksdb_without_the_key_are_left_out(
     of_all, blocks[:] = len(blocks), []
     assert operator.get(encoded[sorted(encoded)[30]]) == {"n": 30}
     assert len(blocks) <= of_all - len(encoded) + 2
+    blocks[:] = []
+    some = [encoded[key] for key in sorted(encoded)[50:20:-3]]
+    assert operator.get_many(some, "n") == [*range(50, 20, -3)]
+    assert len(blocks) <= of_all - len(encoded) + 2 * len(some) + 1 < of_all

@@ -962,6 +962,10 @@ REGISTRY: dict[str, Registered] = {
     "Operator.get": Registered(
         lambda n: operator_of(n).get(5), arguments={"key": [5], "state": ["count"]}
     ),
+    "Operator.get_many": Registered(
+        lambda n: operator_of(n).get_many(range(n)),
+        arguments={"keys": [[5], range(9)], "state": ["count"]},
+    ),
     "Operator.to_arrow": Registered(
         lambda n: operator_of(n).to_arrow("count"), arguments={"state": ["count"]}
     ),

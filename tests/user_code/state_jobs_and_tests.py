@@ -62,6 +62,7 @@ def what_a_savepoint_has(path: str) -> None:
     assert_type((heaviest[0].subtask, heaviest[0].bytes), tuple[int, int])
     assert_type(operator.key_group_bytes(), load.KeyGroupLoad)
     print(operator.get("user-1"), operator.get("user-1", state=operator.states[0]))
+    print(operator.get_many(["user-1", "user-2"], state="count")[1])
     states: list[savepoint.OperatorStateEntry] = list(operator.operator_state())
     assert_type(states[0].mode, str)
     compared: savepoint.SavepointComparison = found.compare(savepoint.read_savepoint(path))

@@ -134,13 +134,8 @@ class DeleteKeys(Step):
     keys: dict[int | None, SoughtKeys]
 
     def add(self, key_group: int | None, key: bytes | str) -> bytes:
-        """Add a key in the form of `sought_key`; return the bytes that `deleted` gets."""
-        sought = self.keys.setdefault(key_group, SoughtKeys(set(), {}))
-        if isinstance(key, bytes):
-            sought.encoded.add(key)
-            return key
-        token = b"value " + key.encode("utf-8", "surrogatepass")
-        return sought.values.setdefault(key, token)
+        """Add a key in the form of `sought_key`; return the bytes that `StepContext.deleted` gets."""
+        return self.keys.setdefault(key_group, SoughtKeys(set(), {})).add(key)
 
     def bind(self, state: StateDescriptor, place: StepContext) -> Apply:
         """Return the Apply that deletes them; other key groups' entries are not decoded."""

@@ -67,6 +67,14 @@ class SoughtKeys(NamedTuple):
     encoded: set[bytes]
     values: dict[str, bytes]
 
+    def add(self, key: bytes | str) -> bytes:
+        """Add a key in the form of `sought_key`; return the bytes by which it is found."""
+        if isinstance(key, bytes):
+            self.encoded.add(key)
+            return key
+        token = b"value " + key.encode("utf-8", "surrogatepass")
+        return self.values.setdefault(key, token)
+
 
 FindKey = Callable[[bytes, SoughtKeys], "bytes | None"]
 

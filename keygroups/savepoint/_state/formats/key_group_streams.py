@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from keygroups.savepoint._state.entry_columns import ColumnDecoder, EntryColumns, HeldEntries
 
 _COMPARED = 8  # key groups whose numbers are looked at
-_MOST_SOUGHT = 8  # keys with which each entry is compared
+_MOST_SOUGHT = 32  # keys of a key group with which each of its entries is compared
 _ALL = (b"",)  # the start that all keys have
 _IRREGULAR = 1 << 12  # bytes that are read entry by entry where fewer could be passed over
 _LEAST_FRAMED = 14  # bytes: two numbers, two lengths, a key with its key group
@@ -243,8 +243,9 @@ class KeyGroupStreams(OffsetFormat):
             states, is_native, feeds = self._opened(stream, selection)
             readers = [reader_of(layout_of(state)) for state in states]
             wanted = selection.numbers(states)
-            sought = _sought(selection)
+            sought_in = _sought(selection)
             for key_group, feed in feeds:
+                sought = sought_in(key_group)
                 if is_native:
                     passed = _Passed(states, selection.operator)
                     yield from _native_entries(feed, key_group, passed, readers, wanted, sought)
@@ -332,14 +333,23 @@ def _is_framed(stream: OpenStream, start: int, end: int) -> bool:
     return bool(mark == END_OF_KEY_GROUP and 2 <= key_size <= end - start - _LEAST_FRAMED + 2)
 
 
-def _sought(selection: Selection) -> tuple[bytes, ...]:
-    """Return the starts, behind the key group, of the keys to be read, or _ALL.
+def _sought(selection: Selection) -> Callable[[int], tuple[bytes, ...]]:
+    """Return a function from a key group to the starts of the keys to be read in it, or _ALL.
 
-    That is for a few, as each entry is compared with each.
+    The starts are behind the key group. They are for a few, as each entry is compared with each.
     """
-    if selection.keys is None or len(selection.keys) > _MOST_SOUGHT:
-        return _ALL
-    return tuple({key[selection.prefix_bytes :] for key in selection.keys})
+    if selection.keys is None:
+        return lambda key_group: _ALL
+    size = selection.prefix_bytes
+    starts: dict[int, set[bytes]] = {}
+    for key in selection.keys:
+        starts.setdefault(int.from_bytes(key[:size], "big"), set()).add(key[size:])
+
+    def sought(key_group: int) -> tuple[bytes, ...]:
+        of_key_group = starts.get(key_group, ())
+        return _ALL if len(of_key_group) > _MOST_SOUGHT else tuple(of_key_group)
+
+    return sought
 
 
 def _canonical_entries(
