@@ -12,7 +12,7 @@ from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keygroups._checks import check_int, check_str, exact_repr, iterate, record_repr, show
-from keygroups._serializers.base import exact_type
+from keygroups._serializers.base import Serializer, exact_type
 from keygroups._serializers.data_input import ReadingContext
 from keygroups._serializers.scalars import VOID_NAMESPACE
 from keygroups._show.tables import Section, html_sections
@@ -336,11 +336,14 @@ class Operator:
             return of_states.get(name)
         return {name: of_states[name] for name in names if name in of_states}
 
-    def as_pyflink(self, key_type: KeyType, states: Iterable[NewState]) -> Operator:
+    def as_pyflink(self, key_type: KeyType | Serializer, states: Iterable[NewState]) -> Operator:
         """Return the operator with the keys, the names and the types that its PyFlink job has.
 
         `key_type` is that of `key_by(..., key_type=t)`, as PYFLINK takes it; for a job of the
-        Table API it is the SQL_ROW of the keys. `states` are descriptors as the job has them, with
+        Table API it is the SQL_ROW of the keys. For a `key_by` without a type it is PICKLED: a
+        key is then its value, or a Pickle of its bytes where another pickle may be of the same
+        value, of a set or where two parts are equal, and where it has an object of the job's
+        own. `states` are descriptors as the job has them, with
         a time to live where it has one; a broadcast state is a MapStateDescriptor too, of what
         `operator_state` yields. A state that is not among them stays as the savepoint has it,
         arrays of bytes; of timers the savepoint has all. A type is a key type, such as LONG for

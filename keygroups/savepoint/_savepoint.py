@@ -119,7 +119,9 @@ class Savepoint:
         """
         return find_operator(self.operators, name)
 
-    def as_pyflink(self, declared: Mapping[str, tuple[KeyType, Iterable[NewState]]]) -> Savepoint:
+    def as_pyflink(
+        self, declared: Mapping[str, tuple[KeyType | Serializer, Iterable[NewState]]]
+    ) -> Savepoint:
         """Return the savepoint with some operators as their PyFlink jobs have them.
 
         `declared` maps uids, names or ids of operators to the arguments of `Operator.as_pyflink`,
