@@ -50,6 +50,7 @@ from keygroups.reports._diagnosis import diagnose, subtask_rows
 from keygroups.routing_inference import RoutingCandidate, RoutingInference
 from keygroups.savepoint import (
     ChannelState,
+    ConnectorSplit,
     FaultCount,
     KafkaSplit,
     KinesisSplit,
@@ -353,6 +354,7 @@ def hostile_values(folder: Path) -> Iterator[object]:
         KryoFields({NAME: types.INT}),
         KryoEnum(NAME),
         KinesisSplit(NAME, NAME, NAME, 1, 0),
+        ConnectorSplit(NAME, 0, 1, NAME, NAME, {NAME: NAME}),
     )
     fault = StateFault("duplicate", NAME, NAME, 0, 5, NAME, None)
     counted = FaultCount("duplicate", 7, (fault,))
