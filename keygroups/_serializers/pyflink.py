@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
@@ -26,7 +27,12 @@ from keygroups._serializers.base import TRUNCATED, Read, Serializer, Simple, che
 from keygroups._serializers.collections import GenericArraySerializer, MapSerializer
 from keygroups._serializers.compounds import RowSerializer, TupleSerializer
 from keygroups._serializers.jvm.time import InstantSerializer
-from keygroups._serializers.pickles import ForeignPickleError, read_pickle, write_pickle
+from keygroups._serializers.pickles import (
+    ForeignPickleError,
+    read_pickle,
+    write_key_pickle,
+    write_pickle,
+)
 from keygroups._serializers.scalars import (
     BOOLEAN,
     BYTE,
@@ -138,6 +144,44 @@ class PickleSerializer(BytePrimitiveArraySerializer):
         if isinstance(value, Pickle):
             return write_bytes(bytes(value))
         return write_bytes(write_pickle(value, _PROTOCOL))
+
+
+class PickledKeySerializer(BytePrimitiveArraySerializer):
+    """A pickled key behind its length: its value if that has no other pickle, else a Pickle."""
+
+    name = "PICKLED_KEY"
+
+    def __new__(cls, protocol: int) -> PickledKeySerializer:
+        return object.__new__(cls)
+
+    def __init__(self, protocol: int) -> None:
+        self.protocol = protocol
+        Serializer.__init__(self, protocol)
+
+    def bind(self, reads: Sequence[Read]) -> None:
+        protocol = self.protocol
+
+        def pickled(key: object) -> bytes:
+            return bytes(key) if isinstance(key, Pickle) else write_key_pickle(key, protocol)
+
+        def read_key(data: bytes, pos: int) -> tuple[Any, int]:
+            held, pos = read_bytes(data, pos)
+            with suppress(ForeignPickleError, UnsupportedKeyTypeError):
+                key = read_pickle(held)
+                if pickled(key) == held:
+                    return key, pos
+            return Pickle(held), pos
+
+        self.read, self.write = read_key, lambda key: write_bytes(pickled(key))
+        self.key_hash = lambda key: _hash(pickled(key))
+
+
+def _hash(data: bytes) -> int:
+    """Return the hash of an array of bytes. JDK: Arrays.hashCode."""
+    code = 1
+    for byte in data:
+        code = (31 * code + (byte ^ 0x80) - 0x80) & 0xFFFFFFFF
+    return signed(code)
 
 
 class DecimalTextSerializer(PythonBigDecSerializer):

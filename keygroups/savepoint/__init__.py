@@ -190,12 +190,14 @@ from keygroups.savepoint.sinks import (
     UnknownWriterState,
 )
 from keygroups.savepoint.sources import (
+    ConnectorSplit,
     FileSplit,
     KafkaOffsets,
     KafkaSplit,
     KinesisSplit,
     SourceSplits,
     SpecialOffset,
+    SplitLayout,
     UnknownSplit,
 )
 from keygroups.savepoint.sql import (
@@ -242,6 +244,7 @@ __all__ = [
     "Change",
     "ChannelState",
     "Committable",
+    "ConnectorSplit",
     "CountWindows",
     "DeletedKeys",
     "EditReport",
@@ -288,6 +291,7 @@ __all__ = [
     "SourceSplits",
     "SpecialOffset",
     "SplitDifference",
+    "SplitLayout",
     "SqlOperatorDescription",
     "SqlStateDescription",
     "StateComparison",

@@ -12,7 +12,7 @@ from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keygroups._checks import check_int, check_str, exact_repr, iterate, record_repr, show
-from keygroups._serializers.base import exact_type
+from keygroups._serializers.base import Serializer, exact_type
 from keygroups._serializers.data_input import ReadingContext
 from keygroups._serializers.scalars import VOID_NAMESPACE
 from keygroups._show.tables import Section, html_sections
@@ -38,6 +38,7 @@ from keygroups.savepoint._metadata.handles import (
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._sinks.committables import SINK_STATES, SinkState, read_sink_state
 from keygroups.savepoint._sources.consumers import CONSUMERS
+from keygroups.savepoint._sources.layouts import SplitLayout
 from keygroups.savepoint._sources.source_splits import (
     READER_STATE,
     SourceSplits,
@@ -119,6 +120,7 @@ class Operator:
         self._files = files
         self._context = context
         self._progress = progress
+        self._split_layout: SplitLayout | None = None  # None for a layout that is looked for
         self._states: tuple[StateDescriptor, ...] | None = None  # None before the first read
         self.subtasks = tuple(_subtask(subtask, files, context) for subtask in self._subtasks)
         self.operator_id = metadata.operator_id
@@ -365,11 +367,14 @@ class Operator:
             return [of_states.get(name) for of_states in found]
         return [{name: held[name] for name in names if name in held} for held in found]
 
-    def as_pyflink(self, key_type: KeyType, states: Iterable[NewState]) -> Operator:
+    def as_pyflink(self, key_type: KeyType | Serializer, states: Iterable[NewState]) -> Operator:
         """Return the operator with the keys, the names and the types that its PyFlink job has.
 
         `key_type` is that of `key_by(..., key_type=t)`, as PYFLINK takes it; for a job of the
-        Table API it is the SQL_ROW of the keys. `states` are descriptors as the job has them, with
+        Table API it is the SQL_ROW of the keys. For a `key_by` without a type it is PICKLED: a
+        key is then its value, or a Pickle of its bytes where another pickle may be of the same
+        value, of a set or where two parts are equal, and where it has an object of the job's
+        own. `states` are descriptors as the job has them, with
         a time to live where it has one; a broadcast state is a MapStateDescriptor too, of what
         `operator_state` yields. A state that is not among them stays as the savepoint has it,
         arrays of bytes; of timers the savepoint has all. A type is a key type, such as LONG for
@@ -549,10 +554,11 @@ class Operator:
     def source_splits(self, ends: Mapping[tuple[str, int], int] | None = None) -> SourceSplits:
         """Return the splits of a source, where each goes on.
 
-        Those of Kafka's and of file sources are decoded, and of the older FlinkKafkaConsumer and
-        FlinkKinesisConsumer; of others the bytes are told. `ends` maps partitions of Kafka, each a
-        topic and a number, to the offset that the next record written there gets, which tells the
-        lag of each split; the ends of partitions that the source does not read are not looked at.
+        Those of the sources in the table of `keygroups.savepoint.sources` are decoded, and one's
+        own by `splits` of `read_savepoint`; of others the bytes are told. `ends` maps partitions
+        of Kafka, each a topic and a number, to the offset that the next record written there gets,
+        which tells the lag of each split; the ends of partitions that the source does not read
+        are not looked at.
 
         Raises InvalidValueError for an operator that is no such source, and for ends of one that
         is not Kafka's, InvalidTypeError, SavepointError where the state is damaged.
@@ -574,7 +580,8 @@ class Operator:
         name = f"{self._files.base}: operator {self.label}"
         if state in CONSUMERS:
             return source_with_lag(read_consumer_splits(state, elements, name), ends)
-        return read_source_splits(elements, self.coordinator_state(), name, ends)
+        state_of_coordinator = self.coordinator_state()
+        return read_source_splits(elements, state_of_coordinator, name, ends, self._split_layout)
 
     def sink_state(self) -> SinkState:
         """Return the open transactions of a sink, which a restore commits, and its writers.

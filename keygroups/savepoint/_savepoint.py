@@ -50,6 +50,7 @@ from keygroups.savepoint._operator import (
     has_keyed_state,
     missing_timers,
 )
+from keygroups.savepoint._sources.layouts import SplitLayout, checked_layouts
 from keygroups.savepoint._state.key_hashes import has_hash
 from keygroups.savepoint._state.writing.new_states import NewState, key_to_write
 from keygroups.savepoint._tasks.read import ReadTask
@@ -119,7 +120,9 @@ class Savepoint:
         """
         return find_operator(self.operators, name)
 
-    def as_pyflink(self, declared: Mapping[str, tuple[KeyType, Iterable[NewState]]]) -> Savepoint:
+    def as_pyflink(
+        self, declared: Mapping[str, tuple[KeyType | Serializer, Iterable[NewState]]]
+    ) -> Savepoint:
         """Return the savepoint with some operators as their PyFlink jobs have them.
 
         `declared` maps uids, names or ids of operators to the arguments of `Operator.as_pyflink`,
@@ -397,6 +400,7 @@ def read_savepoint(
     allow: Collection[str | os.PathLike[str]] = (),
     serializers: Mapping[str, type[Serializer] | KryoClass] | None = None,
     key_types: Mapping[str, KeyType | Serializer] | None = None,
+    splits: Mapping[str, SplitLayout] | None = None,
     progress: ProgressCallback | bool | None = None,
 ) -> Savepoint:
     """Read the `_metadata` of a savepoint or checkpoint; state is read when it is asked for.
@@ -429,6 +433,9 @@ def read_savepoint(
     are: checkpoints of the changelog backend that have changes alone, and no timers. With them the
     state is read, written anew and edited as any other; a key that is not in its key group raises.
 
+    `splits` are the layouts of the splits of one's own sources, by uid, name or id: a SplitLayout
+    of `keygroups.savepoint.sources`, by which `Operator.source_splits` reads them.
+
     `progress` is a function that is told how far the work on this savepoint has come, as
     `keygroups.progress` has it, or True for a bar. It is not pickled with the savepoint.
 
@@ -450,6 +457,9 @@ def read_savepoint(
         _label(savepoint, iterate("uids", "str", uids))
     if key_types is not None:
         _tell_keys(savepoint, key_types)
+    if splits is not None:
+        for name, layout in checked_layouts(splits).items():
+            savepoint.operator(name)._split_layout = layout
     return savepoint
 
 

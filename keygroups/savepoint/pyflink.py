@@ -21,7 +21,8 @@ a time, an array or a pickle is made by the functions here, such as LIST(SQL_DAT
 
 A pickle is read where it is of values of Python's own: None, bools, numbers, texts, bytes, lists,
 tuples, dicts, sets, Decimals, dates, times, and rows of PyFlink's. Any other is a `Pickle`, its
-bytes. Nothing is unpickled, so that nothing in a pickle is called.
+bytes. Nothing is unpickled, so that nothing in a pickle is called. PICKLED is the key type of a
+`key_by` that names none, too.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def read_keyed_state(
     *,
     allow: Collection[str | os.PathLike[str]] = (),
     serializers: Mapping[str, type[Serializer] | KryoFields | KryoEnum] | None = None,
-    pyflink: tuple[KeyType, Iterable[NewState]] | None = None,
+    pyflink: tuple[KeyType | Serializer, Iterable[NewState]] | None = None,
 ) -> DataFrame:
     """Read keyed state of an operator: a row an entry, of a MAP a row a user key.
 

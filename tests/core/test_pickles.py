@@ -21,7 +21,12 @@ from typing import Any
 
 import pytest
 from support.bytes.hostile_savepoints import watched
-from support.inside.serializers import ForeignPickleError, read_pickle, write_pickle
+from support.inside.serializers import (
+    ForeignPickleError,
+    read_pickle,
+    write_key_pickle,
+    write_pickle,
+)
 
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.savepoint import Pickle, Row
@@ -272,3 +277,35 @@ def test_what_a_pickle_takes(make: Any) -> None:
 def test_values_that_are_not_pickled_here(value: Any) -> None:
     with pytest.raises(UnsupportedKeyTypeError, match="only values of Python's own classes are"):
         write_pickle(value, 4)
+
+
+KEYS_OF_ONE_PICKLE: list[Any] = [
+    *(None, True, 1, 2**40, -0.0, "a", "é", b"xy", (), ("a", 1), (1, 1), [1, [2]], {"a": 1}),
+    *(Decimal("1.50"), dt.date(2024, 1, 1), dt.datetime(2024, 1, 1, tzinfo=dt.timezone.utc)),
+    *(frozenset([1]), (("a",), [1]), (dt.date(2024, 1, 1), dt.date(2024, 1, 2))),
+    *(("date", 1), [[], ()], (None, None, (), ())),
+]
+KEYS_OF_SEVERAL: list[tuple[Any, str]] = [
+    (("a", "a"), "by 'a'"),
+    ({"a": "a"}, "by 'a'"),
+    (((1,), (1,)), r"by \(1,\)"),
+    ([[], []], r"by \[\]"),
+    (([0.0], [-0.0], [0.0]), r"by \[0.0\]"),
+    (frozenset([1, 2]), r"by frozenset\(\{1, 2\}\)"),
+    ([{3, 4}], "by {3, 4}"),
+    (("date", dt.date(2024, 1, 1)), "by 'date'"),
+    (("1", Decimal(1)), "by '1'"),
+    (2 * (dt.datetime(2024, 1, 1, tzinfo=dt.timezone.utc),), r"by datetime.timezone.utc"),
+]
+
+
+def test_keys_of_one_pickle() -> None:
+    for key in KEYS_OF_ONE_PICKLE:
+        assert write_key_pickle(key, 5) == pickle.dumps(key, 5)
+
+
+@pytest.mark.parametrize(("key", "why"), KEYS_OF_SEVERAL)
+def test_keys_that_have_several_pickles(key: Any, why: str) -> None:
+    """What is one object in the job may be two here, and its pickle refers to the first."""
+    with pytest.raises(UnsupportedKeyTypeError, match=f"has other pickles too, {why}"):
+        write_key_pickle(key, 5)

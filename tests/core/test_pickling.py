@@ -279,6 +279,8 @@ MADE: list[Callable[[], object]] = [
     lambda: savepoint.values.KryoEnum("WEB", "SHOP"),
     lambda: savepoint.FileSplit("1", "file:/a", 0, 9, 5, 9, ("host",), (5, 7), None),
     lambda: savepoint.UnknownSplit(0, 1, b"split"),
+    lambda: savepoint.ConnectorSplit("Pulsar", 0, 2, "a, 1", "5", {"topic": "a"}),
+    lambda: savepoint.SplitLayout("queues", (1,), str.format, ("queue",), ("at",)),
     transaction,
     lambda: savepoint.Committable(transaction(), 7, 0, None, "RECEIVED", 1),
     lambda: savepoint.UnknownCommittable(2, b"files"),

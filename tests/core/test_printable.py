@@ -49,6 +49,7 @@ from keygroups.reports import HotKey, RescaleReport, SkewReport
 from keygroups.routing_inference import RoutingCandidate, RoutingInference
 from keygroups.savepoint import (
     ChannelState,
+    ConnectorSplit,
     FaultCount,
     KafkaSplit,
     KinesisSplit,
@@ -352,6 +353,7 @@ def hostile_values(folder: Path) -> Iterator[object]:
         KryoFields({NAME: types.INT}),
         KryoEnum(NAME),
         KinesisSplit(NAME, NAME, NAME, 1, 0),
+        ConnectorSplit(NAME, 0, 1, NAME, NAME, {NAME: NAME}),
     )
     fault = StateFault("duplicate", NAME, NAME, 0, 5, NAME, None)
     counted = FaultCount("duplicate", 7, (fault,))

@@ -273,7 +273,8 @@ def test_keys_to_write(tmp_path: Path) -> None:
 
 
 REFUSED: list[tuple[Any, Any, type[Exception], str]] = [
-    ("LONG", [], InvalidTypeError, "key_type must be a key type such as LONG, as in key_by, got"),
+    ("LONG", [], InvalidTypeError, "key_type must be a key type such as LONG, .* or PICKLED, got"),
+    (pyflink.PICKLED, [], InvalidTypeError, r"which are ROW\(LONG\), got PICKLED"),
     (INT, [], InvalidTypeError, r"which are ROW\(LONG\), got INT"),
     (kt.SQL_ROW("BIGINT"), [], InvalidTypeError, "key_type must be that of the operator's keys"),
     (kt.UUID, [], UnsupportedKeyTypeError, "PYFLINK cannot hold UUID"),

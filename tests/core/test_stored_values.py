@@ -10,11 +10,11 @@ import struct
 from typing import Any, NamedTuple
 
 import pytest
-from keygroups.savepoint._state.values import StoredMapValue, stored_value
 from support.bytes import savepoint_bytes as sb
 
 from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.savepoint import Serializer, StateDescriptor
+from keygroups.savepoint._state.stored_values import StoredMapValue, stored_value
 from keygroups.savepoint.values import Some, TtlValue
 
 

@@ -57,6 +57,7 @@ from keygroups.savepoint import (
     SavepointEditor,
     SavepointWriter,
     SlidingEventTimeWindows,
+    SplitLayout,
     TimerServiceDescriptor,
     TimeWindow,
     ValueStateDescriptor,
@@ -345,6 +346,10 @@ def load_of(n: int) -> KeyGroupLoad:
     return KeyGroupLoad(n, [i * 7919 % 104729 for i in range(n)])
 
 
+def read_split(version: int, cursor: object) -> dict[str, object]:
+    return {}
+
+
 USER_TIMERS = "_timer_state/event_user-timers"
 # What functions return; nobody makes one by hand, and making one checks nothing.
 RECORDS = {
@@ -369,6 +374,7 @@ RECORDS = {
     "FaultCount",
     "FileSplit",
     "Committable",
+    "ConnectorSplit",
     "KafkaSplit",
     "KafkaTransaction",
     "KafkaWriterState",
@@ -546,6 +552,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "size": [10],
     "slide": [5],
     "scala": ["2.12", "2.13"],
+    "splits": [{}, None],
     "serializers": [{"a.Money": type("Money", (Serializer,), {"name": "MONEY"})}, {}, None],
     "start": [0, 2],
     "start_key_group": [43],
@@ -915,6 +922,16 @@ REGISTRY: dict[str, Registered] = {
     ),
     "savepoint.KryoEnum": Registered(
         lambda n: KryoEnum(*map(str, range(n))), arguments={"constants": ["A"]}
+    ),
+    "savepoint.SplitLayout": Registered(
+        lambda n: SplitLayout("a" * n, range(n), read_split, map(str, range(n))),  # type: ignore[arg-type]  # Any iterables will do.
+        arguments={
+            "source": ["queues"],
+            "versions": [(1,)],
+            "read": [read_split],
+            "name": [("queue",)],
+            "position": [("offset",)],
+        },
     ),
     "SavepointWriter.add_window_operator": Registered(
         constant="few fields",

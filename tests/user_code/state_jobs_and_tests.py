@@ -169,6 +169,8 @@ def where_the_stream_goes_on(path: str) -> None:
             assert_type(split.path, str)
         elif isinstance(split, savepoint.KinesisSplit):
             assert_type(split.sequence_number, str)
+        elif isinstance(split, savepoint.ConnectorSplit):
+            assert_type(split.position, str)
         else:
             unknown: savepoint.UnknownSplit = split
             assert_type(unknown.data, bytes)
@@ -248,11 +250,23 @@ def a_savepoint_by_subject(found: savepoint.Savepoint, operator: savepoint.Opera
         if isinstance(split, sources.KinesisSplit):
             shard = split
         else:
-            assert_type(split, sources.KafkaSplit | sources.FileSplit | sources.UnknownSplit)
+            assert_type(
+                split,
+                sources.KafkaSplit
+                | sources.FileSplit
+                | sources.ConnectorSplit
+                | sources.UnknownSplit,
+            )
         assert_type(shard, sources.KinesisSplit | None)
     described = values.KryoFields({"channel": "shop.Channel"}, is_final=True)
     assert_type(described.is_final, bool)
     assert_type(values.KryoEnum("WEB").constants, tuple[str, ...])
+    layout = sources.SplitLayout(
+        "queues", (1,), lambda version, cursor: {"queue": cursor.utf()}, name=("queue",)
+    )
+    own: dict[str, savepoint.SplitLayout] = {"orders": layout}
+    orders = savepoint.read_savepoint(found.path, splits=own).operator("orders")
+    assert_type(orders.source_splits(), sources.SourceSplits)
     of_sql: sql.SqlOperatorDescription = sql.describe_sql_state(operator)
     assert_type(of_sql.states, tuple[sql.SqlStateDescription, ...])
     checked: verifying.SavepointVerification = found.verify()

@@ -270,7 +270,12 @@ def logical_column_of(field: LogicalType, is_key: bool) -> ArrowColumn:
     return _LOGICAL.get(name, BINARY)  # a RAW value is its bytes
 
 
-_OPEN = (avro.AvroSerializer, kryo.KryoSerializer, pyflink.PickleSerializer)
+_OPEN = (
+    avro.AvroSerializer,
+    kryo.KryoSerializer,
+    pyflink.PickleSerializer,
+    pyflink.PickledKeySerializer,
+)
 COLUMNS: dict[
     type[Serializer], ArrowColumn | Callable[[Serializer], ArrowColumn | None] | None
 ] = {

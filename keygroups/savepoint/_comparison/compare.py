@@ -32,11 +32,12 @@ from keygroups.savepoint._comparison.states import (
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import OperatorStateHandle
 from keygroups.savepoint._sources.consumers import KinesisSplit
-from keygroups.savepoint._sources.file_splits import FileSplit
 from keygroups.savepoint._sources.kafka import KafkaSplit
+from keygroups.savepoint._sources.layouts import ConnectorSplit
 from keygroups.savepoint._sources.source_splits import (
     READER_STATE,
     SourceSplits,
+    Split,
     UnknownSplit,
     has_same_content,
 )
@@ -233,7 +234,7 @@ class OperatorPair:
             sides.append({_split_id(split): split for split in splits})
         for split_id in {**sides[0], **sides[1]}:
             first, second = (side.get(split_id) for side in sides)
-            others = (UnknownSplit, KinesisSplit)
+            others = (UnknownSplit, KinesisSplit, ConnectorSplit)
             if isinstance(first, others) or isinstance(second, others):
                 continue  # It is compared as an element of the readers' state.
             if first is None or second is None:
@@ -441,7 +442,7 @@ def _compared(pairs: Sequence[StatePair], own: _Placed, other: _Placed) -> Itera
             yield _Found(pairs[rest.state >> 1], "only_there", None, rest)
 
 
-def _split_id(split: KafkaSplit | KinesisSplit | FileSplit | UnknownSplit) -> object:
+def _split_id(split: Split) -> object:
     """Return the id of a split in its source: topic and partition of Kafka's."""
     if isinstance(split, KafkaSplit):
         return split.topic, split.partition, split.cluster

@@ -118,7 +118,9 @@ class OperatorEditor(OperatorStateEditor):
     def __repr__(self) -> str:
         return f"<OperatorEditor of {self._operator!r}>"
 
-    def as_pyflink(self, key_type: KeyType, states: Iterable[NewState]) -> OperatorEditor:
+    def as_pyflink(
+        self, key_type: KeyType | Serializer, states: Iterable[NewState]
+    ) -> OperatorEditor:
         """Take the keys, the names and the types that the operator's PyFlink job has.
 
         The arguments and what is raised are those of `Operator.as_pyflink`; all verbs for keyed

@@ -28,6 +28,7 @@ from keygroups.errors import (
 from keygroups.hashing import hash_code
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
+from keygroups.savepoint._state.key_hashes import key_hasher
 from keygroups.savepoint._state.keys import ONE_FORM, SoughtKeys, identity, key_finder
 from keygroups.savepoint._state.layouts import layout_of
 from keygroups.savepoint._state.stored_values import check_time, stored_value
@@ -134,7 +135,7 @@ class DeleteKeys(Step):
     keys: dict[int | None, SoughtKeys]
 
     def add(self, key_group: int | None, key: bytes | str) -> bytes:
-        """Add a key in the form of `sought_key`; return the bytes that `StepContext.deleted` gets."""
+        """Add a key in the form of `sought_key`; return the bytes that `deleted` gets."""
         return self.keys.setdefault(key_group, SoughtKeys(set(), {})).add(key)
 
     def bind(self, state: StateDescriptor, place: StepContext) -> Apply:
@@ -202,7 +203,7 @@ class _KeyMapping:
         self._start = layout_of(state).before_key
         self._change = key_changer(state, new_key)
         self._read, self._write = key.read, new_key.write_key or new_key.write
-        self._new_type, self._key_type = new_key, new_key.key_type
+        self._new_type, self._hasher = new_key, key_hasher(new_key)
         self._has_old_type = key == new_key
         self._key: bytes | None = None  # the last key; `_new` is its result
         self._new: tuple[int, bytes] | _Sentinel | None = None
@@ -259,11 +260,11 @@ class _KeyMapping:
 
     def _encoded(self, key: Any) -> tuple[int, bytes]:
         """Return the key group and the bytes of a new key."""
-        if self._key_type is None or self._write is None:
+        if self._hasher is None or self._write is None:
             raise UnsupportedKeyTypeError(
                 f"keys cannot become others of {self._new_type}: only the job can write them"
             )
-        code = hash_code(key, self._key_type)  # raises for a key that is not of the type
+        code = self._hasher(key)  # raises for a key that is not of the type
         return compute_key_group_for_key_hash(code, self._place.max_parallelism), self._write(key)
 
     def _unreadable(self, key: bytes, error: UnreadableError) -> UnsupportedKeyTypeError:

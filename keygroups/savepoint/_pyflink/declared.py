@@ -17,7 +17,7 @@ from keygroups import types as kt
 from keygroups._checks import iterate, show
 from keygroups._serializers.base import Serializer
 from keygroups._serializers.collections import as_dict
-from keygroups._serializers.pyflink import PICKLED
+from keygroups._serializers.pyflink import PICKLED, PickleSerializer
 from keygroups._serializers.scalars import BYTES
 from keygroups.errors import (
     InvalidTypeError,
@@ -26,7 +26,7 @@ from keygroups.errors import (
     SavepointError,
     UnsupportedKeyTypeError,
 )
-from keygroups.savepoint._pyflink.python_keys import stored_key
+from keygroups.savepoint._pyflink.python_keys import pickled_key, stored_key
 from keygroups.savepoint._state.header import PYTHON_STATE, KeyedHeader, StateDescriptor
 from keygroups.savepoint._state.operator_state import OperatorStateEntry
 from keygroups.savepoint._state.writing.new_states import (
@@ -50,10 +50,14 @@ _IN_THREAD = {
 
 @dataclass(frozen=True)
 class DeclaredOperator:
-    """The key type and the states of an operator, as `Operator.as_pyflink` takes them."""
+    """The key type and the states of an operator, as `Operator.as_pyflink` takes them.
 
-    key_type: kt.KeyType
+    `in_process` says that its job is of process mode, by the names of its states.
+    """
+
+    key_type: kt.KeyType | Serializer
     states: tuple[StateOfValues, ...]
+    in_process: bool
 
     def of_header(self, header: KeyedHeader) -> KeyedHeader:
         """Return a header with what is declared in place of what it has."""
@@ -63,7 +67,9 @@ class DeclaredOperator:
 
     def key(self, stored: Serializer) -> Serializer:
         """Return the serializer of keys as the job has them; raise InvalidTypeError for others."""
-        if isinstance(self.key_type, kt.SQL_ROW):
+        if isinstance(self.key_type, Serializer):
+            key = pickled_key(self.in_process)
+        elif isinstance(self.key_type, kt.SQL_ROW):
             key = serializer_of(self.key_type)
         else:
             key = stored_key(kt.PYFLINK(self.key_type))
@@ -135,9 +141,10 @@ def declared_operator(
     `operator_states` are the names of its operator states. Raises InvalidValueError where one is
     declared that is not there, InvalidTypeError for another type, and for what is no descriptor.
     """
-    if not isinstance(key_type, kt.KeyType):
+    if not isinstance(key_type, (kt.KeyType, PickleSerializer)):
         raise InvalidTypeError(
-            f"key_type must be a key type such as LONG, as in key_by, got {show(key_type)}"
+            "key_type must be a key type such as LONG, as in key_by, or PICKLED, got "
+            f"{show(key_type)}"
         )
     stored = [*(state.name for state in known), *operator_states]
     names = {name.removeprefix(PYTHON_STATE): None for name in stored}
@@ -157,7 +164,8 @@ def declared_operator(
         if new.name in declared:
             raise InvalidValueError(f"states must differ in name, got {show(new.name)} twice")
         declared[new.name] = new
-    operator = DeclaredOperator(key_type, tuple(declared.values()))
+    in_process = any(state.name.startswith(PYTHON_STATE) for state in known)
+    operator = DeclaredOperator(key_type, tuple(declared.values()), in_process)
     for state in known:
         operator.of_state(replace(state, key_serializer=operator.key(state.key_serializer)))
     return operator

@@ -14,6 +14,7 @@ from keygroups._serializers.jvm.time import (
     SqlTimestampSerializer,
 )
 from keygroups._serializers.pyflink import (
+    PickledKeySerializer,
     SqlDateKeySerializer,
     SqlTimeKeySerializer,
     SqlTimestampKeySerializer,
@@ -44,6 +45,14 @@ def stored_key(key_type: kt.PYFLINK) -> Serializer:
     """
     element = _part(key_type.element)
     return PyFlinkSerializer(None if element.key_hash else key_type, element)
+
+
+def pickled_key(in_process: bool) -> Serializer:
+    """Return the serializer of keys that `key_by` pickles, as it has no key type.
+
+    PyFlink: PickleCoder in process mode, which takes the highest protocol; pickle.dumps elsewhere.
+    """
+    return PyFlinkSerializer(None, PickledKeySerializer(5 if in_process else 4))
 
 
 def _part(key_type: kt.KeyType) -> Serializer:

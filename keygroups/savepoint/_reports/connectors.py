@@ -18,7 +18,8 @@ from keygroups.savepoint._sinks.committables import (
 from keygroups.savepoint._sources.consumers import KinesisSplit
 from keygroups.savepoint._sources.file_splits import FileSplit
 from keygroups.savepoint._sources.kafka import KafkaSplit, SpecialOffset
-from keygroups.savepoint._sources.source_splits import SourceSplits, UnknownSplit
+from keygroups.savepoint._sources.layouts import ConnectorSplit
+from keygroups.savepoint._sources.source_splits import SourceSplits, Split
 
 _SHOWN = 100  # rows of a table
 _LABEL = 100  # characters of a name
@@ -85,7 +86,7 @@ def _writer(writer: KafkaWriterState | UnknownWriterState) -> tuple[str, str, st
     return prefix, short(printable(ids), _LABEL), str(writer.subtask)
 
 
-def _row(split: KafkaSplit | KinesisSplit | FileSplit | UnknownSplit) -> Sequence[str]:
+def _row(split: Split) -> Sequence[str]:
     names = [short(printable(name), _LABEL) for name in _names(split)]
     if split.subtask is not None:
         return (*names, str(split.subtask))
@@ -93,7 +94,7 @@ def _row(split: KafkaSplit | KinesisSplit | FileSplit | UnknownSplit) -> Sequenc
     return (*names, "none, read to its end" if is_read else "none yet")
 
 
-def _names(split: KafkaSplit | KinesisSplit | FileSplit | UnknownSplit) -> tuple[str, str]:
+def _names(split: Split) -> tuple[str, str]:
     """Return the name of a split, and where it goes on."""
     if isinstance(split, KafkaSplit):
         cluster = "" if split.cluster is None else f"{split.cluster}: "
@@ -108,6 +109,8 @@ def _names(split: KafkaSplit | KinesisSplit | FileSplit | UnknownSplit) -> tuple
         skipped = f", {records:,} records on" if records else ""
         end = split.offset + split.length
         return split.path, f"{start}{skipped}, of {split.offset:,} to {end:,}"
+    if isinstance(split, ConnectorSplit):
+        return f"{split.source}: {split.name}", split.position or "its start"
     return "of another source", f"{show(split.data)}, version {split.version}"
 
 

@@ -18,6 +18,12 @@ from keygroups.savepoint._sources import dynamic_kafka, file_splits, kafka
 from keygroups.savepoint._sources.consumers import CONSUMERS, KinesisSplit
 from keygroups.savepoint._sources.file_splits import FileSplit
 from keygroups.savepoint._sources.kafka import KafkaOffsets, KafkaSplit, Offset, Partition
+from keygroups.savepoint._sources.layouts import (
+    ConnectorSplit,
+    SplitLayout,
+    known_splits,
+    split_of,
+)
 from keygroups.savepoint._state.writing.new_states import ListStateDescriptor
 
 READER_STATE = ListStateDescriptor("SourceReaderState", BYTES)
@@ -39,11 +45,15 @@ class UnknownSplit(NamedTuple):
     data: bytes
 
 
+Split = KafkaSplit | KinesisSplit | FileSplit | ConnectorSplit | UnknownSplit
+
+
 @dataclass(frozen=True)
 class SourceSplits:
     """The splits of a source, and the state of its enumerator, in the coordinator.
 
-    `splits` are those of the readers by subtask, then those that only the enumerator has.
+    `splits` are those of the readers by subtask, then those that only the enumerator has, of
+    Kafka and of files.
     `enumerator` is the bytes of the enumerator's own serializer, of the version
     `enumerator_version`; both are None where the savepoint has no coordinator's state.
     `initial_discovery_finished` is told by Kafka's, else None; `processed_paths` are the files
@@ -52,7 +62,7 @@ class SourceSplits:
     sources they are empty.
     """
 
-    splits: tuple[KafkaSplit | KinesisSplit | FileSplit | UnknownSplit, ...]
+    splits: tuple[Split, ...]
     enumerator: bytes | None
     enumerator_version: int | None
     initial_discovery_finished: bool | None = None
@@ -92,17 +102,22 @@ def read_source_splits(
     coordinator: bytes | None,
     name: str,
     ends: Mapping[Partition, int] | None,
+    layout: SplitLayout | None = None,
 ) -> SourceSplits:
     """Return the splits that are in the readers' elements, each with its subtask.
 
     `name` is that of the savepoint and its operator, for errors. Bytes do not say of which class
-    they are: a source is Kafka's, of files, or a HybridSource of these, if all of them are such,
-    and there is at least one split. Raises SavepointError, and InvalidValueError or
-    InvalidTypeError for `ends`.
+    they are: a source is Kafka's, of files, of one of LAYOUTS, or a HybridSource of these, if all
+    of them are such, and there is at least one split. With a `layout` it is of that. Raises
+    SavepointError, and InvalidValueError or InvalidTypeError for `ends`.
     """
     splits = [_framed(data, subtask, name) for subtask, data in elements]
     enumerator = None if coordinator is None else _enumerator(coordinator, name)
-    source = _known(splits, enumerator, name)
+    if layout is not None:
+        own = [split_of(layout, version, data, sub, name) for sub, version, data in splits]
+        source: SourceSplits | None = replace(_of_another((), enumerator), splits=tuple(own))
+    else:
+        source = _known(splits, enumerator, name)
     if source is None:
         with suppress(SavepointError):
             source = _of_hybrid(splits, enumerator, name)
@@ -134,7 +149,7 @@ def _content(state: bytes) -> object:
 def _known(
     splits: Sequence[UnknownSplit], enumerator: tuple[int, bytes] | None, name: str
 ) -> SourceSplits | None:
-    """Return the splits of a source that is Kafka's or of files, None of all others."""
+    """Return the splits of a source that is known, None of all others."""
     for read in (
         partial(_of_kafka, kafka),
         partial(_of_kafka, dynamic_kafka),
@@ -144,7 +159,10 @@ def _known(
             source = read(splits, enumerator, name)
             if source.splits or source.processed_paths:
                 return source
-    return None
+    connector_splits = known_splits(splits, name)
+    if connector_splits is None:
+        return None
+    return replace(_of_another((), enumerator), splits=connector_splits)
 
 
 def read_consumer_splits(

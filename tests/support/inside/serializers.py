@@ -83,7 +83,12 @@ from keygroups._serializers.jvm.time import (
     SqlTimeSerializer,
     SqlTimestampSerializer,
 )
-from keygroups._serializers.pickles import ForeignPickleError, read_pickle, write_pickle
+from keygroups._serializers.pickles import (
+    ForeignPickleError,
+    read_pickle,
+    write_key_pickle,
+    write_pickle,
+)
 from keygroups._serializers.pyflink import (
     ChunkSerializer,
     DecimalTextSerializer,
@@ -333,6 +338,7 @@ __all__ = [
     "row_reader",
     "scalars",
     "write_big_int",
+    "write_key_pickle",
     "write_logical_type",
     "write_pickle",
     "write_string",

@@ -1,0 +1,427 @@
+"""Splits of other connectors, by bytes that are put together as their public source does it.
+
+Those of MySQL CDC are of a file that a real connector wrote too, with other names and numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+import re
+import struct
+import time
+import tracemalloc
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.bytes import savepoint_bytes as sb
+from support.bytes.source_bytes import coordinator, framed, of_hybrid, source, versioned
+
+from keygroups import InvalidTypeError, InvalidValueError
+from keygroups.errors import SavepointError
+from keygroups.savepoint import (
+    ConnectorSplit,
+    SplitLayout,
+    UnknownSplit,
+    html_report,
+    operator_reports,
+    read_savepoint,
+    sources,
+)
+from keygroups.savepoint._sources.layouts import LAYOUTS, split_of
+
+JAVA = b"\xac\xed\0\5sr\0\1a"
+NULL = b"\xac\xed\0\5p"
+HEX = "aced000570"
+YES, NO = b"\1", b"\0"
+SECONDS, FLOOR, TIMES = 2.0, 1 << 20, 100
+
+
+def texts(*values: str) -> bytes:
+    return b"".join(map(sb.utf, values))
+
+
+def i32(*numbers: int) -> bytes:
+    return struct.pack(f">{len(numbers)}i", *numbers)
+
+
+def i64(*numbers: int) -> bytes:
+    return struct.pack(f">{len(numbers)}q", *numbers)
+
+
+def as_json(value: object) -> bytes:
+    return framed(json.dumps(value).encode())
+
+
+ARN = "arn:aws:kinesis:eu-1:1:stream/clicks"
+SHARD = texts(ARN, "shardId-0", "AFTER_SEQUENCE_NUMBER")
+IN_SHARD = {"stream_arn": ARN, "shard": "shardId-0", "starts": "AFTER_SEQUENCE_NUMBER"}
+HASH_KEYS = i32(2) + texts("p2", "p1", "0", "9")
+PARENTS = {"parents": ("p1", "p2"), "hash_keys": ("0", "9")}
+
+BINLOG = {"file": "binlog.000058", "pos": "1402", "gtids": "a:1-5", "row": None}
+OFFSET = YES + as_json(BINLOG)
+AT_LSN = "lsn 23456, ts_usec 7"
+LSN = {"lsn": "23456", "ts_usec": "7"}
+SCHEMA = as_json({"type": "CREATE"})
+MYSQL_STREAM = i32(2) + texts("binlog-split", "")
+FIRST = YES + texts("b.1") + i64(4)
+MYSQL_TABLES = i32(1) + texts("shop.a") + SCHEMA
+MYSQL_END = i32(1) + texts("shop.a", "shop.a:0", HEX, HEX) + OFFSET + MYSQL_TABLES
+MYSQL_FIELDS = {
+    "split_id": "binlog-split",
+    "starting_offset": BINLOG,
+    "ending_offset": None,
+    "finished_chunks": ({"table": "shop.a", "split_id": "shop.a:0", "high_watermark": BINLOG},),
+    "tables": ("shop.a",),
+}
+POSITION = "file binlog.000058, pos 1402, gtids a:1-5"
+CHUNK = {
+    **{"split_id": "shop.a:3", "table": "shop.a", "key_type": "ROW<`id` INT>"},
+    **{"start": HEX, "end": HEX, "high_watermark": None, "tables": ("shop.a",)},
+}
+CHUNK_TEXTS = texts("shop.a", "shop.a:3", "ROW<`id` INT>", HEX, HEX)
+CDC_STREAM = i32(2) + texts("stream-split", "") + YES + as_json(LSN) + NO
+CDC_END = i32(1) + texts("p.a", "p.a:0", HEX, HEX, HEX) + YES + as_json(LSN) + NO
+CDC_TABLES = i32(1) + NO + texts("p.a") + SCHEMA
+CDC_FIELDS = {
+    "split_id": "stream-split",
+    "starting_offset": LSN,
+    "ending_offset": None,
+    "finished_chunks": ({"table": "p.a", "split_id": "p.a:0", "high_watermark": LSN},),
+    "tables": ("p.a",),
+    "total_finished_chunks": 1,
+}
+TOPIC = texts("persistent://a/b/c") + i32(3)
+MESSAGE = framed(b"\x08\xac\x02\x10\x07\x18\x03\x2a\1a")  # 300, 7, 3, and acknowledgements
+NO_PARTITION = framed(b"\x08\1\x10\2\x18" + b"\xff" * 9 + b"\1\x20\5")
+LAST = YES + MESSAGE + NO
+IN_TOPIC = {
+    **{"topic": "persistent://a/b/c", "partition": 3, "ranges": ((0, 65_535),)},
+    **{"stop_cursor": JAVA, "last_message": (300, 7, 3, -1), "transaction": None},
+}
+RANGES = i32(1, 0, 65_535)
+TASK = {"task-type": "file-scan-task", "data-file": {"file-path": "s3://a/1.parquet"}}
+TASKS = [{**TASK, "start": 4, "length": 9}, {"task-type": "other"}]
+ICEBERG = {
+    "files": (("s3://a/1.parquet", 4, 9), (None, None, None)),
+    "file_offset": 1,
+    "record_offset": 8,
+}
+FILES = "('s3://a/1.parquet', 4, 9), (None, None, None)"
+
+Case = tuple[str, int, bytes, Mapping[str, Any], str, str]
+CASES: list[Case] = [
+    (
+        *("Kinesis", 0, SHARD + YES + NO + YES + texts("49")),
+        {**IN_SHARD, "marker": "49"},
+        *(f"{ARN}, shardId-0", "AFTER_SEQUENCE_NUMBER, 49"),
+    ),
+    (
+        *("Kinesis", 1, texts(ARN, "s", "AT_TIMESTAMP") + YES + YES + i64(5) + NO + HASH_KEYS),
+        {**IN_SHARD, "shard": "s", "starts": "AT_TIMESTAMP", "marker": 5, **PARENTS},
+        *(f"{ARN}, s", "AT_TIMESTAMP, 5"),
+    ),
+    (
+        *("Kinesis", 2, texts(ARN, "s", "LATEST") + NO + HASH_KEYS + YES),
+        {
+            **IN_SHARD,
+            **{"shard": "s", "starts": "LATEST", "marker": None, **PARENTS},
+            "is_finished": True,
+        },
+        *(f"{ARN}, s", "LATEST"),
+    ),
+    (
+        *("Pulsar", 0, TOPIC + i32(0, 65_535) + framed(JAVA) + LAST),
+        *(IN_TOPIC, "persistent://a/b/c, 3", "300, 7, 3, -1"),
+    ),
+    (
+        *("Pulsar", 1, TOPIC + RANGES + i32(0) + framed(JAVA) + LAST),
+        *(IN_TOPIC, "persistent://a/b/c, 3", "300, 7, 3, -1"),
+    ),
+    (
+        *("Pulsar", 2, TOPIC + RANGES + framed(JAVA) + YES + NO_PARTITION + NO),
+        {**IN_TOPIC, "last_message": (1, 2, -1, 5)},
+        *("persistent://a/b/c, 3", "1, 2, -1, 5"),
+    ),
+    (
+        *("Pulsar", 2, TOPIC + RANGES + framed(JAVA) + NO + YES + i64(1, 2)),
+        {**IN_TOPIC, "last_message": None, "transaction": (1, 2)},
+        *("persistent://a/b/c, 3", ""),
+    ),
+    (
+        *("MySQL CDC", 1, MYSQL_STREAM + FIRST + NO + i32(0, 1) + texts("shop.a", "{}")),
+        {**MYSQL_FIELDS, "starting_offset": {"file": "b.1", "pos": 4}, "finished_chunks": ()},
+        *("binlog-split", "file b.1, pos 4"),
+    ),
+    (
+        *("MySQL CDC", 2, MYSQL_STREAM + OFFSET + NO + MYSQL_END),
+        *(MYSQL_FIELDS, "binlog-split", POSITION),
+    ),
+    (
+        *("MySQL CDC", 3, MYSQL_STREAM + OFFSET + NO + MYSQL_END + i32(9)),
+        *({**MYSQL_FIELDS, "total_finished_chunks": 9}, "binlog-split", POSITION),
+    ),
+    (
+        *("MySQL CDC", 4, MYSQL_STREAM + OFFSET + NO + MYSQL_END + i32(9)),
+        *({**MYSQL_FIELDS, "total_finished_chunks": 9}, "binlog-split", POSITION),
+    ),
+    (
+        *("MySQL CDC", 4, MYSQL_STREAM + OFFSET + NO + MYSQL_END + i32(9) + YES),
+        {**MYSQL_FIELDS, "total_finished_chunks": 9, "is_suspended": True},
+        *("binlog-split", POSITION),
+    ),
+    (
+        *("MySQL CDC", 4, i32(1) + CHUNK_TEXTS + NO + MYSQL_TABLES),
+        *(CHUNK, "shop.a:3", ""),
+    ),
+    ("CDC", 4, CDC_STREAM + CDC_END + CDC_TABLES + i32(1), CDC_FIELDS, "stream-split", AT_LSN),
+    (
+        *("CDC", 5, CDC_STREAM + CDC_END + CDC_TABLES + i32(1) + NO),
+        *({**CDC_FIELDS, "is_suspended": False}, "stream-split", AT_LSN),
+    ),
+    (
+        *("CDC", 6, CDC_STREAM + CDC_END + CDC_TABLES + i32(1) + NO + YES),
+        {**CDC_FIELDS, "is_suspended": False, "is_snapshot_completed": True},
+        *("stream-split", AT_LSN),
+    ),
+    (
+        *("CDC", 6, i32(1) + NO + CHUNK_TEXTS + YES + as_json(LSN) + CDC_TABLES),
+        {**CHUNK, "high_watermark": LSN, "tables": ("p.a",)},
+        *("shop.a:3", AT_LSN),
+    ),
+    (
+        *("MongoDB", 0, i32(1) + texts("db.a_0", "db", "a", '{"_id": 1}', "{}", '{"_id": 1}')),
+        {
+            **{"split_id": "db.a_0", "database": "db", "collection": "a"},
+            **{"min": {"_id": 1}, "max": {}, "hint": {"_id": 1}},
+        },
+        *("db.a_0", "_id 1"),
+    ),
+    (
+        *("JDBC", 0, texts("1", "select ?") + framed(JAVA) + framed(NULL)),
+        {"split_id": "1", "sql": "select ?", "parameters": JAVA, "checkpointed_offset": None},
+        *("1", ""),
+    ),
+    (
+        *("JDBC", 0, texts("1", "select ?") + framed(JAVA) + framed(JAVA)),
+        {"split_id": "1", "sql": "select ?", "parameters": JAVA, "checkpointed_offset": JAVA},
+        *("1", str(JAVA)),
+    ),
+    (
+        *("JDBC", 1, texts("1", "select") + framed(NULL) + YES + i64(5, 6) + YES + texts("s")),
+        {
+            **{"split_id": "1", "sql": "select", "parameters": NULL},
+            **{"checkpointed_offset": (5, 6), "snapshot_id": "s"},
+        },
+        *("1", "5, 6"),
+    ),
+    (
+        *("JDBC", 1, texts("1", "select") + framed(NULL) + NO + NO),
+        {
+            **{"split_id": "1", "sql": "select", "parameters": NULL},
+            **{"checkpointed_offset": None, "snapshot_id": None},
+        },
+        *("1", ""),
+    ),
+    (
+        *("Iceberg", 2, i32(1) + i64(8) + i32(2) + texts(*map(json.dumps, TASKS))),
+        *(ICEBERG, FILES, "1, 8"),
+    ),
+    (
+        *("Iceberg", 3, i32(1) + i64(8) + i32(2) + b"".join(map(as_json, TASKS))),
+        *(ICEBERG, FILES, "1, 8"),
+    ),
+    (
+        *("Paimon", 1, texts("a-1") + JAVA + i64(70)),
+        *({"split_id": "a-1", "split": JAVA, "records_to_skip": 70}, "a-1", "70"),
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1]}")
+def test_splits(case: Case, tmp_path: Path) -> None:
+    name, version, data, fields, split, position = case
+    operator = source(tmp_path, [[versioned(version, data)]], coordinator(1, b"enumerator"))
+    read = operator.source_splits()
+    assert read.splits == (ConnectorSplit(name, 0, version, split, position, fields),)
+    assert (read.enumerator_version, read.enumerator) == (1, b"enumerator")
+    # The object in Paimon's may end anywhere, and MySQL's up to 2.2.0 ends a byte earlier.
+    if name != "Paimon" and data not in {case[2][:-1] for case in CASES}:
+        for damaged in (data[:-2], data + b"\0", b"\xff" + data[1:]):
+            bad = source(tmp_path / damaged.hex()[-9:], [[versioned(version, damaged)]])
+            assert bad.source_splits().splits == (UnknownSplit(0, version, damaged),)
+
+
+def test_each_layout_has_a_case_and_a_row() -> None:
+    """The table in the help of sources has the versions, each of which is read above."""
+    help_text = sources.__doc__ or ""
+    for layout in LAYOUTS:
+        versions = {case[1] for case in CASES if case[0] == layout.source}
+        assert versions == {*layout.versions}
+        first, last = min(versions), max(versions)
+        shown = str(first) if first == last else f"{first} to {last}"
+        assert re.search(rf"^    {layout.source} .*Serializer +{shown} +\w", help_text, re.M)
+        for case in CASES:
+            if case[0] == layout.source:
+                assert all(re.search(rf"\b{field}\b", help_text) for field in case[3])
+
+
+def test_reports_say_where_they_go_on(tmp_path: Path) -> None:
+    for number, (name, version, data, _, split, position) in enumerate(CASES):
+        source(tmp_path / str(number), [[versioned(version, data)]])
+        savepoint = read_savepoint(tmp_path / str(number))
+        shown = position or "its start"
+        for text in (*map(str, operator_reports(savepoint)), html_report(savepoint)):
+            assert f"{name}: {split}"[:60] in text.replace("&#x27;", "'")
+            assert shown[:60] in text.replace("&#x27;", "'")
+
+
+def test_bytes_of_two_layouts_are_of_none(tmp_path: Path) -> None:
+    """All splits of a source are of one serializer."""
+    paimon, jdbc = CASES[-1], CASES[-5]
+    elements = [versioned(case[1], case[2]) for case in (paimon, jdbc)]
+    splits = source(tmp_path, [elements]).source_splits().splits
+    assert [type(split) for split in splits] == [UnknownSplit, UnknownSplit]
+
+
+def test_a_connector_in_a_hybrid_source(tmp_path: Path) -> None:
+    name, version, data, *_ = CASES[0]
+    operator = source(tmp_path, [[of_hybrid(1, version, data)]])
+    read = operator.source_splits()
+    assert [(split.source, split.name) for split in read.splits] == [(name, f"{ARN}, shardId-0")]
+    assert read.source_indexes == (1,)
+
+
+@pytest.mark.parametrize(
+    ("version", "data"),
+    [
+        (0, texts("a", "s", "LATEST") + NO),
+        (0, texts(ARN, "s", "NOW") + NO),
+        (2, TOPIC + i32(1, 5, 4) + framed(JAVA) + LAST),
+        (2, texts("") + i32(3) + RANGES + framed(JAVA) + LAST),
+        (2, TOPIC + RANGES + framed(b"java") + LAST),
+        (2, TOPIC + RANGES + framed(JAVA) + YES + framed(b"\x09") + NO),
+        (2, TOPIC + RANGES + framed(JAVA) + YES + framed(b"\x08" + b"\xff" * 10) + NO),
+        (4, i32(2) + texts("stream-split", "") + OFFSET + NO + MYSQL_END + i32(9)),
+        (4, i32(2) + texts("binlog-split", "x") + OFFSET + NO + MYSQL_END + i32(9)),
+        (4, MYSQL_STREAM + YES + framed(b"{") + NO + MYSQL_END + i32(9)),
+        (4, MYSQL_STREAM + YES + framed(b"[]") + NO + MYSQL_END + i32(9)),
+        (4, MYSQL_STREAM + YES + framed(b"[" * 100_000) + NO + MYSQL_END + i32(9)),
+        (4, MYSQL_STREAM + YES + framed(b'{"a": %s}' % (b"9" * 5_000)) + NO + MYSQL_END + i32(9)),
+        (3, CDC_STREAM + CDC_END + CDC_TABLES + i32(1)),
+        (3, i32(2) + i64(0) + i32(1) + as_json(TASK)),
+        (3, i32(0) + i64(-1) + i32(1) + as_json(TASK)),
+        (1, texts("a") + b"java" + i64(7)),
+        (1, texts("a") + JAVA + i64(-7)),
+    ],
+)
+def test_what_is_of_no_connector(version: int, data: bytes, tmp_path: Path) -> None:
+    operator = source(tmp_path, [[versioned(version, data)]])
+    assert operator.source_splits().splits == (UnknownSplit(0, version, data),)
+
+
+def test_damaged_bytes(tmp_path: Path) -> None:
+    """Whatever is changed in them, little time and memory go by, and bytes are never read over."""
+    chosen, kinds = random.Random(44), Counter[str]()
+    for name, version, data, *_ in CASES:
+        for _ in range(40):
+            damaged = bytearray(data)
+            for _ in range(chosen.randrange(1, 4)):
+                damaged[chosen.randrange(len(data))] = chosen.choice((0, 1, 0x7F, 0x80, 0xFF))
+            layout = next(layout for layout in LAYOUTS if layout.source == name)
+            start = time.process_time()
+            tracemalloc.start()
+            try:
+                str(split_of(layout, version, bytes(damaged), 0, "file"))
+                kinds["read"] += 1
+            except SavepointError:
+                kinds["refused"] += 1
+            finally:
+                peak = tracemalloc.get_traced_memory()[1]
+                tracemalloc.stop()
+            assert time.process_time() - start < SECONDS
+            assert peak < FLOOR + TIMES * len(data)
+    assert min(kinds.values()) > 100
+
+
+# --- one's own ----------------------------------------------------------------------------------
+
+
+def read_queue(version: int, cursor: Any) -> dict[str, Any]:
+    queue = cursor.utf()
+    if queue == "bad":
+        raise ValueError("no queue")
+    return {"queue": queue, "at": cursor.i64() if version == 2 else None}
+
+
+QUEUES = SplitLayout("queues", (1, 2), read_queue, name=("queue",), position=("at",))
+
+
+def test_splits_of_ones_own(tmp_path: Path) -> None:
+    elements = [[versioned(1, texts("a"))], [versioned(2, texts("b") + i64(5))]]
+    operator_id = source(tmp_path, elements).operator_id
+    plain = read_savepoint(tmp_path)
+    assert all(
+        isinstance(split, UnknownSplit)
+        for split in plain.operator(operator_id).source_splits().splits
+    )
+    savepoint = read_savepoint(tmp_path, splits={operator_id: QUEUES})
+    expected = (
+        ConnectorSplit("queues", 0, 1, "a", "", {"queue": "a", "at": None}),
+        ConnectorSplit("queues", 1, 2, "b", "5", {"queue": "b", "at": 5}),
+    )
+    assert savepoint.operator(operator_id).source_splits().splits == expected
+    [report] = operator_reports(savepoint)
+    assert "queues: b  5" in str(report)
+    sent = pickle.loads(pickle.dumps(savepoint))
+    assert sent.operator(operator_id).source_splits().splits == expected
+    with pytest.raises(InvalidValueError, match="a source that is not Kafka's"):
+        savepoint.operator(operator_id).source_splits({("a", 0): 5})
+
+
+@pytest.mark.parametrize(
+    ("version", "data", "message"),
+    [
+        (3, texts("a"), "version of a split of queues 3 is not known, only 1, 2"),
+        (1, texts("a") + b"\0", "1 bytes are left after a split of queues"),
+        (2, texts("a"), "8 bytes were to follow, and 0 are left"),
+        (1, texts("bad"), "no split of queues: no queue"),
+    ],
+)
+def test_what_is_none_of_ones_own(version: int, data: bytes, message: str, tmp_path: Path) -> None:
+    """It raises, as the layout was named for this source."""
+    operator_id = source(tmp_path, [[versioned(version, data)]]).operator_id
+    operator = read_savepoint(tmp_path, splits={operator_id: QUEUES}).operator(operator_id)
+    with pytest.raises(SavepointError, match=f"operator {operator_id}.*{message}"):
+        operator.source_splits()
+
+
+def test_refused_layouts(tmp_path: Path) -> None:
+    operator_id = source(tmp_path, [[]]).operator_id
+    wrong: list[tuple[Any, type[Exception], str]] = [
+        (5, InvalidTypeError, "splits must be a mapping by operator, got 5"),
+        ({5: QUEUES}, InvalidTypeError, "operator in splits must be a str, got 5"),
+        ({operator_id: read_queue}, InvalidTypeError, "splits of .* must be a SplitLayout, got"),
+        ({"no": QUEUES}, InvalidValueError, "operator must be .*, got 'no'"),
+    ]
+    for splits, error, message in wrong:
+        with pytest.raises(error, match=message):
+            read_savepoint(tmp_path, splits=splits)
+    made: list[tuple[Any, str]] = [
+        ((5, (1,), read_queue), "source must be a str, got 5"),
+        (("a", 1, read_queue), "versions must be"),
+        (("a", ("x",), read_queue), "version must be an int, got 'x'"),
+        (("a", (1,), 5), "read must be callable, got 5"),
+        (("a", (1,), read_queue, "queue"), "name must be"),
+    ]
+    for arguments, message in made:
+        with pytest.raises(InvalidTypeError, match=message):
+            SplitLayout(*arguments)
+    none = SplitLayout("a", (1,), lambda version, cursor: None)  # type: ignore[arg-type, return-value]  # A user may do so.
+    with pytest.raises(InvalidTypeError, match="what read returns must be a mapping of fields"):
+        split_of(none, 1, b"", 0, "file")
