@@ -159,7 +159,13 @@ def pairs() -> list[tuple[str, str]]:
     asked += [("INT", "LONG"), ("LONG", "STRING"), ("DOUBLE", "LONG"), ("SQL_DATE", "LOCAL_DATE")]
     for part in _EVOLVED:
         for made in (
-            *("TUPLE(STRING;{})", "ROW(STRING;{})", "LIST({})", "MAP(STRING;{})", "MAP({};STRING)"),
+            *(
+                "TUPLE(STRING;{})",
+                "ROW(STRING;{})",
+                "LIST({})",
+                "MAP(STRING;{})",
+                "MAP({};STRING)",
+            ),
             *("EITHER(STRING;{})", "ARRAY({})", "NULLABLE({})", "TTL({})"),
         ):
             if part == "@evolved.More" and made.startswith(("ARRAY", "MAP({}")):
