@@ -36,6 +36,7 @@ Below are these two classes, and functions of whole savepoints. The rest is by s
     sql          the columns in the states of Flink SQL
     verifying    checks that a savepoint is complete, undamaged, and as Flink looks it up
     comparing    the differences of two savepoints
+    restoring    whether another job restores a savepoint, and why not
     writing      SavepointWriter: a new savepoint
     descriptors  the states of an operator, read or to be written
     pyflink      the types of the state of a PyFlink job
@@ -55,6 +56,8 @@ Verifying: `Savepoint.verify` reads all of it, and reports damage, keys in key g
 theirs, and windows that no timer clears. Neither `entries` nor `get` looks for these.
 
 Comparing: `Savepoint.compare` and `Savepoint.differences`, whatever the formats and parallelisms.
+
+Restoring: `Savepoint.restore_report` has Flink's verdict about each state and its serializer.
 
 Writing: `SavepointWriter` writes a savepoint that a job starts from; its `add_operator` returns
 the writer of one operator.
@@ -94,6 +97,7 @@ write it anew.
     read some keys alone                  yes                   keys                  partitions
     find damage, misplaced keys, leaks    yes                   no                    no
     changes between two savepoints        yes                   no                    yes
+    whether a job restores it, and why    yes                   no                    no
     SQL over state                        on Spark              keyed state           yes
     new savepoint from rows               yes                   yes                   no
     ... times of last access              yes                   clock of the job      -
@@ -181,6 +185,7 @@ from keygroups.savepoint.reports import (
     UnsearchedPlace,
     WrittenState,
 )
+from keygroups.savepoint.restoring import OperatorRestore, RestoreReport, StateRestore
 from keygroups.savepoint.sinks import (
     Committable,
     KafkaTransaction,
@@ -270,6 +275,7 @@ __all__ = [
     "OperatorEditor",
     "OperatorId",
     "OperatorReport",
+    "OperatorRestore",
     "OperatorStateElement",
     "OperatorStateEntry",
     "OperatorVerification",
@@ -278,6 +284,7 @@ __all__ = [
     "Pojo",
     "ProcessingTimeSessionWindows",
     "ReducingStateDescriptor",
+    "RestoreReport",
     "Row",
     "Savepoint",
     "SavepointComparison",
@@ -298,6 +305,7 @@ __all__ = [
     "StateDescriptor",
     "StateEntry",
     "StateFault",
+    "StateRestore",
     "Subtask",
     "TimeWindow",
     "TimerServiceDescriptor",

@@ -50,6 +50,12 @@ from keygroups.savepoint._operator import (
     has_keyed_state,
     missing_timers,
 )
+from keygroups.savepoint._restoring.restores import (
+    JobOperator,
+    declared_operators,
+    has_state,
+    restores,
+)
 from keygroups.savepoint._sources.layouts import SplitLayout, checked_layouts
 from keygroups.savepoint._state.key_hashes import has_hash
 from keygroups.savepoint._state.writing.new_states import NewState, key_to_write
@@ -60,6 +66,7 @@ from keygroups.savepoint._verification.verify import (
     verify_operator,
 )
 from keygroups.savepoint.comparing import EntryDifference, SavepointComparison
+from keygroups.savepoint.restoring import RestoreReport
 from keygroups.savepoint.verifying import SavepointVerification
 from keygroups.skew import HOT
 from keygroups.types import KeyType
@@ -179,6 +186,51 @@ class Savepoint:
                 if missing := missing_timers(restored):
                     warnings.warn(missing, RestoreWarning, stacklevel=2)
         return check_restore(restored.max_parallelism, parallelism, max_parallelism)
+
+    def restore_report(
+        self,
+        job: Savepoint | Mapping[str, tuple[KeyType | Serializer, Iterable[NewState]]],
+    ) -> RestoreReport:
+        """Return a RestoreReport: whether a job restores this savepoint, and why not.
+
+        `job` is a savepoint of the job as it is now, whatever is in it, or maps uids, names or
+        ids of some operators to the type of their keys and their descriptors, as
+        `SavepointWriter.add_operator` takes them, of Flink 2.3. Operators are found by their ids,
+        states by their names; for each pair of serializers the report has what Flink's own
+        snapshots say, and `keygroups.savepoint.restoring` the verdicts. Headers alone are read. A
+        savepoint has the states that its job had registered by then.
+
+        Raises InvalidTypeError or InvalidValueError for a job that is none, and what
+        `add_operator` raises for a type or a descriptor; SavepointError for a damaged header.
+
+        Flink: TypeSerializerSnapshot.resolveSchemaCompatibility, of each class.
+
+        >>> from tempfile import mkdtemp
+        >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
+        >>> from keygroups.types import INT, LONG, STRING
+        >>> folder = mkdtemp() + "/savepoint"
+        >>> with SavepointWriter(folder) as writer:
+        ...     counts = [ValueStateDescriptor("count", INT)]
+        ...     by_user = writer.add_operator("by-user", STRING, counts, 128, parallelism=3)
+        ...     by_user.write("count", "ann", 7)
+        >>> job = {"by-user": (STRING, [ValueStateDescriptor("count", LONG)])}
+        >>> (by_user,) = read_savepoint(folder).restore_report(job).operators
+        >>> print(by_user)
+        by-user: incompatible
+          count: incompatible
+            value: INT -> LONG
+            -> remove_state drops it
+        """
+        olds = self.operators
+        if isinstance(job, Savepoint):
+            news = [JobOperator.of(by, job.version, 1) for by in job.operators]
+            path = job.path
+        else:
+            news, path = declared_operators(self.operators, job), "as declared"
+            ids = {new.operator_id for new in news}
+            olds = tuple(by for by in olds if by.operator_id in ids)
+        asked = [JobOperator.of(by, self.version, 0) for by in olds if has_state(by)]
+        return RestoreReport(self.path, path, tuple(restores(asked, news)))
 
     def compare(
         self,

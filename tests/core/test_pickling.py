@@ -141,6 +141,12 @@ def verification() -> savepoint.SavepointVerification:
     return savepoint.SavepointVerification("/a", 3, 70, (), (operator,))
 
 
+def restore() -> savepoint.RestoreReport:
+    state = savepoint.StateRestore("count", "VALUE", None, "incompatible", ("INT -> LONG",), "")
+    operator = savepoint.OperatorRestore("a", "0" * 32, None, (), "", (state,), "as_is")
+    return savepoint.RestoreReport("/a", "/b", (operator,))
+
+
 def comparison() -> savepoint.SavepointComparison:
     element = savepoint.OperatorStateElement("rules", "UNION", 1, None, [5])
     example = savepoint.EntryDifference("by-user", "rules", "only_here", element, None)
@@ -288,6 +294,9 @@ MADE: list[Callable[[], object]] = [
     lambda: savepoint.UnknownWriterState(0, 2, b"bucket"),
     lambda: savepoint.SinkState((), (savepoint.UnknownWriterState(0, 2, b"bucket"),)),
     lambda: savepoint.SourceSplits((savepoint.UnknownSplit(0, 1, b"split"),), b"", 1),
+    restore,
+    lambda: restore().operators[0],
+    lambda: restore().operators[0].states[0],
     comparison,
     lambda: comparison().operators[0],
     lambda: comparison().operators[0].splits[0],

@@ -56,14 +56,17 @@ from keygroups.savepoint import (
     KryoEnum,
     KryoFields,
     OperatorId,
+    OperatorRestore,
     OperatorVerification,
     Pickle,
     Pojo,
+    RestoreReport,
     Row,
     SavepointVerification,
     SavepointWriter,
     SplitDifference,
     StateFault,
+    StateRestore,
     ValueStateDescriptor,
     change_max_parallelism,
     describe_sql_state,
@@ -359,6 +362,9 @@ def hostile_values(folder: Path) -> Iterator[object]:
     counted = FaultCount("duplicate", 7, (fault,))
     verified = OperatorVerification(NAME, NAME, 9, (counted,), (NAME,))
     yield from (fault, counted, verified, ChannelState("input", 0, 1, 2, 30))
+    state = StateRestore(NAME, "VALUE", None, "unknown", (NAME,), NAME)
+    restored = OperatorRestore(NAME, NAME, None, (NAME,), NAME, (state,), "as_is")
+    yield from (state, restored, RestoreReport(NAME, NAME, (restored,)))
     yield from (SavepointVerification(NAME, 3, 70, (), (verified,)), OperatorId("0" * 32))
     yield from (KeyGroupLoad(3, [5, 1, 1]).skew(2), suggest_max_parallelism([2, 3]))
     plan = RescalePlan(8, 2, 3)

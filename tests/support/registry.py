@@ -408,6 +408,9 @@ RECORDS = {
     "SavepointComparison",
     "SavepointVerification",
     "OperatorVerification",
+    "RestoreReport",
+    "OperatorRestore",
+    "StateRestore",
     "StateFault",
     "Serializer",
     "SkewReport",
@@ -1034,6 +1037,14 @@ REGISTRY: dict[str, Registered] = {
         lambda n: str(compared(savepoint_folder(n))),
         more={"of operators": lambda n: str(compared(savepoint_folder(1, n)))},
         arguments={"other": [read_savepoint(savepoint_folder())]},
+    ),
+    "Savepoint.restore_report": Registered(
+        lambda n: str(
+            read_savepoint(savepoint_folder(n)).restore_report(
+                read_savepoint(savepoint_folder(1, n))
+            )
+        ),
+        arguments={"job": [read_savepoint(savepoint_folder()), {}]},
     ),
     "Savepoint.verify": Registered(
         lambda n: str(read_savepoint(savepoint_folder(n)).verify()),

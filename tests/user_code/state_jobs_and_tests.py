@@ -18,6 +18,7 @@ from keygroups.savepoint import (
     editing,
     entries,
     pyflink,
+    restoring,
     sinks,
     sources,
     sql,
@@ -84,6 +85,12 @@ def what_a_savepoint_has(path: str) -> None:
         assert_type((count.is_fault, count.text), tuple[bool, str])
         fault: savepoint.StateFault = count.examples[0]
         assert_type((fault.kind, fault.state, fault.key_group), tuple[str, str | None, int | None])
+    job = {"by-user": (types.STRING, [savepoint.ValueStateDescriptor("count", types.LONG)])}
+    restored: savepoint.RestoreReport = found.restore_report(job)
+    assert_type((restored.restores, restored.verdict), tuple[bool | None, str])
+    in_operator: savepoint.OperatorRestore = restored.operators[0]
+    in_state: savepoint.StateRestore = in_operator.states[0]
+    assert_type((in_state.verdict, in_state.remedy), tuple[str, str])
     for difference in found.differences(found, operators=["by-user"], states=["count"]):
         assert_type(difference, savepoint.EntryDifference)
         if isinstance(difference.here, savepoint.StateEntry):
@@ -270,6 +277,10 @@ def a_savepoint_by_subject(found: savepoint.Savepoint, operator: savepoint.Opera
     of_sql: sql.SqlOperatorDescription = sql.describe_sql_state(operator)
     assert_type(of_sql.states, tuple[sql.SqlStateDescription, ...])
     checked: verifying.SavepointVerification = found.verify()
+    restored: restoring.RestoreReport = found.restore_report(found)
+    of_restored: restoring.OperatorRestore = restored.operators[0]
+    restored_state: restoring.StateRestore = of_restored.states[0]
+    assert_type((of_restored.only, restored_state.reasons), tuple[str | None, tuple[str, ...]])
     of_checked: verifying.OperatorVerification = checked.operators[0]
     faults: tuple[verifying.FaultCount, ...] = of_checked.faults
     assert_type(faults[0].examples, tuple[verifying.StateFault, ...])

@@ -136,7 +136,7 @@ class OperatorPair:
         self._has_coordinator = True
         sides = [*enumerate((own, other))]
         self._keyed = _pairs(*(_keyed_states(*side) for side in sides))
-        self._others = _pairs(*(_operator_states(*side) for side in sides))
+        self._others = _pairs(*(operator_states(*side) for side in sides))
         known = [side for _, side in sides if side is not None]
         self.operator_id = known[0].operator_id
         # Flink 1.x stores neither, and the caller may have passed them to one side alone.
@@ -290,7 +290,8 @@ def _keyed_states(number: int, operator: ComparedOperator | None) -> list[Compar
     return []
 
 
-def _operator_states(number: int, operator: ComparedOperator | None) -> list[OperatorState]:
+def operator_states(number: int, operator: ComparedOperator | None) -> list[OperatorState]:
+    """Return the operator states of a savepoint; errors name it by its number, 0 or 1."""
     states: dict[tuple[str, str], OperatorState] = {}
     if operator is not None:
         with errors_of(number):

@@ -207,8 +207,7 @@ def write_state(state: StateDescriptor) -> bytes:
                 timer.snapshot_bytes(),
             )
         )
-    if state.is_python:
-        state = _as_bytes(state)
+    state = stored_state(state)
     value = stored_serializer(state)
     if state.user_key_serializer is not None:
         value = MapSerializer(state.user_key_serializer, value)
@@ -230,11 +229,13 @@ def framed_state(state: StateDescriptor) -> StateDescriptor:
     )
 
 
-def _as_bytes(state: StateDescriptor) -> StateDescriptor:
-    """Return the state of a PyFlink job as its header has it: arrays of bytes.
+def stored_state(state: StateDescriptor) -> StateDescriptor:
+    """Return a state as its header has it: of a PyFlink job arrays of bytes.
 
     PyFlink: BeamStateRequestHandler, with its caching list and map states.
     """
+    if not state.is_python:
+        return state
     user_key = None if state.user_key_serializer is None else ByteArrayWrapperSerializer()
     return replace(
         state,

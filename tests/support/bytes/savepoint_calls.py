@@ -103,6 +103,7 @@ CALLS: dict[str, Call] = {
         savepoint.compare(savepoint, [operator.operator_id])
     ),
     "verify": lambda savepoint, operator, __: _shown(savepoint.verify([operator.operator_id])),
+    "restore_report": lambda savepoint, _, __: _shown(savepoint.restore_report(savepoint)),
     "check_restore": lambda savepoint, operator, __: savepoint.check_restore(
         operator, 1, operator.max_parallelism
     ),
