@@ -10,7 +10,7 @@ import pickle
 import struct
 from array import array
 from collections.abc import Mapping
-from datetime import date, datetime, time, timezone
+from datetime import date, datetime, time, timedelta, timezone
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -20,7 +20,14 @@ from support.bytes import savepoint_bytes as sb
 from support.bytes.kryo_values import COLOR, DESCRIBED, OF_THE_JOB, PLAIN, by_name, in_python, kryo
 from support.bytes.serializer_cases import cases
 from support.golden import lines
-from support.inside.serializers import BODIES, FINAL, KEY_TYPES, SUPERTYPES, KryoSerializer
+from support.inside.serializers import (
+    BODIES,
+    FINAL,
+    KEY_TYPES,
+    PRIMITIVES,
+    SUPERTYPES,
+    KryoSerializer,
+)
 
 from keygroups import assign_to_key_group, types
 from keygroups.errors import (
@@ -31,6 +38,7 @@ from keygroups.errors import (
     UnsupportedKeyTypeError,
 )
 from keygroups.savepoint import KryoEnum, KryoFields, Pojo, read_savepoint
+from keygroups.savepoint.values import LocalDate
 from keygroups.state_keys import Serializer
 
 
@@ -55,6 +63,7 @@ STRINGS = "java.util.List<java.lang.String>"
 LISTS = f"java.util.Map<java.lang.String, {STRINGS}>"
 PARTITION = "org.apache.flink.streaming.connectors.kafka.internals.KafkaTopicPartition"
 TEXT = b"a\xe2"  # "ab"
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 # Kryo 5: CollectionSerializer, MapSerializer, DefaultGenerics; Kryo 2: their setGenerics.
 # type, version, the bytes of the field, its value
@@ -74,6 +83,25 @@ FIELDS = [
     ("java.lang.Object", 5, b"\0", None),
     ("java.lang.Object", 5, b"\2\5", -3),  # an Integer by its number
     ("java.util.UUID", 5, NEW + bytes(15) + b"\1", UUID(int=1 << 56)),
+    ("double", 5, struct.pack("<d", 1.5), 1.5),
+    # Kryo 5: TimeSerializers. Of hour, minute and second the last that is not 0 is inverted.
+    *(
+        ("java.time.LocalTime", 5, NEW + bytes.fromhex(data), value)
+        for data, value in [
+            ("ff", time(0)),
+            ("f8", time(7)),
+            ("f7", time(8)),
+            ("07e1", time(7, 30)),
+            ("07e0", time(7, 31)),
+            ("071efa", time(7, 30, 5)),
+            ("071efb", time(7, 30, 4)),
+            ("071e05e807", time(7, 30, 5, 1)),  # 1,000 nanoseconds
+        ]
+    ),
+    ("java.time.LocalDate", 5, NEW + b"\xe5\x0f\3\4", date(2021, 3, 4)),
+    ("java.time.LocalDate", 5, NEW + b"\xff\xff\xff\xff\x0f\3\4", LocalDate(-1, 3, 4)),
+    ("java.time.Instant", 5, NEW + b"\xff" * 9 + b"\0", EPOCH - timedelta(seconds=1)),
+    ("java.time.Instant", 5, NEW + b"\1\0", EPOCH + timedelta(seconds=1)),
     # A class of Flink's, which is final, with a hash, a number and a topic.
     (
         PARTITION,
@@ -104,6 +132,7 @@ FIELDS = [
     (STRINGS, 5, LIST + NEW + b"\3" + NEW + TEXT + b"\4", ["ab", "ab"]),  # the second refers
     (STRINGS, 5, LIST + NEW + b"\x82\0", [None]),
     (STRINGS, 5, LIST + NEW + b"\1", []),
+    ("java.util.List", 5, LIST + NEW + b"\x81", []),  # none is of another class
     (STRINGS, 2, LIST + NEW + b"\2" + NEW + TEXT + b"\0", ["ab", None]),
     ("java.util.List", 5, LIST + NEW + b"\x82\3\0" + NEW + TEXT, ["ab"]),
     ("java.util.List", 2, LIST + NEW + b"\1\3" + NEW + TEXT, ["ab"]),
@@ -160,6 +189,8 @@ def test_fields(declared: str, version: int, data: bytes, value: Any) -> None:
     read = serializer.decode(by_name("a.B") + NEW + data)
     assert read == Pojo("a.B", {"f": value})
     assert type(read.f) is type(value)
+    if declared in {*PRIMITIVES, *KEY_TYPES}:
+        assert serializer.encode(read) == by_name("a.B") + NEW + data
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pickle
 import struct
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,17 @@ def test_types_that_share_parts(root: list[Any], text: str) -> None:
     assert str(read_type(TypeGraph(root).data)) == text
 
 
+def test_types_are_counted_by_the_bytes_of_their_own() -> None:
+    """What is before them in a file makes no room for more."""
+    data = TypeGraph(twice(12)).data
+    cursor = Cursor(bytes(1 << 20) + data, "a file")
+    cursor.skip(1 << 20)
+    with pytest.raises(
+        SavepointError, match=f"a logical type of {len(data)} bytes has more types"
+    ):
+        read_logical_type(cursor)
+
+
 def test_a_type_as_deep_as_its_text() -> None:
     found = str(read_type(TypeGraph(deep(100)).data))
     assert found == "ROW<" + "ARRAY<" * 99 + "INT" + ">" * 100
@@ -219,6 +231,46 @@ def test_types_of_time(root: str) -> None:
 
 
 # Values
+
+
+# Flink: LogicalTypeRoot, and the numbers that the classes of its types have.
+ROOTS: list[tuple[str, str, dict[str, int]]] = [
+    *((name, name, {"length": 5}) for name in ("CHAR", "VARCHAR", "BINARY", "VARBINARY")),
+    ("DECIMAL", "DECIMAL", {"precision": 7, "scale": 3}),
+    *((name, name, {}) for name in ("BOOLEAN", "TINYINT", "SMALLINT", "BIGINT", "FLOAT")),
+    *((name, name, {}) for name in ("DOUBLE", "DATE", "RAW", "VARIANT", "BITMAP")),
+    *((name, name, {}) for name in ("INTERVAL_YEAR_MONTH", "INTERVAL_DAY_TIME")),
+    ("INTEGER", "INT", {}),
+    ("TIME_WITHOUT_TIME_ZONE", "TIME", {"precision": 4}),
+    ("TIMESTAMP_WITHOUT_TIME_ZONE", "TIMESTAMP", {"precision": 4}),
+    ("TIMESTAMP_WITH_LOCAL_TIME_ZONE", "TIMESTAMP_LTZ", {"precision": 4}),
+]
+
+
+@pytest.mark.parametrize("nullable", [True, False])
+@pytest.mark.parametrize(("root", "name", "numbers"), ROOTS)
+def test_types_of_each_root(root: str, name: str, numbers: dict[str, int], nullable: bool) -> None:
+    data = java.stream(java.logical_type(root, *numbers.items(), nullable=nullable))
+    assert read_type(data) == LogicalType(name, **numbers, nullable=nullable)
+
+
+@pytest.mark.parametrize(
+    ("root", "names", "text"),
+    [
+        ("ARRAY", ["elementType"], "ARRAY<INT>"),
+        ("MULTISET", ["elementType"], "MULTISET<INT>"),
+        ("MAP", ["keyType", "valueType"], "MAP<INT, INT>"),
+        ("STRUCTURED_TYPE", ["attributes"], "ROW<INT>"),
+    ],
+)
+def test_types_with_types_in_them(root: str, names: list[str], text: str) -> None:
+    """A structured type has its attributes in the place of a row's fields."""
+    number = JavaObject("T", {"typeRoot": JavaEnum("R", "INTEGER")})
+    member = JavaObject("A", {"name": "a", "type": number})
+    inner = [member] if root == "STRUCTURED_TYPE" else number
+    outer = JavaObject("T", {"typeRoot": JavaEnum("R", root), **dict.fromkeys(names, inner)})
+    found, _ = _TypeReader(Cursor(b"", "a file"), 100).read(outer, 0)
+    assert str(found) == text
 
 
 def test_types_without_bytes() -> None:
@@ -608,8 +660,17 @@ def test_entries_that_repeat_a_key_are_read_in_runs(
 ) -> None:
     """Each of them repeats 64 KiB at most, but is of one entry at least."""
     feed = HeldFeed(bytes(50_000), "a stream, offset ", 7)
+    assert feed.offset == 7
     feed.pos = 50_000
     assert [*feed.runs(count, size, "n")] == runs
+
+
+def test_bytes_of_runs_count_together() -> None:
+    """Of 6 entries of 10,000 bytes 17 times make less than 1 MiB, and 18 times more."""
+    runs = HeldFeed(b"", "a stream, offset ", 7).runs(1_000, 10_000, "n")
+    assert [*islice(runs, 17)] == [6] * 17
+    with pytest.raises(SavepointError, match=r"^a stream, offset 7: of n 0 bytes would become"):
+        next(runs)
 
 
 @pytest.mark.parametrize("is_held", [True, False])

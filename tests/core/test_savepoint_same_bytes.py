@@ -136,6 +136,7 @@ NAMES: dict[str, Callable[[Path], bytes]] = {
     "URL": lambda folder: sb.absolute(f"file:{folder}/data", SIZE),
     "URL with a host": lambda folder: sb.absolute(f"file://{folder}/data", SIZE),
     "quoted": lambda folder: sb.absolute(f"file:{folder}".replace("p", "%70") + "/data", SIZE),
+    "quoted name": lambda folder: sb.absolute(f"file:{folder}/d%61ta", SIZE),
     "other slashes": lambda folder: sb.absolute(f"{folder.parent}//{folder.name}/data", SIZE),
     "dots": lambda folder: sb.absolute(f"{folder.parent}/./{folder.name}/data", SIZE),
     "link": lambda folder: sb.relative("link", SIZE),
@@ -165,6 +166,57 @@ def test_the_same_file_by_other_names(tmp_path: Path) -> None:
             check(folder, tasks[:1], tasks[1:], is_allowed=False)
         of_changes = [PLACES["changes"](index, stream) for index, stream in enumerate(streams)]
         check(folder, of_changes, [], streams[0] == streams[1])  # Flink's have one name
+
+
+def test_which_names_are_told(tmp_path: Path) -> None:
+    """Those of the first handles, in the order of `_metadata`."""
+    folder = put(tmp_path / "sp")
+    relative, absolute = sb.relative("data", SIZE), sb.absolute(f"{folder}/data", SIZE)
+    own = [PLACES["operator state"](i, name) for i, name in enumerate((relative, absolute))]
+    shared = [PLACES["SST file"](i, name) for i, name in enumerate((relative, absolute))]
+    inside = PLACES["operator state"](2, sb.segment(f"{folder}/data", 5, 10))
+    for tasks, told in (
+        (own, f"'data', which is also '{folder}/data'"),
+        (own[::-1], f"'{folder}/data', which is also 'data'"),
+        ([*shared, inside], f"'data', which is also '{folder}/data'"),
+    ):
+        sb.write(folder, [sb.operator(tasks, parallelism=3)])
+        with pytest.raises(SavepointError) as caught:
+            read_savepoint(folder)
+        assert str(caught.value).endswith(f"the same bytes of the file {told}")
+
+
+@pytest.mark.parametrize(
+    ("names", "is_same"),
+    [
+        ([sb.absolute("file:/gone/a%62", SIZE), sb.absolute("file:/gone/ab", SIZE)], True),
+        ([sb.relative("a%62", SIZE), sb.relative("ab", SIZE)], False),
+        ([sb.relative("x/../ab", SIZE), sb.relative("ab", SIZE)], True),
+        ([sb.relative("ab", SIZE), sb.absolute("ab", SIZE)], False),
+    ],
+)
+def test_names_of_a_file_that_is_not_there(
+    names: list[bytes], is_same: bool, tmp_path: Path
+) -> None:
+    """A path with %-escapes is one of a URL; a name in the folder has none."""
+    tasks = [PLACES["operator state"](number, name) for number, name in enumerate(names)]
+    check(tmp_path, tasks, [], not is_same)
+
+
+def test_a_file_that_may_not_be_read_is_not_looked_at(tmp_path: Path) -> None:
+    """Nor is it where another file of its folder may be."""
+    folder = tmp_path / "other"
+    folder.mkdir()
+    (folder / "a").write_bytes(bytes(SIZE))
+    (folder / "b").hardlink_to(folder / "a")
+    streams = [sb.absolute(f"{folder}/{name}", SIZE) for name in "ab"]
+    tasks = [PLACES["operator state"](number, stream) for number, stream in enumerate(streams)]
+    point = tmp_path / "point"
+    point.mkdir()
+    sb.write(point, [sb.operator(tasks, parallelism=2)])
+    assert len(read_savepoint(point, allow=[folder / "a"]).operators) == 1
+    with pytest.raises(SavepointError, match=SAME):
+        read_savepoint(point, allow=[folder])
 
 
 def test_files_of_equal_bytes(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from keygroups._serializers.base import (
     TRUNCATED,
     Composite,
     Read,
+    Serializer,
     Simple,
     UnknownSerializer,
     UnknownSnapshotError,
@@ -59,7 +60,7 @@ from keygroups._serializers.jvm.avro import AvroSerializer
 from keygroups._serializers.jvm.encoded import BitmapSerializer, JavaSerializer, VariantSerializer
 from keygroups._serializers.jvm.kryo import KryoSerializer
 from keygroups._serializers.jvm.kryo_bodies import BODIES
-from keygroups._serializers.jvm.kryo_classes import FINAL, KEY_TYPES, SUPERTYPES
+from keygroups._serializers.jvm.kryo_classes import FINAL, KEY_TYPES, PRIMITIVES, SUPERTYPES
 from keygroups._serializers.jvm.objects import JavaEnum, JavaObject, read_java_object
 from keygroups._serializers.jvm.optional_maps import OptionalItem
 from keygroups._serializers.jvm.pojos import Member, PojoSerializer
@@ -193,6 +194,7 @@ __all__ = [
     "KEY_TYPES",
     "LONG",
     "NULL",
+    "PRIMITIVES",
     "REGISTRY",
     "SHORT",
     "SQL_STRING",
@@ -282,6 +284,7 @@ __all__ = [
     "RowSerializer",
     "RowSqnInfoSerializer",
     "ScalaEnumSerializer",
+    "Serializer",
     "SetSerializer",
     "SharedBufferEdgeSerializer",
     "SharedBufferNodeSerializer",
