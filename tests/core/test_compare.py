@@ -633,6 +633,17 @@ def test_splits_of_files(tmp_path: Path) -> None:
     ]
 
 
+def test_splits_of_another_source_that_one_savepoint_has(tmp_path: Path) -> None:
+    """They are compared as elements alone."""
+    source(tmp_path / "old", [[versioned(7, b"a")]])
+    source(tmp_path / "new", [[versioned(7, b"a")], [versioned(7, b"b")]])
+    old, new = (read_savepoint(tmp_path / name) for name in ("old", "new"))
+    for here, there, kind in ((old, new, "only_there"), (new, old, "only_here")):
+        (operator,) = here.compare(there).operators
+        assert operator.splits == ()
+        assert counted(operator.operator_states[0]) == {"equal": 1, kind: 1}
+
+
 def test_splits_of_another_source(tmp_path: Path) -> None:
     """Whose bytes are compared."""
     values = {"VALUE_SERIALIZER": BYTES.snapshot_bytes()[4:]}
