@@ -1222,6 +1222,11 @@ def test_texts_of_differences(tmp_path: Path) -> None:
     )
     unknown = timer._replace(key=None, namespace=None, timestamp=None, key_bytes=b"ab")
     assert str(EntryDifference("a", "s", "only_there", None, unknown)) == "key bytes b'ab': 'v'"
+    known = timer._replace(key_bytes=b"ab")
+    assert str(EntryDifference("a", "s", "only_there", None, known)) == (
+        "key 'k' in TimeWindow(start=0, end=5) at 7"
+    )
+    assert str(Change("only_state", None, "s: VALUE")) == "only state: none -> s: VALUE"
     pojo = PojoSerializer("x.P")
     assert str(Change("value_serializer", pojo, pojo)) == (
         "value serializer: POJO(x.P), with another snapshot"

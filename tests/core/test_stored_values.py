@@ -326,3 +326,10 @@ def test_lists_that_are_written() -> None:
     chunks = stored_value(state("LIST", SHORT, True, True)).writer(True)
     expected = FIVE + sb.i32(2) + b"\0\1," + SIX + sb.i32(2) + b"\0\2"
     assert chunks([TtlValue(5, 1), 2], 6) == expected
+
+
+def test_who_declared_a_state_is_no_part_of_its_repr() -> None:
+    declared, undeclared = (
+        state("VALUE", SHORT, is_python=is_python) for is_python in (True, False)
+    )
+    assert repr(declared) == repr(undeclared)
