@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import point, true_entries
+from support.html_tables import shown
 
 import keygroups
 from keygroups import KeyGroupLoad, KeyGroupRange, RescalePlan
@@ -542,3 +543,10 @@ def test_uids_are_asked_for_where_no_operator_has_a_name(tmp_path: Path) -> None
     ):
         savepoint = read_savepoint(sb.write(tmp_path / str(number), operators))
         assert ("uids=[...]" in str(savepoint)) is is_asked_for
+
+
+def test_a_notebook_shows_what_text_does() -> None:
+    """The headline first, then the tables, then advice."""
+    savepoint = HEAP.read()
+    lines = str(savepoint).splitlines()
+    assert shown(savepoint).paragraphs == [lines[0], lines[-1]]
