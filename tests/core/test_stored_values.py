@@ -118,6 +118,16 @@ def test_bytes_of_values(case: Case) -> None:
         stored.reader()(case.framed + b"z", 0)
 
 
+def test_parts_of_values() -> None:
+    """By their names in StateEntry, where nothing else is between them."""
+    for has_ttl, names in ((False, ["value"]), (True, ["last_access", "value"])):
+        for kind in ("VALUE", "REDUCING", "MAP"):
+            parts = stored_value(state(kind, SHORT, has_ttl)).parts()
+            assert parts is not None
+            assert [name for name, _ in parts] == names
+        assert stored_value(state("LIST", SHORT, has_ttl)).parts() is None
+
+
 @pytest.mark.parametrize("case", [case for case in CASES if not case.state.is_python])
 def test_bytes_of_values_are_written(case: Case) -> None:
     stored = stored_value(case.state)
@@ -228,6 +238,7 @@ def test_nulls_in_maps() -> None:
     assert map_value(TEXT, has_ttl=True).writer(True)(None, 5) == b"\0" + FIVE + b"\0"
     assert map_value(TEXT).writer(True)(None, None) == b"\1"
     assert map_value(OPTION).writer(True)(None, None) == b"\0\0"
+    assert stored_value(state("VALUE", OPTION)).writer(True)(None, None) == b"\0"
     assert map_value(OPTION).writer(True)(Some(7), None) == b"\0\1" + sb.i32(7)
 
 
