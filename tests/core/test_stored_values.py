@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 import pytest
 from support.bytes import savepoint_bytes as sb
 
-from keygroups.errors import InvalidTypeError, InvalidValueError
+from keygroups._serializers.scalars import VOID_NAMESPACE
+from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.savepoint import Serializer, StateDescriptor
+from keygroups.savepoint._state.layouts import has_key_bytes, layout_of
 from keygroups.savepoint._state.values import StoredMapValue, stored_value
 from keygroups.savepoint.values import Some, TtlValue
 
@@ -344,3 +346,30 @@ def test_who_declared_a_state_is_no_part_of_its_repr() -> None:
         state("VALUE", SHORT, is_python=is_python) for is_python in (True, False)
     )
     assert repr(declared) == repr(undeclared)
+
+
+OF_KRYO = serializer(sb.kryo_of("java.util.ArrayList"))
+
+
+def test_user_keys_that_have_other_bytes_in_java_are_not_written() -> None:
+    """RocksDB finds an entry by its bytes, of which equal lists of Kryo have several."""
+    of_lists = StateDescriptor("s", "MAP", TEXT, VOID_NAMESPACE, SHORT, OF_KRYO)
+    encode = layout_of(of_lists).encoder(allow_any_last_access=False)
+    with pytest.raises(UnsupportedKeyTypeError, match=r"^user key of MAP state 's'"):
+        encode(b"\2a", None, ["a"], 258, None, None)
+    of_text = StateDescriptor("s", "MAP", TEXT, VOID_NAMESPACE, SHORT, TEXT)
+    encode = layout_of(of_text).encoder(allow_any_last_access=False)
+    assert encode(b"\2a", None, "b", 258, None, None) == (b"\2a\0\2b", b"\0\1\2")
+
+
+def test_a_key_of_a_subclass_is_its_bytes() -> None:
+    """They are the key, and stand once, where other keys have theirs beside them."""
+    key = serializer(sb.pojo_of("x.P", {"list": sb.kryo_of("java.util.ArrayList")}))
+    of_pojo = StateDescriptor("s", "VALUE", key, VOID_NAMESPACE, SHORT)
+    assert has_key_bytes(of_pojo)
+    read = layout_of(of_pojo).decoding(0).framed
+    entry = read(3, UNREAD + b"\0", b"\1\2")
+    assert (entry.key, entry.key_bytes, entry.value) == (UNREAD, None, 258)
+    null = b"\1"  # POJO: a mark that it is null
+    entry = read(3, null + b"\0", b"\1\2")
+    assert (entry.key, entry.key_bytes) == (None, null)
