@@ -1276,9 +1276,11 @@ def test_what_a_difference_of_operators_is(changes: dict[str, Any], has_differen
 def test_what_a_difference_of_states_is() -> None:
     """Each entry that is not equal counts; a change alone is one too."""
     names = ("changed", "touched", "only_here", "only_there")
-    assert replace(NO_STATE, **dict(zip(names, (1, 20, 300, 4_000)))).differing == 4_321
+    all_counts: dict[str, Any] = dict(zip(names, (1, 20, 300, 4_000)))
+    assert replace(NO_STATE, **all_counts).differing == 4_321
     for name in names:
-        assert replace(NO_STATE, **{name: 1}).has_differences
+        one_count: dict[str, Any] = {name: 1}
+        assert replace(NO_STATE, **one_count).has_differences
     assert not NO_STATE.has_differences
     changed = replace(NO_STATE, changes=(Change("kind", "VALUE", "LIST"),), equal=0)
     assert (changed.has_differences, changed.differing) == (True, 0)

@@ -286,6 +286,18 @@ def test_offsets_of_arrow_have_32_bits() -> None:
     assert np.iinfo(np.int32).max == entry_columns.MOST - 1
 
 
+@pytest.mark.parametrize(("most", "is_array"), [(3 * 26, False), (3 * 26 + 1, True)])
+def test_bytes_that_offsets_of_arrow_do_not_reach(
+    most: int, is_array: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From so many on entries are decoded one by one, to lists."""
+    monkeypatch.setattr(entry_columns, "MOST", most)
+    entries = [(sb.i64(number) + b"\0", sb.i64(7)) for number in range(3)]
+    operator = canonical(tmp_path, LONG, OF_LONG, entries)
+    [columns] = [entries.columns for task in operator.tasks() for entries in task.columns()]
+    assert isinstance(columns["value"], pa.Array) is is_array
+
+
 @pytest.mark.parametrize("form", [canonical, of_two_bytes])
 @pytest.mark.parametrize("other", [write_string("12"), write_string("12345"), write_string("é1")])
 def test_keys_of_one_size_and_another(

@@ -205,6 +205,18 @@ def test_large_elements_that_compress_well(
     assert lists(read_savepoint(path)) == [("a", TEXT)]
 
 
+def test_one_of_two_lists_has_lost_its_offsets(tmp_path: Path) -> None:
+    """Another list, of one element behind it, has not."""
+    chunks, starts = chunks_of(TEXT)
+    other = [len(chunks)]
+    path = written(tmp_path / "s", [*chunks, sb.i64(7)], starts, snapshot=STRING, other=other)
+    savepoint = read_savepoint(path)
+    assert lists(savepoint) == [("a", TEXT), ("b", [7])]
+    [operator] = savepoint.operators
+    [(_, handle, _)] = operator._operator_state_handles()
+    assert has_lost_offsets(operator._files, handle, operator._context)
+
+
 def test_elements_of_half_a_chunk_are_where_it_is_said(tmp_path: Path) -> None:
     """They are no whole chunks, so that those that only the job reads are known as well."""
     halves = [bytes(CHUNK // 2), b"a" * (CHUNK // 2)]

@@ -366,6 +366,17 @@ def test_operator_state(tmp_path: Path, compressed: bool) -> None:
     ]
 
 
+def test_the_last_value_of_a_broadcast_state(tmp_path: Path) -> None:
+    """It is all that is left, where only the job reads it."""
+    types = {"VALUE_SERIALIZER": MONEY_SNAPSHOT, "KEY_SERIALIZER": INT_SNAPSHOT}
+    header = sb.operator_header([], [info("b", "BROADCAST", 2, **types)])
+    stream = sb.inline(header + sb.i32(1, 3) + b"money")
+    handle = sb.operator_state([("b", 2, [len(header)])], stream)
+    written = sb.write(tmp_path, [sb.operator([sb.subtask(managed_operator=handle)])])
+    [state] = read_savepoint(written).operators[0].operator_state()
+    assert state.elements == {3: b"money"}
+
+
 def test_operator_state_of_which_the_states_are_not_sure(tmp_path: Path) -> None:
     """A broadcast state within the contents of a snapshot is no state."""
     rule = info("b", "BROADCAST", 2, VALUE_SERIALIZER=INT_SNAPSHOT, KEY_SERIALIZER=INT_SNAPSHOT)
