@@ -298,6 +298,26 @@ def test_bytes_that_offsets_of_arrow_do_not_reach(
     assert isinstance(columns["value"], pa.Array) is is_array
 
 
+def test_records_that_are_decoded_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entry_columns, "ROWS", 5)
+    monkeypatch.setattr(rocksdb_columns, "_MOST_FILES", 0)  # or its blocks are decoded as wholes
+    entries = [(sb.i64(number) + b"\0", sb.i64(7)) for number in range(40)]
+    assert counts_of(rocksdb(tmp_path, LONG, OF_LONG, entries, per_block=1)) == [5] * 8
+
+
+@pytest.mark.parametrize("number", [0, 7, 8])
+def test_a_value_on_the_heap_that_is_none(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error says where it is in the file, in whatever piece of it."""
+    monkeypatch.setattr(files_module, "CHUNK", 64)
+    state = sb.state("s", "VALUE", sb.simple("LocalDate"))
+    dates = [sb.i32(2024) + bytes([month, 1]) for month in range(1, 10)]
+    dates[number] = sb.i32(2024) + b"\x0d\1"
+    entries = [(sb.i64(place) + b"\0", date) for place, date in enumerate(dates)]
+    assert assert_same(native(tmp_path, LONG, state, entries)) == 0
+
+
 @pytest.mark.parametrize("form", [canonical, of_two_bytes])
 @pytest.mark.parametrize("other", [write_string("12"), write_string("12345"), write_string("é1")])
 def test_keys_of_one_size_and_another(
