@@ -633,6 +633,17 @@ def test_splits_of_files(tmp_path: Path) -> None:
     ]
 
 
+def test_splits_of_another_source_that_one_savepoint_has(tmp_path: Path) -> None:
+    """They are compared as elements alone."""
+    source(tmp_path / "old", [[versioned(7, b"a")]])
+    source(tmp_path / "new", [[versioned(7, b"a")], [versioned(7, b"b")]])
+    old, new = (read_savepoint(tmp_path / name) for name in ("old", "new"))
+    for here, there, kind in ((old, new, "only_there"), (new, old, "only_here")):
+        (operator,) = here.compare(there).operators
+        assert operator.splits == ()
+        assert counted(operator.operator_states[0]) == {"equal": 1, kind: 1}
+
+
 def test_splits_of_another_source(tmp_path: Path) -> None:
     """Whose bytes are compared."""
     values = {"VALUE_SERIALIZER": BYTES.snapshot_bytes()[4:]}
@@ -1211,6 +1222,11 @@ def test_texts_of_differences(tmp_path: Path) -> None:
     )
     unknown = timer._replace(key=None, namespace=None, timestamp=None, key_bytes=b"ab")
     assert str(EntryDifference("a", "s", "only_there", None, unknown)) == "key bytes b'ab': 'v'"
+    known = timer._replace(key_bytes=b"ab")
+    assert str(EntryDifference("a", "s", "only_there", None, known)) == (
+        "key 'k' in TimeWindow(start=0, end=5) at 7"
+    )
+    assert str(Change("only_state", None, "s: VALUE")) == "only state: none -> s: VALUE"
     pojo = PojoSerializer("x.P")
     assert str(Change("value_serializer", pojo, pojo)) == (
         "value serializer: POJO(x.P), with another snapshot"
@@ -1260,9 +1276,11 @@ def test_what_a_difference_of_operators_is(changes: dict[str, Any], has_differen
 def test_what_a_difference_of_states_is() -> None:
     """Each entry that is not equal counts; a change alone is one too."""
     names = ("changed", "touched", "only_here", "only_there")
-    assert replace(NO_STATE, **dict(zip(names, (1, 20, 300, 4_000)))).differing == 4_321
+    all_counts: dict[str, Any] = dict(zip(names, (1, 20, 300, 4_000)))
+    assert replace(NO_STATE, **all_counts).differing == 4_321
     for name in names:
-        assert replace(NO_STATE, **{name: 1}).has_differences
+        one_count: dict[str, Any] = {name: 1}
+        assert replace(NO_STATE, **one_count).has_differences
     assert not NO_STATE.has_differences
     changed = replace(NO_STATE, changes=(Change("kind", "VALUE", "LIST"),), equal=0)
     assert (changed.has_differences, changed.differing) == (True, 0)

@@ -7,6 +7,7 @@ here has numbers at their bounds, texts of every kind that Flink writes, and dam
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -42,6 +43,7 @@ from support.bytes.column_forms import (  # noqa: E402
 from support.inside.columns import entry_columns, rocksdb_columns  # noqa: E402
 
 from keygroups.savepoint._columns.readers import texts  # noqa: E402
+from keygroups.savepoint._state.scans import skip_scan  # noqa: E402
 
 BOOLEAN, BYTE, SHORT, INT, LONG, FLOAT, DOUBLE, STRING = map(
     sb.simple, ("Boolean", "Byte", "Short", "Int", "Long", "Float", "Double", "String")
@@ -285,6 +287,38 @@ def test_offsets_of_arrow_have_32_bits() -> None:
     assert np.iinfo(np.int32).max == entry_columns.MOST - 1
 
 
+@pytest.mark.parametrize(("most", "is_array"), [(3 * 26, False), (3 * 26 + 1, True)])
+def test_bytes_that_offsets_of_arrow_do_not_reach(
+    most: int, is_array: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From so many on entries are decoded one by one, to lists."""
+    monkeypatch.setattr(entry_columns, "MOST", most)
+    entries = [(sb.i64(number) + b"\0", sb.i64(7)) for number in range(3)]
+    operator = canonical(tmp_path, LONG, OF_LONG, entries)
+    [columns] = [entries.columns for task in operator.tasks() for entries in task.columns()]
+    assert isinstance(columns["value"], pa.Array) is is_array
+
+
+def test_records_that_are_decoded_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entry_columns, "ROWS", 5)
+    monkeypatch.setattr(rocksdb_columns, "_MOST_FILES", 0)  # or its blocks are decoded as wholes
+    entries = [(sb.i64(number) + b"\0", sb.i64(7)) for number in range(40)]
+    assert counts_of(rocksdb(tmp_path, LONG, OF_LONG, entries, per_block=1)) == [5] * 8
+
+
+@pytest.mark.parametrize("number", [0, 7, 8])
+def test_a_value_on_the_heap_that_is_none(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error says where it is in the file, in whatever piece of it."""
+    monkeypatch.setattr(files_module, "CHUNK", 64)
+    state = sb.state("s", "VALUE", sb.simple("LocalDate"))
+    dates = [sb.i32(2024) + bytes([month, 1]) for month in range(1, 10)]
+    dates[number] = sb.i32(2024) + b"\x0d\1"
+    entries = [(sb.i64(place) + b"\0", date) for place, date in enumerate(dates)]
+    assert assert_same(native(tmp_path, LONG, state, entries)) == 0
+
+
 @pytest.mark.parametrize("form", [canonical, of_two_bytes])
 @pytest.mark.parametrize("other", [write_string("12"), write_string("12345"), write_string("é1")])
 def test_keys_of_one_size_and_another(
@@ -416,3 +450,59 @@ def test_values_with_their_times(tmp_path: Path) -> None:
     maps = sb.state("s", "MAP", sb.map_of(INT, LONG))
     of_maps = [(b"\1\0" + sb.i32(1), b"\0" + sb.i64(5) + b"more")]
     assert assert_same(canonical(tmp_path / "b", STRING, maps, of_maps)) == 0
+
+
+def test_places_of_entries_that_are_passed_over() -> None:
+    """Up to the last one that is whole, however many are asked for."""
+    find = skip_scan(lambda data, pos: pos + 4)
+    assert [find(bytes(10), 0, count) for count in (1, 2, 5)] == [[0, 4], [0, 4, 8], [0, 4, 8]]
+    assert find(bytes(8), 0, 5) == [0, 4, 8]
+    assert find(bytes(8), 1, 5) == [1, 5]
+
+
+def test_some_keys_of_many(tmp_path: Path) -> None:
+    """Each of them is found, though the others are passed over many at a time."""
+    entries = [(sb.i64(number) + b"\0", sb.i64(number)) for number in range(500)]
+    [task] = canonical(tmp_path, LONG, OF_LONG, entries).tasks()
+    sought = {0, 15, 16, 100, 101, 499}
+    keys = frozenset(b"\3" + sb.i64(number) for number in sought)
+    found = {entry.key for entry in replace(task, keys=keys).entries()}
+    assert sought <= found
+    assert len(found) < 200
+
+
+def enum_of(size: int) -> bytes:
+    """A state of an enum of a short name and one of so many characters."""
+    names = sb.i32(2) + sb.utf("a") + sb.utf("b" * size)
+    snapshot = f"{sb.BASE}EnumSerializer$EnumSerializerSnapshot"
+    return sb.state("s", "VALUE", sb.snapshot(snapshot, 3, sb.utf("a.E") + names))
+
+
+def with_subclasses(registered: dict[str, bytes | None], met: dict[str, bytes | None]) -> bytes:
+    """A POJO of which some subclasses are known."""
+    maps = [sb.optional_map(members) for members in ({"n": LONG}, registered, met)]
+    contents = sb.utf("x.P") + b"".join(maps)
+    return sb.snapshot(f"{sb.JAVA}PojoSerializerSnapshot", 2, contents)
+
+
+FEW = (1 << 22) >> 4
+
+
+@pytest.mark.parametrize(
+    ("state", "most"),
+    [
+        (OF_LONG, 1 << 22),
+        (OF_KRYO, FEW),
+        (sb.state("s", "VALUE", sb.tuple_of(LONG, sb.kryo_of("java.lang.Object"))), FEW),
+        (sb.state("s", "MAP", sb.map_of(sb.kryo_of("java.lang.Object"), LONG)), FEW),
+        (enum_of(128), 1 << 22),
+        (enum_of(129), FEW),
+        (sb.state("s", "VALUE", sb.pojo_of("x.P", {"n": LONG})), 1 << 22),
+        (sb.state("s", "VALUE", with_subclasses({"x.Q": sb.pojo_of("x.Q", {})}, {})), FEW),
+        (sb.state("s", "VALUE", with_subclasses({}, {"x.Q": sb.pojo_of("x.Q", {})})), FEW),
+    ],
+)
+def test_fewer_bytes_of_what_may_become_longer(state: bytes, most: int, tmp_path: Path) -> None:
+    """A number stands for the name of an enum, of Avro or of Kryo."""
+    [described] = canonical(tmp_path, LONG, state, [(sb.i64(1) + b"\0", b"")]).states
+    assert entry_columns.ColumnDecoder(described, 0).most_bytes == most

@@ -11,6 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import point
 from support.bytes.wide_savepoints import Shape, write
 from support.html_tables import Tables
@@ -559,3 +560,13 @@ def test_what_a_browser_makes_of_it(tmp_path: Path) -> None:
     )
     assert dom.count('role="img"') == 3
     assert dom.index("Bytes by key group") < dom.index("Bytes by subtask")
+
+
+def test_keyed_state_without_entries(tmp_path: Path) -> None:
+    """Each key group has no byte, and no share."""
+    header = sb.keyed_header(sb.simple("Int"), [sb.state("s", "VALUE", sb.simple("Int"))])
+    subtask = sb.subtask(managed_keyed=sb.canonical(0, [0], sb.inline(header)))
+    path = sb.write(tmp_path / "s", [sb.operator([subtask], uid="op")])
+    [report] = operator_reports(read_savepoint(path), top=1)
+    assert ["0", "0", "0", "0.0%"] in Tables(report._repr_html_()).rows
+    assert "rescale to 2, weight in bytes:" in str(report)

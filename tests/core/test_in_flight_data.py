@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import FORMATS, POINTS, point
+from support.html_tables import shown
 
 from keygroups.cli import main
 from keygroups.errors import SavepointError
@@ -207,7 +208,20 @@ def test_many_channels_are_left_out(tmp_path: Path) -> None:
     numbers = range(1, 31)
     channels = b"".join(one(0, number, number) for number in numbers)
     handle = merged(3, 0, sum(numbers), sb.i32(30) + channels)
-    text = str(written(tmp_path, 6, [handle], []))
+    savepoint = written(tmp_path, 6, [handle], [])
+    text = str(savepoint)
+    lines = text.splitlines()
+    [place] = [number for number, line in enumerate(lines) if line.startswith("In-flight")]
+    assert lines[place + 1 : place + 3] == [
+        "operator  direction  subtask  gate  channel  bytes",
+        "op        input            0     0       30     30",
+    ]
+    page = shown(savepoint)
+    assert page.left == [*page.left[:-2], "operator", "direction"]
+    assert (
+        page.captions[-1] == "In-flight data of an unaligned checkpoint, 465 bytes of 1 operators"
+    )
+    assert page.paragraphs[0] == lines[0]
     assert "; the 10 heaviest channels, 20 others are left out:" in text
     assert text.count("op        input") == 10
 

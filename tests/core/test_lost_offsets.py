@@ -205,6 +205,62 @@ def test_large_elements_that_compress_well(
     assert lists(read_savepoint(path)) == [("a", TEXT)]
 
 
+def is_lost(path: Path) -> bool:
+    [operator] = read_savepoint(path).operators
+    [(_, handle, _)] = operator._operator_state_handles()
+    return has_lost_offsets(operator._files, handle, operator._context)
+
+
+def test_what_is_no_whole_chunk_is_no_sign_of_lost_offsets(tmp_path: Path) -> None:
+    """The first element fills its chunk, and is damaged; the second fills none."""
+    first = (b"\5aaaa").ljust(CHUNK, b"b")
+    path = written(tmp_path, [first, bytes(3_000), b"\2a"], range(3), snapshot=STRING)
+    assert not is_lost(path)
+    with pytest.raises(SavepointError, match=f"a STRING of 5 bytes in {CHUNK}"):
+        lists(read_savepoint(path))
+
+
+def test_elements_of_two_whole_chunks(tmp_path: Path) -> None:
+    text = "a" * (2 * CHUNK - 3)
+    encoded = varint(len(text) + 1) + text.encode()
+    assert len(encoded) == 2 * CHUNK
+    halves = [encoded[:CHUNK], encoded[CHUNK:]]
+    path = written(tmp_path, [*halves, *halves, b"\2a"], [0, 2, 4], snapshot=STRING)
+    assert not is_lost(path)
+    assert lists(read_savepoint(path)) == [("a", [text, text, "a"])]
+
+
+@pytest.mark.parametrize(
+    ("starts", "first", "chunks", "arguments"),
+    [
+        ([0, 0, 1, 1], 0, [sb.i64(1), sb.i64(2)], {"is_compressed": False}),
+        ([0, 1, 1, 2, 2], 1, [sb.i64(1), sb.i64(2), sb.i64(3)], {"is_compressed": False}),
+        ([0, 1, 2], 1, [bytes(CHUNK)] * 3, {"snapshot": UNKNOWN}),
+    ],
+)
+def test_the_error_names_the_first_offset_that_is_lost(
+    starts: list[int], first: int, chunks: list[bytes], arguments: dict[str, Any], tmp_path: Path
+) -> None:
+    path = written(tmp_path, chunks, starts, **arguments)
+    [operator] = read_savepoint(path).operators
+    [(_, handle, _)] = operator._operator_state_handles()
+    [(_, _, offsets)] = handle.states
+    with pytest.raises(SavepointError, match=f", offset {offsets[starts.index(first)]}: "):
+        lists(read_savepoint(path))
+
+
+def test_one_of_two_lists_has_lost_its_offsets(tmp_path: Path) -> None:
+    """Another list, of one element behind it, has not."""
+    chunks, starts = chunks_of(TEXT)
+    other = [len(chunks)]
+    path = written(tmp_path / "s", [*chunks, sb.i64(7)], starts, snapshot=STRING, other=other)
+    savepoint = read_savepoint(path)
+    assert lists(savepoint) == [("a", TEXT), ("b", [7])]
+    [operator] = savepoint.operators
+    [(_, handle, _)] = operator._operator_state_handles()
+    assert has_lost_offsets(operator._files, handle, operator._context)
+
+
 def test_elements_of_half_a_chunk_are_where_it_is_said(tmp_path: Path) -> None:
     """They are no whole chunks, so that those that only the job reads are known as well."""
     halves = [bytes(CHUNK // 2), b"a" * (CHUNK // 2)]

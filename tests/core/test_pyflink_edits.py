@@ -404,3 +404,5 @@ def test_declared_operators_that_are_none() -> None:
             savepoint.as_pyflink({"kinds": job})
     with pytest.raises(InvalidValueError, match=r"operator must be .*, got 'no'"):
         savepoint.as_pyflink({"no": (LONG, [])})
+    with pytest.raises(InvalidTypeError, match=r"^operator must be a str, got 5"):
+        savepoint.as_pyflink({5: (LONG, [])})  # type: ignore[dict-item]  # A user may do so.

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import point, true_entries
+from support.html_tables import shown
 from support.inside.savepoints import files as files_module
 
 import keygroups
@@ -501,3 +502,51 @@ def test_nothing_is_imported_before_it_is_needed() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "False\nset()\n"
+
+
+@pytest.mark.parametrize(
+    "passed",
+    [
+        {"moved": {}},
+        {"uids": []},
+        {"allow": []},
+        {"serializers": {}},
+        {"progress": False},
+        {"moved": {}, "progress": False},
+    ],
+)
+def test_what_a_savepoint_was_read_with(passed: dict[str, Any], tmp_path: Path) -> None:
+    """It is for `read_savepoint` alone, whatever it is."""
+    message = f"^{' and '.join(passed)} must be left out for a Savepoint"
+    with pytest.raises(InvalidValueError, match=message):
+        SavepointWriter.from_existing_savepoint(HEAP.read(), tmp_path / "new", **passed)
+
+
+def test_operators_to_verify() -> None:
+    savepoint = HEAP.read()
+    with pytest.raises(
+        InvalidTypeError, match=r"^operators must be an iterable of names, got 'a'"
+    ):
+        savepoint.verify("a")
+    with pytest.raises(InvalidTypeError, match=r"^operator must be a str, got 5"):
+        savepoint.verify([5])  # type: ignore[list-item]  # A user may do so.
+
+
+def test_uids_are_asked_for_where_no_operator_has_a_name(tmp_path: Path) -> None:
+    """One name is enough, and without operators none is asked for."""
+    unnamed, named, labelled = (
+        sb.operator([], operator_id=bytes([number]) * 16, uid=uid, name=name)
+        for number, (uid, name) in enumerate([("", ""), ("", "map"), ("u", "")])
+    )
+    for number, (operators, is_asked_for) in enumerate(
+        [([], False), ([unnamed], True), ([unnamed, named], False), ([labelled, unnamed], False)]
+    ):
+        savepoint = read_savepoint(sb.write(tmp_path / str(number), operators))
+        assert ("uids=[...]" in str(savepoint)) is is_asked_for
+
+
+def test_a_notebook_shows_what_text_does() -> None:
+    """The headline first, then the tables, then advice."""
+    savepoint = HEAP.read()
+    lines = str(savepoint).splitlines()
+    assert shown(savepoint).paragraphs == [lines[0], lines[-1]]

@@ -529,3 +529,19 @@ def test_a_header_of_no_more_than_a_chunk_is_got_at_once(
     monkeypatch.setattr(feed_module, "CHUNK", 100)
     stream = OpenStream(StreamHandle(200, bytes(200)), None, "x")
     assert len(header_cursor(stream, size, ReadingContext()).data) == got
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "message"),
+    [
+        (2, 16, "snapshot|serializer|version"),
+        (3, 21, "a count of 3 cannot be, with 21 bytes left"),
+    ],
+)
+def test_how_many_serializers_a_state_may_have(count: int, size: int, message: str) -> None:
+    """Each takes 8 bytes and more: so many are read, and refused for what they are."""
+    start = sb.utf("s") + sb.i32(0, 1) + sb.utf("KEYED_STATE_TYPE") + sb.utf("VALUE")
+    data = sb.keyed_header(INT, [start + sb.i32(count) + bytes(size)])
+    stream = OpenStream(StreamHandle(len(data), data), None, "x")
+    with pytest.raises(SavepointError, match=message):
+        read_keyed_header(stream, len(data), ReadingContext())

@@ -437,6 +437,7 @@ def test_raw_timers_as_in_a_savepoint(tmp_path: Path) -> None:
     (task,) = raw(tmp_path / "none", b"").tasks()
     header = task.header(task.handles[0])
     assert (header.key_bytes, header.states, header.state_bytes) == (b"", (), ())
+    assert (header.is_compressed, str(header.key_serializer)) == (False, "UNKNOWN")
 
 
 def test_raw_timers_of_pyflink(tmp_path: Path) -> None:
@@ -531,6 +532,9 @@ def test_no_raw_timers(tmp_path: Path) -> None:
         (services()[:4] + sb.i32(1) + services()[8:], "version of raw timers 1 is not known"),
         (services(b"\x02a\0" + sb.i64(7), key=KRYO), "takes the job's own classes to read"),
         (services(b"\x63a\0" + sb.i64(7)), "no timer of _timer_state/event_user-timers"),
+        # A timer has 8 bytes and more: so many fit, and end too early, or do not fit.
+        (services()[:-8] + sb.i32(2) + bytes(16), "no timer of _timer_state/event_user-timers"),
+        (services()[:-8] + sb.i32(3) + bytes(21), "a count of 3 cannot be, with 21 bytes left"),
     ],
 )
 def test_damaged_raw_timers(content: bytes, message: str, tmp_path: Path) -> None:

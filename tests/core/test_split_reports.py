@@ -158,12 +158,12 @@ def test_shards() -> None:
     splits = (
         KinesisSplit("clicks", "shard-0", "495", -1, 0),
         KinesisSplit("clicks", "shard-1", "496", 2, 1),
-        KinesisSplit("clicks", "shard-2", "497", 0, None),
+        KinesisSplit("clicks", "shard-2", "497", 0, 2),
     )
     assert rows_of(SourceSplits(splits, None, None)) == [
         ("clicks/shard-0", "after 495", "0"),
         ("clicks/shard-1", "after 496, 2 in it", "1"),
-        ("clicks/shard-2", "after 497, 0 in it", "none yet"),
+        ("clicks/shard-2", "after 497, 0 in it", "2"),
     ]
 
 

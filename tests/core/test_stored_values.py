@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 
 import pytest
 from support.bytes import savepoint_bytes as sb
+from support.inside.serializers import VOID_NAMESPACE
 
-from keygroups.errors import InvalidTypeError, InvalidValueError
+from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.savepoint import Serializer, StateDescriptor
+from keygroups.savepoint._state.layouts import has_key_bytes, layout_of
 from keygroups.savepoint._state.stored_values import StoredMapValue, stored_value
 from keygroups.savepoint.values import Some, TtlValue
 
@@ -116,6 +118,16 @@ def test_bytes_of_values(case: Case) -> None:
     assert stored.splitter()(case.framed) == case.split
     with pytest.raises((IndexError, struct.error, ValueError)):
         stored.reader()(case.framed + b"z", 0)
+
+
+def test_parts_of_values() -> None:
+    """By their names in StateEntry, where nothing else is between them."""
+    for has_ttl, names in ((False, ["value"]), (True, ["last_access", "value"])):
+        for kind in ("VALUE", "REDUCING", "MAP"):
+            parts = stored_value(state(kind, SHORT, has_ttl)).parts()
+            assert parts is not None
+            assert [name for name, _ in parts] == names
+        assert stored_value(state("LIST", SHORT, has_ttl)).parts() is None
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if not case.state.is_python])
@@ -228,6 +240,7 @@ def test_nulls_in_maps() -> None:
     assert map_value(TEXT, has_ttl=True).writer(True)(None, 5) == b"\0" + FIVE + b"\0"
     assert map_value(TEXT).writer(True)(None, None) == b"\1"
     assert map_value(OPTION).writer(True)(None, None) == b"\0\0"
+    assert stored_value(state("VALUE", OPTION)).writer(True)(None, None) == b"\0"
     assert map_value(OPTION).writer(True)(Some(7), None) == b"\0\1" + sb.i32(7)
 
 
@@ -326,3 +339,37 @@ def test_lists_that_are_written() -> None:
     chunks = stored_value(state("LIST", SHORT, True, True)).writer(True)
     expected = FIVE + sb.i32(2) + b"\0\1," + SIX + sb.i32(2) + b"\0\2"
     assert chunks([TtlValue(5, 1), 2], 6) == expected
+
+
+def test_who_declared_a_state_is_no_part_of_its_repr() -> None:
+    declared, undeclared = (
+        state("VALUE", SHORT, is_python=is_python) for is_python in (True, False)
+    )
+    assert repr(declared) == repr(undeclared)
+
+
+OF_KRYO = serializer(sb.kryo_of("java.util.ArrayList"))
+
+
+def test_user_keys_that_have_other_bytes_in_java_are_not_written() -> None:
+    """RocksDB finds an entry by its bytes, of which equal lists of Kryo have several."""
+    of_lists = StateDescriptor("s", "MAP", TEXT, VOID_NAMESPACE, SHORT, OF_KRYO)
+    encode = layout_of(of_lists).encoder(allow_any_last_access=False)
+    with pytest.raises(UnsupportedKeyTypeError, match=r"^user key of MAP state 's'"):
+        encode(b"\2a", None, ["a"], 258, None, None)
+    of_text = StateDescriptor("s", "MAP", TEXT, VOID_NAMESPACE, SHORT, TEXT)
+    encode = layout_of(of_text).encoder(allow_any_last_access=False)
+    assert encode(b"\2a", None, "b", 258, None, None) == (b"\2a\0\2b", b"\0\1\2")
+
+
+def test_a_key_of_a_subclass_is_its_bytes() -> None:
+    """They are the key, and stand once, where other keys have theirs beside them."""
+    key = serializer(sb.pojo_of("x.P", {"list": sb.kryo_of("java.util.ArrayList")}))
+    of_pojo = StateDescriptor("s", "VALUE", key, VOID_NAMESPACE, SHORT)
+    assert has_key_bytes(of_pojo)
+    read = layout_of(of_pojo).decoding(0).framed
+    entry = read(3, UNREAD + b"\0", b"\1\2")
+    assert (entry.key, entry.key_bytes, entry.value) == (UNREAD, None, 258)
+    null = b"\1"  # POJO: a mark that it is null
+    entry = read(3, null + b"\0", b"\1\2")
+    assert (entry.key, entry.key_bytes) == (None, null)

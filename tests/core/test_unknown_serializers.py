@@ -364,6 +364,27 @@ def test_operator_state(tmp_path: Path, compressed: bool) -> None:
     ]
 
 
+def test_an_element_of_a_subclass_is_its_bytes(tmp_path: Path) -> None:
+    pojo = sb.pojo_of("a.P", {"n": INT_SNAPSHOT})
+    header = sb.operator_header([info("a", "UNION", 1, VALUE_SERIALIZER=pojo)], [])
+    element = b"\4" + sb.utf("a.Q") + b"any"  # of a subclass that is in no snapshot
+    handle = sb.operator_state([("a", 1, [len(header)])], sb.inline(header + element))
+    written = sb.write(tmp_path, [sb.operator([sb.subtask(managed_operator=handle)])])
+    [state] = read_savepoint(written).operators[0].operator_state()
+    assert state.elements == [element]
+
+
+def test_the_last_value_of_a_broadcast_state(tmp_path: Path) -> None:
+    """It is all that is left, where only the job reads it."""
+    types = {"VALUE_SERIALIZER": MONEY_SNAPSHOT, "KEY_SERIALIZER": INT_SNAPSHOT}
+    header = sb.operator_header([], [info("b", "BROADCAST", 2, **types)])
+    stream = sb.inline(header + sb.i32(1, 3) + b"money")
+    handle = sb.operator_state([("b", 2, [len(header)])], stream)
+    written = sb.write(tmp_path, [sb.operator([sb.subtask(managed_operator=handle)])])
+    [state] = read_savepoint(written).operators[0].operator_state()
+    assert state.elements == {3: b"money"}
+
+
 def test_operator_state_of_which_the_states_are_not_sure(tmp_path: Path) -> None:
     """A broadcast state within the contents of a snapshot is no state."""
     rule = info("b", "BROADCAST", 2, VALUE_SERIALIZER=INT_SNAPSHOT, KEY_SERIALIZER=INT_SNAPSHOT)

@@ -538,6 +538,17 @@ def test_states_that_are_hidden_are_named_in_their_order(tmp_path: Path) -> None
     assert text.startswith("states second, third, fourth: ")
 
 
+def test_a_map_on_the_heap_whose_keys_only_the_job_reads(tmp_path: Path) -> None:
+    """Its user keys and values are known, but not where they begin."""
+    header = sb.keyed_header(sb.kryo_of("a.B"), [sb.state("m", "MAP", sb.map_of(TEXT, NUMBER))])
+    content = sb.i32(A) + sb.i16(0) + sb.i32(1) + b"\0any" + sb.i32(1) + b"\2u\0" + FIVE
+    keyed = sb.native(A, [len(header)], sb.inline(header + content))
+    report = read_savepoint(sb.write(tmp_path, [sb.operator([sb.subtask(managed_keyed=keyed)])]))
+    [operator] = report.verify().operators
+    assert (operator.entries, operator.faults) == (0, ())
+    assert operator.unverified[-1].startswith("states m: ")
+
+
 def test_states_that_only_the_job_reads_hide_others() -> None:
     """On the heap nothing says how long such a value is."""
     real = next(one for one in JOB_POINTS if one.name == "1.20.5-shop-hashmap-native")
