@@ -23,8 +23,10 @@ from keygroups.savepoint._columns.batches import (
 from keygroups.savepoint._columns.columns import ArrowColumn
 from keygroups.savepoint._comparison.difference_columns import DifferenceLayout, difference_layout
 from keygroups.savepoint._comparison.shares import ComparisonTask, comparison_tasks
-from keygroups.savepoint._operator import Operator, check_states, key_sizes_of
+from keygroups.savepoint._key_sizes import key_sizes_of
+from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._savepoint import Savepoint, id_in_either
+from keygroups.savepoint._selections import check_states
 from keygroups.savepoint._tasks.read import TASK_BYTES, ReadTask
 from keygroups.state_keys import CompositeKeySerializer
 from keygroups.types import BYTE, INT, LONG, SHORT, STRING

@@ -40,16 +40,10 @@ from keygroups.savepoint._metadata.handles import (
     operator_id_of,
 )
 from keygroups.savepoint._metadata.reader import read_metadata
-from keygroups.savepoint._operator import (
-    LABEL,
-    MOST_SHOWN,
-    Operator,
-    bytes_of,
-    check_states,
-    find_operator,
-    has_keyed_state,
-    missing_timers,
-)
+from keygroups.savepoint._named_operators import find_operator
+from keygroups.savepoint._operator import Operator, bytes_of, has_keyed_state, missing_timers
+from keygroups.savepoint._operator_tables import LABEL, MOST_SHOWN
+from keygroups.savepoint._selections import check_states
 from keygroups.savepoint._state.key_hashes import has_hash
 from keygroups.savepoint._state.writing.new_states import NewState, key_to_write
 from keygroups.savepoint._tasks.read import ReadTask
