@@ -10,7 +10,7 @@ from heapq import nlargest
 from operator import add
 from typing import TYPE_CHECKING, Any
 
-from keygroups._checks import check_int, check_str, show
+from keygroups._checks import check_int, check_states, check_str, show
 from keygroups._serializers.data_input import ReadingContext
 from keygroups._show.tables import Section, html_sections
 from keygroups.errors import (
@@ -31,9 +31,8 @@ from keygroups.savepoint._metadata.handles import (
     OperatorStateHandle,
     SubtaskState,
 )
-from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
+from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges, check_key_groups
 from keygroups.savepoint._operator_tables import LABEL, states_section, subtask_sections
-from keygroups.savepoint._selections import check_key_groups, check_states
 from keygroups.savepoint._sinks.committables import SINK_STATES, SinkState, read_sink_state
 from keygroups.savepoint._sources.consumers import CONSUMERS
 from keygroups.savepoint._sources.source_splits import (

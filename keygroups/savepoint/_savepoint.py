@@ -13,7 +13,7 @@ from heapq import nlargest
 from itertools import compress, pairwise
 from typing import Any, NamedTuple
 
-from keygroups._checks import check_class, check_str, iterate, show
+from keygroups._checks import check_class, check_states, check_str, iterate, show
 from keygroups._serializers.base import Serializer, checked_serializers
 from keygroups._serializers.data_input import ReadingContext
 from keygroups._serializers.jvm.kryo import check_described
@@ -43,7 +43,6 @@ from keygroups.savepoint._metadata.reader import read_metadata
 from keygroups.savepoint._named_operators import find_operator
 from keygroups.savepoint._operator import Operator, bytes_of, has_keyed_state, missing_timers
 from keygroups.savepoint._operator_tables import LABEL, MOST_SHOWN
-from keygroups.savepoint._selections import check_states
 from keygroups.savepoint._state.key_hashes import has_hash
 from keygroups.savepoint._state.writing.new_states import NewState, key_to_write
 from keygroups.savepoint._tasks.read import ReadTask
