@@ -241,6 +241,33 @@ def null_key(name: str = "key", rows: int | None = None) -> str:
     )
 
 
+def check_null_keys(null_keys: int, drop: bool) -> None:
+    """Raise InvalidValueError for null keys, unless they are dropped."""
+    if null_keys and not drop:
+        raise InvalidValueError(null_key(rows=null_keys))
+
+
+def check_states(states: Iterable[str], described: Iterable[str], whose: str) -> frozenset[str]:
+    """Return the names as a set; InvalidValueError for one that is not among `described`.
+
+    `whose` is the operator in the error.
+    """
+    known = dict.fromkeys(described)  # a set in the order of the states
+    names = set()
+    for count, name in enumerate(iterate("states", "names", states)):
+        names.add(check_str("state", name))
+        if name not in known:
+            raise InvalidValueError(
+                f"states must be of {whose}, which has {', '.join(known) or 'none'}, "
+                f"got {show(name)}"
+            )
+        if count == len(known):
+            raise InvalidValueError(
+                f"states must be at most {len(known)} names, all that {whose} has, got more"
+            )
+    return frozenset(names)
+
+
 def did_you_mean(word: str, names: Iterable[str], of_others: Mapping[str, str]) -> str:
     """Return the end of a message that refuses a word, ": did you mean X?", "" without a guess.
 

@@ -10,7 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keygroups import types
-from keygroups._checks import INT_MAX, check_choice, check_int, check_parallelisms, check_str, show
+from keygroups._checks import (
+    INT_MAX,
+    check_choice,
+    check_int,
+    check_null_keys,
+    check_parallelisms,
+    check_str,
+    show,
+)
 from keygroups._values.java_lang import DOUBLE_NAN, FLOAT_NAN
 from keygroups.arrays._blocks import hash_keys, prepare
 from keygroups.arrays._inputs import refused, to_array
@@ -19,13 +27,7 @@ from keygroups.arrays._rows import RowError, elements_of, null_rows, numbers, pl
 from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.load import KeyGroupLoad
 from keygroups.reports import SkewReport
-from keygroups.reports._skew import (
-    MOST_TOP_KEYS,
-    CountedKey,
-    SkewCounts,
-    check_null_keys,
-    skew_report_of,
-)
+from keygroups.reports._skew import MOST_TOP_KEYS, CountedKey, SkewCounts, skew_report_of
 
 _AT_ONCE = 1 << 20  # rows that are counted at a time
 _MOST_RECORDS = 2**62  # records; half of int64, as the sum that is checked is a rounded double

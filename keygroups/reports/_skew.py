@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from keygroups._checks import null_key
-from keygroups.errors import InvalidValueError
 from keygroups.load import KeyGroupLoad
 from keygroups.reports import HotKey, SkewReport
 from keygroups.reports._diagnosis import diagnose, subtask_detail, subtask_rows
@@ -32,12 +30,6 @@ class CountedKey(NamedTuple):
     key_group: int
     records: int
     key: Any
-
-
-def check_null_keys(null_keys: int, drop: bool) -> None:
-    """Raise InvalidValueError for null keys, unless they are dropped."""
-    if null_keys and not drop:
-        raise InvalidValueError(null_key(rows=null_keys))
 
 
 def skew_report_of(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from keygroups._checks import check_str, show
+from keygroups._checks import check_states, check_str, show
 from keygroups.errors import InvalidValueError, KeyGroupsError
 from keygroups.savepoint._columns.arrow_values import arrow_array
 from keygroups.savepoint._columns.batches import (
@@ -23,7 +23,8 @@ from keygroups.savepoint._columns.batches import (
 from keygroups.savepoint._columns.columns import ArrowColumn
 from keygroups.savepoint._comparison.difference_columns import DifferenceLayout, difference_layout
 from keygroups.savepoint._comparison.shares import ComparisonTask, comparison_tasks
-from keygroups.savepoint._operator import Operator, check_states, key_sizes_of
+from keygroups.savepoint._key_sizes import key_sizes_of
+from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._savepoint import Savepoint, id_in_either
 from keygroups.savepoint._tasks.read import TASK_BYTES, ReadTask
 from keygroups.state_keys import CompositeKeySerializer

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import replace
 from heapq import nlargest
-from itertools import groupby
 from operator import add
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from keygroups._checks import check_int, check_str, exact_repr, iterate, record_repr, show
-from keygroups._serializers.base import Serializer, exact_type
+from keygroups._checks import check_int, check_states, check_str, iterate, show
+from keygroups._serializers.base import Serializer
 from keygroups._serializers.data_input import ReadingContext
-from keygroups._serializers.scalars import VOID_NAMESPACE
 from keygroups._show.tables import Section, html_sections
 from keygroups.errors import (
     InvalidValueError,
@@ -23,19 +21,19 @@ from keygroups.errors import (
     printable,
     short,
 )
-from keygroups.key_group_range import KeyGroupRange
 from keygroups.load import KeyGroupLoad
 from keygroups.progress import Meter, ProgressCallback, measured
 from keygroups.savepoint._files.files import Files
+from keygroups.savepoint._key_sizes import key_sizes_of
 from keygroups.savepoint._metadata.handles import (
     ChangelogHandle,
     ChannelState,
     OperatorMetadata,
     OperatorStateHandle,
     SubtaskState,
-    operator_id_of,
 )
-from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
+from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges, check_key_groups
+from keygroups.savepoint._operator_tables import LABEL, states_section, subtask_sections
 from keygroups.savepoint._sinks.committables import SINK_STATES, SinkState, read_sink_state
 from keygroups.savepoint._sources.consumers import CONSUMERS
 from keygroups.savepoint._sources.layouts import SplitLayout
@@ -53,49 +51,13 @@ from keygroups.savepoint._state.operator_state import OperatorStateEntry, read_o
 from keygroups.savepoint._state.timed_states import states_without_timers
 from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.savepoint._tasks.read import ReadTask, ahead
-from keygroups.skew import HOT
+from keygroups.savepoint.entries import KeySize, Subtask
 from keygroups.types import KeyType
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pandas import DataFrame as PandasFrame
     from polars import DataFrame as PolarsFrame
-
-LABEL = 100  # characters of an operator's name in the table
-MOST_SHOWN = 50  # operators, and subtasks of one, in a notebook
-_NO_KEY = object()
-_STATE_HEADINGS = ("state", "kind", "key", "namespace", "user key", "value", "TTL")
-_SUBTASK_HEADINGS = ("subtask", "key groups", "bytes", "x mean", "finished")
-
-
-class Subtask(NamedTuple):
-    """The state that one subtask wrote: its key groups, None without keyed state, and its bytes.
-
-    The bytes are those of keyed and operator state, of RocksDB only the SST files;
-    `Operator.in_flight_data` has those of an unaligned checkpoint besides.
-    """
-
-    subtask_index: int
-    key_groups: KeyGroupRange | None
-    bytes: int
-    is_finished: bool
-
-
-class KeySize(NamedTuple):
-    """The numbers of bytes and of entries of keyed state that a key has in one subtask."""
-
-    key: Any
-    key_group: int
-    subtask: int
-    entries: int
-    bytes: int
-
-    def __repr__(self) -> str:
-        return record_repr(self)
-
-
-class UnknownKeysError(SavepointError):
-    """Only the job can tell where the keys of entries end."""
 
 
 class Operator:
@@ -142,7 +104,13 @@ class Operator:
             states = states_section(self.states)
         except SavepointError as error:  # the summary from `_metadata` is still shown
             states = Section([f"its keyed states cannot be read: {error}"])
-        return html_sections([*_about(self), states])
+        return html_sections(
+            [
+                Section(operator_lines(self)),
+                *subtask_sections(self.subtasks, self.parallelism),
+                states,
+            ]
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Operator) and (
@@ -433,7 +401,7 @@ class Operator:
             if states is None
             else check_states(states, [state.name for state in self.states], self.label)
         )
-        groups = self._check_key_groups(key_groups)
+        groups = check_key_groups(key_groups, self.max_parallelism, self.label)
         tasks = []
         for subtask in self._subtasks:
             handles = subtask.keyed
@@ -628,96 +596,6 @@ class Operator:
             f"state must be one of {self.label}, which has {names}, got {show(state)}"
         )
 
-    def _check_key_groups(self, key_groups: Iterable[int] | None) -> KeyGroupRanges:
-        last = self.max_parallelism - 1
-        if key_groups is None:
-            return KeyGroupRanges.of([(0, last)])
-        checked = set()
-        for count, key_group in enumerate(iterate("key_groups", "ints", key_groups)):
-            if count > last:
-                raise InvalidValueError(
-                    f"key_groups must be at most {last + 1} ints, all that {self.label} has, "
-                    "got more"
-                )
-            checked.add(check_int("key group", key_group, 0, last))
-        return KeyGroupRanges.of((key_group, key_group) for key_group in checked)
-
-
-def check_states(states: Iterable[str], described: Iterable[str], whose: str) -> frozenset[str]:
-    """Return the names as a set; InvalidValueError for one that is not among `described`.
-
-    `whose` is the operator in the error.
-    """
-    known = dict.fromkeys(described)  # a set in the order of the states
-    names = set()
-    for count, name in enumerate(iterate("states", "names", states)):
-        names.add(check_str("state", name))
-        if name not in known:
-            raise InvalidValueError(
-                f"states must be of {whose}, which has {', '.join(known) or 'none'}, "
-                f"got {show(name)}"
-            )
-        if count == len(known):
-            raise InvalidValueError(
-                f"states must be at most {len(known)} names, all that {whose} has, got more"
-            )
-    return frozenset(names)
-
-
-def key_sizes_of(task: ReadTask, label: str) -> Iterator[KeySize]:
-    """Yield the KeySize of each key that a task reads; `label` is the operator's, for errors.
-
-    Raises UnknownKeysError where the bytes do not say where a key ends.
-    """
-    for key_group, entries in groupby(task.entries(), lambda entry: entry.key_group):
-        sizes: dict[str, list[Any]] = {}
-        key, size = _NO_KEY, list[Any]()
-        for entry in entries:
-            if entry.key_bytes is not None and entry.key is None:
-                [state] = {state for state in task.descriptors() if state.name == entry.state}
-                raise UnknownKeysError(
-                    f"{task.files.base}: which keys are how heavy in operator {label} is not "
-                    f"known: of {state} the bytes do not say where a key ends"
-                )
-            if entry.key is not key:  # The user keys of a MAP have one object.
-                key = entry.key
-                # Two keys of Java may be one in Python, such as 0.0 and -0.0.
-                size = sizes.setdefault(exact_repr(key), [key, 0, 0])
-            size[1] += 1
-            size[2] += entry.bytes
-        for key, count, total in sizes.values():
-            yield KeySize(key, key_group, task.subtask, count, total)
-
-
-def find_operator(operators: Collection[Operator], name: str) -> Operator:
-    """Return an operator by its uid, its name or its id, as `Savepoint.operator` does."""
-    text = check_str("operator", name)
-    by_uid = operator_id_of(text)
-    for operator in operators:
-        if by_uid == operator.operator_id:
-            operator.uid = text
-            return operator
-    matching = [
-        operator
-        for operator in operators
-        if text in (operator.operator_id, operator.uid, operator.name)
-    ]
-    if len(matching) == 1:
-        (operator,) = matching
-        return operator
-    labels = ", ".join(operator.label for operator in matching or operators)
-    problem = "one operator by its uid or id" if matching else "an operator's uid, name or id"
-    raise InvalidValueError(f"operator must be {problem}, of {labels}, got {show(text)}")
-
-
-def known_uids(operators: Iterable[Operator]) -> list[str]:
-    """Return the uids whose hashes are the operators' ids, as `read_savepoint` takes them."""
-    return [
-        operator.uid
-        for operator in operators
-        if operator.uid and operator_id_of(operator.uid) == operator.operator_id
-    ]
-
 
 def has_keyed_state(operator: Operator) -> bool:
     """Return whether a subtask of an operator wrote keyed state."""
@@ -767,55 +645,6 @@ def operator_lines(operator: Operator) -> list[str]:
         f"parallelism {operator.parallelism:,}, max parallelism {operator.max_parallelism:,}, "
         f"{bytes_of(operator):,} bytes",
     ]
-
-
-def _about(operator: Operator) -> Iterator[Section]:
-    """Yield the Sections of an operator and its subtasks that `_metadata` suffices for."""
-    yield Section(operator_lines(operator))
-    mean = bytes_of(operator) / operator.parallelism
-    written = nlargest(MOST_SHOWN, operator.subtasks, key=lambda subtask: subtask.bytes)
-    rows = [
-        (
-            str(subtask.subtask_index),
-            "" if subtask.key_groups is None else str(subtask.key_groups),
-            f"{subtask.bytes:,}",
-            f"{subtask.bytes / mean if mean else 1:.2f}",
-            "yes" if subtask.is_finished else "",
-        )
-        for subtask in written
-    ]
-    hot = {i: "hot" for i, subtask in enumerate(written) if subtask.bytes >= HOT * mean > 0}
-    caption = f"Subtasks, with the headers in their files; hot: {HOT} times the mean and more"
-    if len(rows) < len(operator.subtasks):
-        left_out = len(operator.subtasks) - len(rows)
-        caption += f"; the {len(rows)} with the most bytes, {left_out:,} others are left out"
-    if rows:
-        yield Section([], _SUBTASK_HEADINGS, rows, caption=caption, marks=hot)
-
-
-def states_section(states: Sequence[StateDescriptor]) -> Section:
-    """Return the table of keyed states with their types."""
-    rows = [
-        (
-            short(state.name, LABEL),
-            "timers" if state.value_serializer is None else state.kind,
-            *(
-                ""
-                if serializer in (None, VOID_NAMESPACE)
-                else short(exact_type(serializer), LABEL)
-                for serializer in (
-                    state.key_serializer,
-                    state.namespace_serializer,
-                    state.user_key_serializer,
-                    state.value_serializer,
-                )
-            ),
-            "yes" if state.has_ttl else "",
-        )
-        for state in states
-    ]
-    left_columns = range(len(_STATE_HEADINGS))
-    return Section([], _STATE_HEADINGS, rows, left_columns, "Keyed states")
 
 
 def _subtask(state: SubtaskState, files: Files, context: ReadingContext) -> Subtask:

@@ -13,7 +13,7 @@ from heapq import nlargest
 from itertools import compress, pairwise
 from typing import Any, NamedTuple
 
-from keygroups._checks import check_class, check_str, iterate, show
+from keygroups._checks import check_class, check_states, check_str, iterate, show
 from keygroups._serializers.base import Serializer, checked_serializers
 from keygroups._serializers.data_input import ReadingContext
 from keygroups._serializers.jvm.kryo import check_described
@@ -40,16 +40,9 @@ from keygroups.savepoint._metadata.handles import (
     operator_id_of,
 )
 from keygroups.savepoint._metadata.reader import read_metadata
-from keygroups.savepoint._operator import (
-    LABEL,
-    MOST_SHOWN,
-    Operator,
-    bytes_of,
-    check_states,
-    find_operator,
-    has_keyed_state,
-    missing_timers,
-)
+from keygroups.savepoint._named_operators import find_operator
+from keygroups.savepoint._operator import Operator, bytes_of, has_keyed_state, missing_timers
+from keygroups.savepoint._operator_tables import LABEL, MOST_SHOWN
 from keygroups.savepoint._restoring.restores import (
     JobOperator,
     declared_operators,

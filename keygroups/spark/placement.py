@@ -12,9 +12,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from keygroups._checks import check_parallelisms, show
+from keygroups._checks import check_null_keys, check_parallelisms, show
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
-from keygroups.reports._skew import check_null_keys
 from keygroups.spark import functions as KF
 from keygroups.spark._columns.arguments import is_column
 from keygroups.spark._columns.backend import PORTABLE

@@ -8,17 +8,11 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from keygroups._checks import INT_MAX, check_int, check_parallelisms
+from keygroups._checks import INT_MAX, check_int, check_null_keys, check_parallelisms
 from keygroups.errors import UnsupportedKeyTypeError
 from keygroups.load import KeyGroupLoad
 from keygroups.reports import SkewReport
-from keygroups.reports._skew import (
-    MOST_TOP_KEYS,
-    CountedKey,
-    SkewCounts,
-    check_null_keys,
-    skew_report_of,
-)
+from keygroups.reports._skew import MOST_TOP_KEYS, CountedKey, SkewCounts, skew_report_of
 from keygroups.spark import functions as KF
 from keygroups.spark._columns.backend import PORTABLE
 from keygroups.spark._columns.key_columns import KeyColumn, KeyTree

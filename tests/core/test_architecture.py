@@ -36,7 +36,7 @@ OF_EVERY_DOOR = "keygroups._checks"
 REACH_OF_THE_ADAPTER = {
     "keygroups._values.checks": {"BYTES"},
     "keygroups.reports._skew": {
-        *("MOST_TOP_KEYS", "CountedKey", "SkewCounts", "check_null_keys", "skew_report_of"),
+        *("MOST_TOP_KEYS", "CountedKey", "SkewCounts", "skew_report_of"),
     },
     "keygroups.savepoint._columns": {"entry_batches"},
     "keygroups.savepoint._columns.column_types": {"column_to_write"},
@@ -59,7 +59,6 @@ REACH_OF_THE_ADAPTER = {
     "keygroups.savepoint._edits.keyed_state": {"EditedKeyedState", "with_keyed_state"},
     "keygroups.savepoint._edits.merged_header": {"merged_header"},
     "keygroups.savepoint._files.files": {"absolute_path", "path_in_metadata"},
-    "keygroups.savepoint._operator": {"check_states"},
     "keygroups.savepoint._savepoint": {"savepoint_of", "verified"},
     "keygroups.savepoint._state.writing.entry_encoder": {"EncodedEntry"},
     "keygroups.savepoint._state.writing.new_states": {"NewState"},

@@ -256,7 +256,7 @@ def test_savepoint_and_operators() -> None:
 
 
 def test_many_operators(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("_operator", "_savepoint"):
+    for module in ("_operator_tables", "_savepoint"):
         monkeypatch.setattr(f"keygroups.savepoint.{module}.MOST_SHOWN", 2)
     found = read_savepoint(point("2.3.0-heap-canonical").path)
     subtasks = shown(found.operator("session"))

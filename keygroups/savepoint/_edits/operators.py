@@ -40,7 +40,8 @@ from keygroups.savepoint._metadata.writer import (
     write_operator,
     written_version,
 )
-from keygroups.savepoint._operator import Operator, find_operator
+from keygroups.savepoint._named_operators import find_operator
+from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._savepoint import FLINK_2, Savepoint
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 from keygroups.savepoint.reports import DeletedKeys, EditedOperator

@@ -27,7 +27,7 @@ from keygroups.savepoint._metadata.writer import (
     write_operator,
     written_version,
 )
-from keygroups.savepoint._operator import known_uids
+from keygroups.savepoint._named_operators import known_uids
 from keygroups.savepoint._savepoint import Savepoint, read_savepoint
 
 _NAMED = 10  # folders or files in a message

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 
+from keygroups._checks import check_int, iterate
+from keygroups.errors import InvalidValueError
 from keygroups.key_group_range import KeyGroupRange
 
 _end = attrgetter("end_key_group")
@@ -48,3 +50,23 @@ class KeyGroupRanges:
             return False
         place = bisect_left(self.ranges, key_group, key=_end)
         return place < len(self.ranges) and key_group in self.ranges[place]
+
+
+def check_key_groups(
+    key_groups: Iterable[int] | None, max_parallelism: int, whose: str
+) -> KeyGroupRanges:
+    """Return key groups of 0..max_parallelism-1 as ranges, all for None.
+
+    `whose` is the operator in the error: InvalidValueError or InvalidTypeError.
+    """
+    last = max_parallelism - 1
+    if key_groups is None:
+        return KeyGroupRanges.of([(0, last)])
+    checked = set()
+    for count, key_group in enumerate(iterate("key_groups", "ints", key_groups)):
+        if count > last:
+            raise InvalidValueError(
+                f"key_groups must be at most {last + 1} ints, all that {whose} has, got more"
+            )
+        checked.add(check_int("key group", key_group, 0, last))
+    return KeyGroupRanges.of((key_group, key_group) for key_group in checked)

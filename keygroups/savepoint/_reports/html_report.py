@@ -12,10 +12,8 @@ from keygroups.errors import short
 from keygroups.key_group_range import ranges_imbalance
 from keygroups.load import KeyGroupLoad, heaviest_weights
 from keygroups.rescale import RescalePlan
-from keygroups.savepoint._operator import (
-    operator_lines,
-    states_section,
-)
+from keygroups.savepoint._operator import operator_lines
+from keygroups.savepoint._operator_tables import states_section
 from keygroups.savepoint._reports.report import (
     NO_KEYED_STATE,
     OperatorReport,

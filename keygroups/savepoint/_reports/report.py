@@ -16,17 +16,16 @@ from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.load import KeyGroupLoad
 from keygroups.reports import RescaleReport
 from keygroups.rescale import RescalePlan
+from keygroups.savepoint._key_sizes import UnknownKeysError
 from keygroups.savepoint._operator import (
-    KeySize,
     Operator,
-    UnknownKeysError,
     has_keyed_state,
     is_sink,
     is_source,
     missing_timers,
     operator_lines,
-    states_section,
 )
+from keygroups.savepoint._operator_tables import states_section
 from keygroups.savepoint._reports.connectors import sink_sections, splits_section
 from keygroups.savepoint._savepoint import Savepoint
 from keygroups.savepoint._sinks.committables import SinkState
@@ -34,6 +33,7 @@ from keygroups.savepoint._sources.source_splits import SourceSplits
 from keygroups.savepoint._state.formats.format import NotFramedError
 from keygroups.savepoint._state.header import PYTHON_STATE, StateDescriptor
 from keygroups.savepoint._state.key_hashes import key_hasher
+from keygroups.savepoint.entries import KeySize
 
 T = TypeVar("T")
 

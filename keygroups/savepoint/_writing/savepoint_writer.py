@@ -33,7 +33,8 @@ from keygroups.savepoint._metadata.handles import (
     operator_id_of,
 )
 from keygroups.savepoint._metadata.writer import write_metadata, write_operator
-from keygroups.savepoint._operator import Operator, known_uids
+from keygroups.savepoint._named_operators import known_uids
+from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._savepoint import Savepoint, read_savepoint, savepoint_of
 from keygroups.savepoint._sources.kafka import KafkaOffsets
 from keygroups.savepoint._sources.source_splits import (

@@ -8,13 +8,12 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from keygroups._checks import show
+from keygroups._checks import check_states, show
 from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.savepoint import Operator, Savepoint, SavepointEditor, StateDescriptor
 from keygroups.savepoint._edits.edit_task import EditTask, StatePlan
 from keygroups.savepoint._edits.keyed_state import EditedKeyedState, with_keyed_state
 from keygroups.savepoint._edits.merged_header import merged_header
-from keygroups.savepoint._operator import check_states
 from keygroups.savepoint._tasks.write import OperatorFiles
 from keygroups.spark._savepoint.entry_files import write_entries
 from keygroups.spark._savepoint.old_entries import old_entries
