@@ -24,14 +24,16 @@ from keygroups.savepoint._columns.columns import ArrowColumn
 from keygroups.savepoint._comparison.difference_columns import DifferenceLayout, difference_layout
 from keygroups.savepoint._comparison.shares import ComparisonTask, comparison_tasks
 from keygroups.savepoint._key_sizes import key_sizes_of
+from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._savepoint import Savepoint, id_in_either
 from keygroups.savepoint._tasks.read import TASK_BYTES, ReadTask
-from keygroups.state_keys import CompositeKeySerializer
+from keygroups.state_keys import CompositeKeySerializer, key_group_prefix_bytes
 from keygroups.types import BYTE, INT, LONG, SHORT, STRING
 
 _KEYS = 1 << 10  # keys that are weighed and become a batch
-_SAME_IN_SPARK = (STRING, BYTE, SHORT, INT, LONG)  # keys that are equal where Spark's values are
+SAME_IN_SPARK = (STRING, BYTE, SHORT, INT, LONG)
+"""The types of keys that are equal where Spark's values are."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ def read_tasks(
 ) -> list[tuple[ReadTask, ...]]:
     """Return the tasks that read some states, all if None, in some key groups, of some keys.
 
+    `keys` are as `encoded_keys` returns them; key groups without any of them are left out.
     The tasks of a tuple are one part of the work: subtasks up to about TASK_BYTES in all, or some
     key groups of one larger subtask. Under a limit of 8 the sizes 3, 4, 9, 2 become (3, 4), parts
     of the 9, and (2,).
@@ -82,8 +85,11 @@ def read_tasks(
         return []
     groups: list[tuple[ReadTask, ...]] = []
     room = 0  # bytes
-    for task in operator.tasks(None, key_groups):
-        task = replace(task, states=names, keys=keys)
+    tasks = operator.tasks(None, key_groups)
+    if keys is not None:
+        tasks = [*_with_keys(tasks, keys, key_group_prefix_bytes(operator.max_parallelism))]
+    for task in tasks:
+        task = replace(task, states=names)
         size = task.bytes or TASK_BYTES  # 0 for a changelog, whose size is not known
         if size > TASK_BYTES:
             groups += [(split,) for split in task.split(TASK_BYTES)]
@@ -97,6 +103,21 @@ def read_tasks(
     return groups
 
 
+def _with_keys(
+    tasks: Iterable[ReadTask], keys: Iterable[bytes], prefix_bytes: int
+) -> Iterator[ReadTask]:
+    """Yield tasks that read the key groups of some keys, each with those keys that it may find."""
+    by_key_group: dict[int, list[bytes]] = {}
+    for key in keys:
+        by_key_group.setdefault(int.from_bytes(key[:prefix_bytes], "big"), []).append(key)
+    for task in tasks:
+        wanted = [key_group for key_group in task.key_groups if key_group in by_key_group]
+        if wanted:
+            of_task = frozenset(key for group in wanted for key in by_key_group[group])
+            ranges = KeyGroupRanges.of((key_group, key_group) for key_group in wanted)
+            yield replace(task, key_groups=ranges, keys=of_task)
+
+
 def encoded_keys(operator: Operator, values: Iterable[Iterable[Any]]) -> frozenset[bytes] | None:
     """Return the keys that every filter lists, each as the bytes of its key group and its own.
 
@@ -106,7 +127,7 @@ def encoded_keys(operator: Operator, values: Iterable[Iterable[Any]]) -> frozens
     keys: frozenset[bytes] | None = None
     for listed in values:
         key_type = operator.states[0].key_type
-        if key_type not in _SAME_IN_SPARK:
+        if key_type not in SAME_IN_SPARK:
             return None
         serializer = CompositeKeySerializer(operator.max_parallelism, key_type)
         try:

@@ -54,6 +54,7 @@ from keygroups.spark._savepoint.rows.keyed_states import (
     ValueState,
 )
 from keygroups.spark._savepoint.rows.sent_entries import entries_of
+from keygroups.spark._savepoint.sought_keys import wanted_keys
 from keygroups.spark._workers import check_workers
 from keygroups.spark.dataframe import named_column
 from keygroups.types import KeyType
@@ -96,6 +97,7 @@ def read_keyed_state(
     allow: Collection[str | os.PathLike[str]] = (),
     serializers: Mapping[str, type[Serializer] | KryoFields | KryoEnum] | None = None,
     pyflink: tuple[KeyType | Serializer, Iterable[NewState]] | None = None,
+    keys: DataFrame | Iterable[Any] | None = None,
 ) -> DataFrame:
     """Read keyed state of an operator: a row an entry, of a MAP a row a user key.
 
@@ -107,6 +109,11 @@ def read_keyed_state(
     key groups are not read. Without `state`, timers are in too. `pyflink` is the key type and the
     descriptors of the operator's PyFlink job, the arguments of `Operator.as_pyflink`; keys, names
     and values are then those of the job. Spark Connect takes none.
+
+    `keys` are some keys that are text or integers, a list or the column `key` of a DataFrame, of
+    the state's type; entries of others are left out, as by a semi join, with the key groups that
+    have none of them and, of RocksDB, the blocks. Keys of a DataFrame are collected for that when
+    this is called, unless there are more than 65,536: of so many all is read. A null is no key.
 
     The columns are those of `keygroups.savepoint.StateEntry`: key_group, subtask, state, kind,
     key, namespace, user_key, value, last_access, timestamp, bytes, key_bytes; the two times are
@@ -175,29 +182,30 @@ def read_keyed_state(
     keyed = savepoint.operator(operator)
     states = None if state is None else [check_str("state", state)]
     state_reader = StateReader.of(keyed, state)
-    groups = read_tasks(keyed, states, key_groups)
-    if not is_connect(spark):
-        return _read_classic(spark, groups, state_reader)
     from keygroups.spark._savepoint.rows.spark_types import spark_schema
 
+    schema = spark_schema(state_reader.layout.schema)
+    wanted = None if keys is None else wanted_keys(spark, keyed, keys, schema["key"].dataType)
+    encoded = None if wanted is None else wanted.encoded
+    groups = read_tasks(keyed, states, key_groups, encoded)
+    if not is_connect(spark):
+        entries = _read_classic(spark, groups, state_reader)
+        return entries if wanted is None else wanted.of(entries)
     register_data_source(spark)
-    reader = (
-        spark.read.format("flink-state")
-        .schema(spark_schema(state_reader.layout.schema))
-        .option("operator", operator)
-    )
+    reader = spark.read.format("flink-state").schema(schema).option("operator", operator)
     if state is not None:
         reader = reader.option("state", state)
-    if key_groups is not None:
-        wanted = {group for tasks in groups for task in tasks for group in task.key_groups}
-        reader = reader.option("keyGroups", ",".join(map(str, sorted(wanted))))
+    if key_groups is not None or encoded is not None:
+        to_read = {group for tasks in groups for task in tasks for group in task.key_groups}
+        reader = reader.option("keyGroups", ",".join(map(str, sorted(to_read))))
     if moved:
         paths = {old: absolute_path(os.fspath(new)) for old, new in moved.items()}
         reader = reader.option("moved", json.dumps(paths))
     if allow:
         places = [absolute_path(os.fspath(place)) for place in allow]
         reader = reader.option("allow", json.dumps(places))
-    return reader.load(absolute_path(os.fspath(path)))
+    entries = reader.load(absolute_path(os.fspath(path)))
+    return entries if wanted is None else wanted.of(entries)
 
 
 def register_data_source(spark: SparkSession) -> str:

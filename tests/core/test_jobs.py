@@ -120,6 +120,17 @@ def test_keys_that_filters_name() -> None:
     assert encoded_keys(operator, [["A", None]]) is None
     tuples = point("2.3.0-heap-canonical").read().operator("by-tuple")
     assert encoded_keys(tuples, [["A"]]) is None
+    # Tasks have the key groups of keys, of those that are wanted, each with the keys in them.
+    keys = frozenset([b"\x68\2A", b"\x11\2B"])
+    for key_groups, expected in (
+        (None, [b"\x11\2B", b"\x68\2A"]),
+        (range(100, 128), [b"\x68\2A"]),
+        ([], []),
+    ):
+        tasks = [task for group in read_tasks(operator, None, key_groups, keys) for task in group]
+        assert [key for task in tasks for key in task.keys or ()] == expected
+        assert [[*task.key_groups] for task in tasks] == [[key[0]] for key in expected]
+    assert read_tasks(operator, None, None, frozenset()) == []
 
 
 def test_keys_that_filters_name_of_one_state(tmp_path: Path) -> None:

@@ -92,6 +92,7 @@ def valid(
             "old": [SAVEPOINT.path, SAVEPOINT.read()],
             "old_parallelism": [4],
             "operator": ["by-string"],
+            "read_keyed_state.keys": [None, ["a"]],
             "operators": [{"by-s": KeyedState(None, "s", STRING, states)}],
             "output": [tmp_path_factory.mktemp("moved") / "savepoint"],
             "parallelism": [3, 4],

@@ -57,6 +57,7 @@ from keygroups.savepoint import (
 from keygroups.savepoint.values import Pojo
 from keygroups.spark import change_max_parallelism, read_keyed_state, register_data_source
 from keygroups.spark import savepoint as spark_savepoint
+from keygroups.spark._savepoint import sought_keys
 from keygroups.state_keys import VOID_NAMESPACE, Serializer
 from keygroups.types import LONG as LONG_TYPE
 
@@ -214,6 +215,42 @@ def test_some_key_groups_of_one_state(spark: SparkSession) -> None:
         df = read_keyed_state(spark, HEAP.path, "by-string", state, key_groups=range(40, 90))
         assert assert_same(df, operator, operator.entries([state], range(40, 90))) > 0
     assert read_keyed_state(spark, HEAP.path, "by-string", key_groups=[]).collect() == []
+
+
+def test_entries_of_some_keys(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a list or a DataFrame with nulls and absent keys, and of more keys than are collected."""
+    operator = HEAP.read().operator("by-string")
+    entries = [*operator.entries(["count"])]
+    sought = [entry.key for entry in entries][::3]
+    wanted = [entry for entry in entries if entry.key in sought]
+    assert 0 < len(wanted) < len(entries)
+    rows = [("not there", 1), (None, 2), *((key, 3) for key in sought)]
+    keys = spark.createDataFrame([*rows, *rows], "Key string, n int")
+    for given in (keys, iter(["not there", *sought, *sought])):
+        df = read_heap(spark, state="count", keys=given)
+        assert df.columns == read_heap(spark, state="count").columns
+        assert assert_same(df, operator, wanted) > 0
+    assert read_heap(spark, state="count", keys=[]).collect() == []
+    few = range(40, 90)
+    of_few = [entry for entry in wanted if entry.key_group in few]
+    df = read_heap(spark, state="count", keys=sought, key_groups=few)
+    assert assert_same(df, operator, of_few) > 0
+    monkeypatch.setattr(sought_keys, "_MOST_KEYS", len(sought) - 1)
+    for given in (keys, sought):
+        assert assert_same(read_heap(spark, state="count", keys=given), operator, wanted) > 0
+
+
+def test_key_groups_without_the_keys_are_not_read(
+    spark: SparkSession, damaged: tuple[Path, int]
+) -> None:
+    """The last key group is damaged, which fails a query that reads it."""
+    folder, last = damaged
+    keys = [*map(str, range(999))]
+    others = [key for key in keys if assign_to_key_group(key, 200) != last]
+    read_keyed_state(spark, folder, "by-string", "count", keys=others).collect()
+    df = read_keyed_state(spark, folder, "by-string", "count", keys=keys)
+    with pytest.raises(QUERY_FAILS, match="SavepointError"):
+        df.collect()
 
 
 def test_a_relative_path_is_that_of_this_process(
@@ -470,6 +507,24 @@ def test_serializers_of_the_jobs_own(
             lambda spark: read_heap(spark, key_groups=[0] * 129),
             InvalidValueError,
             "at most 128",
+        ),
+        (lambda spark: read_heap(spark, keys="ab"), InvalidTypeError, "keys must be an iterable"),
+        (lambda spark: read_heap(spark, keys=["a", 5]), InvalidTypeError, "key .* got 5"),
+        (lambda spark: read_heap(spark, keys=[None]), InvalidValueError, "key .*null"),
+        (
+            lambda spark: read_heap(spark, keys=spark.range(3)),
+            InvalidValueError,
+            "keys must be of df's columns, got 'key'",
+        ),
+        (
+            lambda spark: read_heap(spark, keys=spark.range(3).withColumnRenamed("id", "key")),
+            InvalidTypeError,
+            "keys must have a column key of type string, got bigint",
+        ),
+        (
+            lambda spark: read_heap(spark, "by-tuple", keys=[(1, "a")]),
+            UnsupportedKeyTypeError,
+            "keys must be None for operator by-tuple, .*only text and integers",
         ),
         (
             lambda spark: register_data_source(cast("Any", 5)),

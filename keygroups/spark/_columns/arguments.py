@@ -32,9 +32,14 @@ def check_session(spark: object) -> None:
 
 def check_df(df: object) -> None:
     """Raise InvalidTypeError for anything but a DataFrame, classic or of Spark Connect."""
-    cls = type(df)
-    if not issubclass(cls, DataFrame) and not (is_connect(df) and hasattr(cls, "withColumn")):
+    if not is_df(df):
         raise InvalidTypeError(f"df must be a DataFrame, got {show(df)}")
+
+
+def is_df(thing: object) -> TypeGuard[DataFrame]:
+    """Return whether something is a DataFrame, classic or of Spark Connect."""
+    cls = type(thing)
+    return issubclass(cls, DataFrame) or (is_connect(thing) and hasattr(cls, "withColumn"))
 
 
 def is_column(thing: object) -> TypeGuard[Column]:

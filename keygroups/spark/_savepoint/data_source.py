@@ -24,7 +24,6 @@ from keygroups.savepoint._jobs import (
     read_tasks,
 )
 from keygroups.spark._savepoint.rows.spark_types import spark_schema
-from keygroups.state_keys import key_group_prefix_bytes
 
 FORMAT = "flink-state"
 _OPTIONS = ("path", "operator", "state", "moved", "allow", "keyGroups")
@@ -169,10 +168,6 @@ class FlinkStateReader(DataSourceReader):
         operator = self._options.open()
         key_groups = self._options.key_groups
         keys = encoded_keys(operator, self._keys)
-        if keys is not None:
-            size = key_group_prefix_bytes(operator.max_parallelism)
-            key_groups_of_keys = {int.from_bytes(key[:size], "big") for key in keys}
-            self._tests["key_group"].append(key_groups_of_keys.__contains__)
         states = [
             name for name in self._reader.layout.states if _passes(self._tests["state"], name)
         ]
