@@ -30,7 +30,7 @@ from support.bytes import savepoint_bytes as sb
 from support.bytes.sample_savepoints import operator_writer, written_file
 from support.bytes.serializer_cases import cases
 from support.bytes.snapshot_bytes import SNAPSHOTS
-from support.registry import OF_OTHER_LIBRARIES, VERTEX
+from support.registry import OF_OTHER_LIBRARIES, VERTEX, read_split
 from support.shown_values import shown, shown_here_and_in_a_fork
 
 import keygroups
@@ -272,7 +272,7 @@ MADE: list[Callable[[], object]] = [
     lambda: savepoint.FileSplit("1", "file:/a", 0, 9, 5, 9, ("host",), (5, 7), None),
     lambda: savepoint.UnknownSplit(0, 1, b"split"),
     lambda: savepoint.ConnectorSplit("Pulsar", 0, 2, "a, 1", "5", {"topic": "a"}),
-    lambda: savepoint.SplitLayout("queues", (1,), str.format, ("queue",), ("at",)),
+    lambda: savepoint.SplitLayout("queues", (1,), read_split, ("queue",), ("at",)),
     transaction,
     lambda: savepoint.Committable(transaction(), 7, 0, None, "RECEIVED", 1),
     lambda: savepoint.UnknownCommittable(2, b"files"),

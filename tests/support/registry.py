@@ -318,6 +318,17 @@ def moved_offsets(partitions: int) -> None:
         editor.operator("clicks").set_offsets(dict.fromkeys(offsets, 7))
 
 
+def removed_topics(topics: int) -> None:
+    """Remove so many topics of a source, which has one more."""
+    old = os.fspath(NewPath())
+    names = [f"clicks-{number}" for number in range(topics + 1)]
+    with SavepointWriter(old) as writer:
+        offsets = KafkaOffsets({(name, 0): 5 for name in names})
+        writer.add_source("clicks", offsets, 128, parallelism=2)
+    with SavepointWriter.from_existing_savepoint(old, NewPath()) as editor:
+        editor.operator("clicks").remove_topics(names[1:])
+
+
 def deleted_one_by_one(n: int) -> None:
     with SavepointWriter.from_existing_savepoint(written_folder(), NewPath()) as editor:
         for key in range(n):
@@ -851,6 +862,7 @@ REGISTRY: dict[str, Registered] = {
     "OperatorEditor.set_offsets": Registered(
         moved_offsets, arguments={"offsets": [{("clicks", 0): 4711}]}
     ),
+    "OperatorEditor.remove_topics": Registered(removed_topics, arguments={"topics": [["clicks"]]}),
     "OperatorEditor.edited_operator_state": Registered(
         constant="of the calls above",
         arguments={"folder": [OutputFolder("folder", NewPath().__fspath__())]},

@@ -207,6 +207,7 @@ def an_edited_savepoint(path: str) -> None:
         operator.map_timers("_timer_state/event_user-timers", lambda timer: timer.timestamp)
         operator.map_keys(len, types.LONG)
         writer.operator("clicks").set_offsets({("clicks", 0): 4711})
+        writer.operator("clicks").remove_topics(["old-clicks"])
     report: savepoint.EditReport = writer.report()
     edited: savepoint.EditedOperator = report.operators[0]
     state: savepoint.EditedState = edited.states[0]
