@@ -62,7 +62,6 @@ from keygroups.routing_inference import RoutingCandidate
 from keygroups.savepoint import (
     KryoFields,
     Operator,
-    Pickle,
     Pojo,
     Savepoint,
     SavepointWriter,

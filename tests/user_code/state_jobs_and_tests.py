@@ -261,6 +261,8 @@ def a_savepoint_by_subject(found: savepoint.Savepoint, operator: savepoint.Opera
     described = values.KryoFields({"channel": "shop.Channel"}, is_final=True)
     assert_type(described.is_final, bool)
     assert_type(values.KryoEnum("WEB").constants, tuple[str, ...])
+    dump: savepoint.Operator = savepoint.read_operator_state_dump(found.path, kryo_version=2)
+    assert_type(dump.uid, str | None)
     layout = sources.SplitLayout(
         "queues", (1,), lambda version, cursor: {"queue": cursor.utf()}, name=("queue",)
     )
@@ -432,13 +434,16 @@ def what_a_restore_commits(path: str) -> list[str]:
     ids: list[str] = []
     for waiting in committables:
         if isinstance(waiting.committable, sinks.KafkaTransaction):
-            ids.append(waiting.committable.transactional_id)
+            ids.append(waiting.committable.transactional_id or "")
         else:
             unknown: savepoint.UnknownCommittable = waiting.committable
             assert_type(unknown.data, bytes)
     for writer in state.writers:
         if isinstance(writer, savepoint.UnknownWriterState):
             assert_type(writer.data, bytes)
+        elif isinstance(writer, savepoint.KafkaProducerState):
+            producer: sinks.KafkaProducerState = writer
+            assert_type(producer.pending, sinks.KafkaTransaction | None)
         else:
             of_kafka: savepoint.KafkaWriterState = writer
             assert_type(of_kafka.precommitted, tuple[tuple[str, int], ...])

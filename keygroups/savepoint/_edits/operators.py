@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 
@@ -40,8 +41,9 @@ from keygroups.savepoint._metadata.writer import (
     write_operator,
     written_version,
 )
-from keygroups.savepoint._operator import Operator, find_operator
+from keygroups.savepoint._operator import Operator, find_operator, is_sink
 from keygroups.savepoint._savepoint import FLINK_2, Savepoint
+from keygroups.savepoint._sinks.committables import Committable
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 from keygroups.savepoint.reports import DeletedKeys, EditedOperator
 
@@ -76,6 +78,7 @@ class CopiedOperator:
         self.keyed_state: EditedKeyedState | None = None
         self.operator_state: EditedOperatorState | None = None
         self.traces: tuple[UnsearchedPlace, ...] | None = None  # places of deleted keys
+        self.committables: tuple[Committable, ...] | None = ()  # those of a sink that is removed
 
     def rename(self, uid: str, operator_id: str) -> None:
         """Give it another uid, and the id that Flink derives from it."""
@@ -192,6 +195,7 @@ class CopiedOperator:
             new_max_parallelism=None if operator is None else self.max_parallelism,
             parallelism=None if operator is None else self.parallelism,
             written=written,
+            committables=self.committables if operator is None else (),
         )
 
 
@@ -226,6 +230,10 @@ class CopiedOperators:
         copied = self.find(name)
         self.kept.remove(copied)
         self.removed.append(copied)
+        if is_sink(copied.operator):
+            copied.committables = None
+            with suppress(SavepointError):
+                copied.committables = copied.operator.sink_state().committables
         if copied.editor is not None:
             copied.editor.close()
 

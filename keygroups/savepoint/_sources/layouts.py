@@ -113,7 +113,10 @@ def split_of(
             raise
         raise cursor.error(f"no split of {layout.source}: {error}") from None
     cursor.expect_end(f"a split of {layout.source}")
-    check_class("what read returns", fields, Mapping, "a mapping of fields by name")
+    if not isinstance(fields, Mapping):
+        raise InvalidTypeError(
+            f"what read returns must be a mapping of fields by name, got {show(fields)}"
+        )
     split, position = (
         ", ".join(filter(None, (_text(fields.get(key)) for key in chosen)))
         for chosen in (layout.name, layout.position)
