@@ -213,8 +213,7 @@ class Serializer:
         >>> Serializer.from_snapshot(b"\0\0\0\2\0" + bytes([len(name)]) + name + b"\0\0\0\3")
         LONG
         """
-        if check_int("kryo_version", kryo_version, 2, 5) not in (2, 5):
-            raise InvalidValueError(f"kryo_version must be 2 or 5, got {show(kryo_version)}")
+        kryo_version = checked_kryo_version(kryo_version)
         context = ReadingContext(checked_serializers(serializers), kryo_version)
         cursor = Cursor(_check_bytes(data), "data", context=context)
         serializer = read_serializer(cursor)
@@ -560,6 +559,14 @@ def write_part(serializer: Serializer, value: Any) -> bytes:
     if value is None and not serializer.takes_null:
         raise InvalidValueError(f"a {serializer} must not be None: its serializer writes no null")
     return serializer.write(value)
+
+
+def checked_kryo_version(kryo_version: object) -> int:
+    """Return the version of Kryo, which is 2 or 5, or raise."""
+    version = check_int("kryo_version", kryo_version, 2, 5)
+    if version not in (2, 5):
+        raise InvalidValueError(f"kryo_version must be 2 or 5, got {show(kryo_version)}")
+    return version
 
 
 def checked_serializers(serializers: object) -> dict[str, type[Serializer] | KryoClass]:

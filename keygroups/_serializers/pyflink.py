@@ -161,7 +161,7 @@ class PickledKeySerializer(BytePrimitiveArraySerializer):
     def bind(self, reads: Sequence[Read]) -> None:
         protocol = self.protocol
 
-        def pickled(key: object) -> bytes:
+        def pickled(key: Any) -> bytes:
             return bytes(key) if isinstance(key, Pickle) else write_key_pickle(key, protocol)
 
         def read_key(data: bytes, pos: int) -> tuple[Any, int]:
@@ -172,7 +172,7 @@ class PickledKeySerializer(BytePrimitiveArraySerializer):
                     return key, pos
             return Pickle(held), pos
 
-        self.read, self.write = read_key, lambda key: write_bytes(pickled(key))
+        self.read, self.write = read_key, lambda value: write_bytes(pickled(value))
         self.key_hash = lambda key: _hash(pickled(key))
 
 

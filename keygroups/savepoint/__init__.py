@@ -140,6 +140,7 @@ from typing import TYPE_CHECKING
 
 from keygroups._old_names import old_names as _old_names
 from keygroups._serializers.base import Serializer
+from keygroups.savepoint._dumps import read_operator_state_dump
 from keygroups.savepoint._edits.relocate import relocate
 from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._reports.html_report import html_report
@@ -188,6 +189,7 @@ from keygroups.savepoint.reports import (
 from keygroups.savepoint.restoring import OperatorRestore, RestoreReport, StateRestore
 from keygroups.savepoint.sinks import (
     Committable,
+    KafkaProducerState,
     KafkaTransaction,
     KafkaWriterState,
     SinkState,
@@ -261,6 +263,7 @@ __all__ = [
     "FileSplit",
     "GlobalWindow",
     "KafkaOffsets",
+    "KafkaProducerState",
     "KafkaSplit",
     "KafkaTransaction",
     "KafkaWriterState",
@@ -325,6 +328,7 @@ __all__ = [
     "describe_sql_state",
     "html_report",
     "operator_reports",
+    "read_operator_state_dump",
     "read_savepoint",
     "relocate",
 ]

@@ -34,7 +34,14 @@ from keygroups.savepoint._metadata.handles import (
 )
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges, check_key_groups
 from keygroups.savepoint._operator_tables import LABEL, states_section, subtask_sections
-from keygroups.savepoint._sinks.committables import SINK_STATES, SinkState, read_sink_state
+from keygroups.savepoint._sinks.committables import (
+    HINT_STATE,
+    PRODUCER_STATE,
+    SINK_STATES,
+    SinkState,
+    read_producer_state,
+    read_sink_state,
+)
 from keygroups.savepoint._sources.consumers import CONSUMERS
 from keygroups.savepoint._sources.layouts import SplitLayout
 from keygroups.savepoint._sources.source_splits import (
@@ -555,14 +562,18 @@ class Operator:
         """Return the open transactions of a sink, which a restore commits, and its writers.
 
         A sink of Flink's Sink API has two operators with state, its committer and its writer.
-        Transactions of KafkaSink are decoded, of other sinks the bytes are told.
+        Transactions of KafkaSink are decoded, of other sinks the bytes are told. The older
+        FlinkKafkaProducer has all in one operator.
 
         Raises InvalidValueError for an operator that is neither, SavepointError where the state
         is damaged.
 
         Flink: CommittableCollectorSerializer. Kafka's sink: KafkaWriterStateSerializer.
         """
-        wanted = [name for name in SINK_STATES if name in self._operator_state_names()]
+        names = self._operator_state_names()
+        is_producer = HINT_STATE in names
+        known = (PRODUCER_STATE, HINT_STATE) if is_producer else SINK_STATES
+        wanted = [name for name in known if name in names]
         if not wanted:
             raise InvalidValueError(
                 f"operator {show(self.label)} must be the committer or the writer of a sink, got "
@@ -573,7 +584,8 @@ class Operator:
             for entry in self.operator_state(wanted)
             for element in entry.elements
         )
-        return read_sink_state(elements, f"{self._files.base}: operator {self.label}")
+        read = read_producer_state if is_producer else read_sink_state
+        return read(elements, f"{self._files.base}: operator {self.label}")
 
     def _one_state(self, state: str | StateDescriptor | None) -> StateDescriptor:
         """Return a state of the operator, by itself or by its name, or its only one."""
@@ -611,7 +623,7 @@ def is_source(operator: Operator) -> bool:
 def is_sink(operator: Operator) -> bool:
     """Return whether an operator is the committer or the writer of a sink."""
     names = operator._operator_state_names()
-    return any(name in names for name in SINK_STATES)
+    return any(name in names for name in (*SINK_STATES, HINT_STATE))
 
 
 def missing_timers(operator: Operator) -> str | None:

@@ -21,6 +21,8 @@ from keygroups.errors import printable, short
 from keygroups.rescale import restore_advice
 from keygroups.savepoint._edits.keyed_state import EditedState, WrittenState
 from keygroups.savepoint._edits.traces import UnsearchedPlace
+from keygroups.savepoint._reports.connectors import removed_section
+from keygroups.savepoint._sinks.committables import Committable
 
 __all__ = [
     "DeletedKeys",
@@ -61,7 +63,9 @@ class EditedOperator:
     `deleted_keys` is None without `delete_keys`. `old_max_parallelism` is None for a new operator;
     `new_max_parallelism` and `parallelism`, those in the new savepoint, are None for a removed
     one. `written` has the numbers of each state and subtask if all entries were written to another
-    max parallelism, parallelism or format.
+    max parallelism, parallelism or format. `committables` are what a removed sink had to commit,
+    which nobody does now: transactions stay open until they time out; None where they cannot be
+    read.
     """
 
     operator: str | None
@@ -74,6 +78,7 @@ class EditedOperator:
     new_max_parallelism: int | None = None
     parallelism: int | None = None
     written: tuple[WrittenState, ...] = ()
+    committables: tuple[Committable, ...] | None = ()
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -90,6 +95,10 @@ class EditedOperator:
             yield from (f"  {line}" for line in self._deleted_lines(self.deleted_keys))
             for operator, place in self.deleted_keys.may_be_in:
                 yield f"    {printable(operator)}: {printable(place)}"
+        if self.committables != ():
+            section = removed_section(self.committables)
+            yield from (f"  {text}" for text in section.texts)
+            yield from (f"    {row[0]}" for row in section.rows)
 
     def _sections(self) -> Iterator[Section]:
         """Yield the tables of the states that were written anew, and of the deleted keys."""
@@ -116,6 +125,8 @@ class EditedOperator:
             texts = [*self._deleted_lines(self.deleted_keys)]
             names = UnsearchedPlace._fields if places else ()
             yield Section(texts, names, places, (1,), "Where keys may also be")
+        if self.committables != ():
+            yield removed_section(self.committables)
 
     def _edited(self) -> list[EditedState]:
         """Return the states to list: without those that `written` lists and no verb changed."""

@@ -47,7 +47,7 @@ from support.inside.serializers import (
     read_versioned_snapshot,
 )
 from support.inside.serializers import scalars as serializers
-from support.registry import OF_OTHER_LIBRARIES, VERTEX
+from support.registry import OF_OTHER_LIBRARIES, VERTEX, read_split
 from support.shown_values import shown, shown_here_and_in_a_fork
 
 import keygroups
@@ -286,10 +286,11 @@ MADE: list[Callable[[], object]] = [
     lambda: savepoint.FileSplit("1", "file:/a", 0, 9, 5, 9, ("host",), (5, 7), None),
     lambda: savepoint.UnknownSplit(0, 1, b"split"),
     lambda: savepoint.ConnectorSplit("Pulsar", 0, 2, "a, 1", "5", {"topic": "a"}),
-    lambda: savepoint.SplitLayout("queues", (1,), str.format, ("queue",), ("at",)),
+    lambda: savepoint.SplitLayout("queues", (1,), read_split, ("queue",), ("at",)),
     transaction,
     lambda: savepoint.Committable(transaction(), 7, 0, None, "RECEIVED", 1),
     lambda: savepoint.UnknownCommittable(2, b"files"),
+    lambda: savepoint.KafkaProducerState(0, transaction(), 5, ("tx-0-1",), 9),
     lambda: savepoint.KafkaWriterState("tx", 0, 1, 2, None, (("tx-0-1", 7),)),
     lambda: savepoint.UnknownWriterState(0, 2, b"bucket"),
     lambda: savepoint.SinkState((), (savepoint.UnknownWriterState(0, 2, b"bucket"),)),

@@ -34,7 +34,7 @@ from hypothesis import find
 from support.bytes import savepoint_bytes as sb
 from support.bytes.changelog_bytes import changelog, inline, logged
 from support.bytes.job_points import job_point
-from support.bytes.real_savepoints import point
+from support.bytes.real_savepoints import corpus, point
 from support.golden import read
 from support.inside.answers import parse_key_type
 from support.inside.serializers import (
@@ -71,6 +71,7 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     change_max_parallelism,
     convert_to_canonical,
+    pyflink,
     read_savepoint,
     relocate,
 )
@@ -853,7 +854,27 @@ def in_any_order(sort: bool, is_table: bool = False) -> list[str]:
         return [entry.key for entry in read_savepoint(f"{folder}/new").operators[0].entries()]
 
 
+START = b"\x80\5\x95%c\0\0\0\0\0\0\0\x8c\6zz zz1\x94"
+TWICE, ONCE = START % 21 + b"\x8c\6zz zz1\x94\x86\x94.", START % 14 + b"h\0\x86\x94."
+
+
+def pickled_keys() -> Operator:
+    """Return an operator of PyFlink's whose keys have several pickles."""
+    point = corpus("pyflink") / "2.3.0-pickled-memo" / "savepoint"
+    states = [ValueStateDescriptor("cnt", LONG)]
+    return read_savepoint(point).operator("by-PK_MEMO").as_pyflink(pyflink.PICKLED, states)
+
+
 OF_STATE = [
+    Remedy(
+        "_serializers/pickles",
+        "key {} has other pickles too, by {}: pass a Pickle of the bytes, as entries have it",
+        lambda: pickled_keys().get(("zz zz1", "zz zz1"), "cnt"),
+        lambda: [
+            pickled_keys().get(entry.key, "cnt") for entry in pickled_keys().entries(["cnt"])
+        ],
+        [entry.value for entry in pickled_keys().entries(["cnt"])],
+    ),
     Remedy(
         "savepoint/_writing/operator_writer",
         ": pass sort=True to add_operator, which takes any order",

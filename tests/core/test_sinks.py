@@ -23,9 +23,12 @@ from keygroups.cli import main
 from keygroups.errors import SavepointError
 from keygroups.savepoint import (
     Committable,
+    KafkaOffsets,
+    KafkaProducerState,
     KafkaTransaction,
     KafkaWriterState,
     Operator,
+    SavepointWriter,
     SinkState,
     UnknownCommittable,
     UnknownWriterState,
@@ -249,6 +252,148 @@ def test_random_damage(tmp_path: Path) -> None:
         except SavepointError:
             continue
         assert len(state.committables) <= 1
+
+
+# --- FlinkKafkaProducer --------------------------------------------------------------------------
+
+PRODUCER, HINT = "state", "next-transactional-id-hint-v2"
+
+
+def started(transactional_id: str | None, producer: int = 1000, epoch: int = 1) -> bytes:
+    """As TransactionStateSerializer does, and the start of a TransactionHolder."""
+    name = b"\0" if transactional_id is None else b"\1" + sb.utf(transactional_id)
+    return name + struct.pack(">qhq", producer, epoch, 1_632_995_566_106)
+
+
+def producer_bytes(pending: bytes, waiting: Sequence[bytes], ids: Sequence[str] | None) -> bytes:
+    context = b"\0" if ids is None else b"\1" + sb.i32(len(ids)) + b"".join(map(sb.utf, ids))
+    return pending + sb.i32(len(waiting)) + b"".join(waiting) + context
+
+
+def producer(folder: Path, state: bytes, hint: bytes | None = None) -> Operator:
+    """Return an operator with the two lists, whose serializers only the connector has."""
+    own = "org.apache.flink.streaming.connectors.kafka.FlinkKafkaProducer$Own"
+    lists = [(PRODUCER, state), *([] if hint is None else [(HINT, hint)])]
+    options = {"OPERATOR_STATE_DISTRIBUTION_MODE": "SPLIT_DISTRIBUTE"}
+    serializer = {"VALUE_SERIALIZER": sb.snapshot(own, 3)}
+    header = sb.operator_header(
+        [sb.meta_info(name, 1, options, serializer) for name, _ in lists], []
+    )
+    data, places = header, []
+    for name, element in lists:
+        places.append((name, 0, [len(data)]))
+        data += element
+    handle = sb.operator_state(places, sb.inline(data))
+    written = sb.operator([sb.subtask(0, managed_operator=handle)], uid="out")
+    (operator,) = read_savepoint(sb.write(folder, [written])).operators
+    return operator
+
+
+@pytest.mark.parametrize("has_flag", [False, True])
+def test_kafka_producer(has_flag: bool, tmp_path: Path) -> None:
+    """What real ones wrote, of 1.8 and of 1.14, is read alike; it is not part of this project."""
+    flag = b"\1" if has_flag else b""
+    ids = ("tx-1", "tx-2")
+    state = producer_bytes(flag + started("tx-2", 2006), [started("tx-1")], ids)
+    operator = producer(tmp_path, state, struct.pack(">qi", 5, 1))
+    assert operator.sink_state() == SinkState(
+        (Committable(KafkaTransaction("tx-1", 1000, 1), None, 0, None, "RECEIVED", 0),),
+        (
+            KafkaProducerState(
+                *(0, KafkaTransaction("tx-2", 2006, 1), 1_632_995_566_106, ids),
+                next_free_id=5,
+            ),
+        ),
+    )
+    [report] = operator_reports(read_savepoint(tmp_path))
+    assert str(report).splitlines() == [
+        "== out: sink",
+        "  1 committable; a restore commits them",
+        "  committable                   checkpoint  subtask  state",
+        "  tx-1, producer 1000, epoch 1                    0  RECEIVED",
+        "  1 writer",
+        "  transactional ids begin with       precommitted                        subtask",
+        "  of FlinkKafkaProducer: tx-1, tx-2  open: tx-2, producer 2006, epoch 1        0",
+    ]
+
+
+def test_a_producer_without_transactions(tmp_path: Path) -> None:
+    """It has one without an id, and with a producer and an epoch of -1."""
+    state = producer_bytes(started(None, -1, -1), [], None)
+    operator = producer(tmp_path / "a", state, struct.pack(">qi", 0, 0))
+    none = KafkaTransaction(None, -1, -1)
+    [writer] = operator.sink_state().writers
+    assert writer == KafkaProducerState(0, none, 1_632_995_566_106, next_free_id=0)
+    [report] = operator_reports(read_savepoint(tmp_path / "a"))
+    assert "open: no transaction, producer -1, epoch -1" in str(report)
+    operator = producer(tmp_path / "b", producer_bytes(b"\0", [], ()), struct.pack(">qi", 0, 0))
+    assert operator.sink_state().writers == (KafkaProducerState(0, next_free_id=0),)
+    [report] = operator_reports(read_savepoint(tmp_path / "b"))
+    assert str(report).splitlines()[-1].split() == ["of", "FlinkKafkaProducer:", "0"]
+
+
+@pytest.mark.parametrize(
+    ("state", "hint"),
+    [
+        (producer_bytes(started("tx"), [], None) + b"\0", struct.pack(">qi", 0, 0)),
+        (producer_bytes(started("tx", -2), [], None), struct.pack(">qi", 0, 0)),
+        (producer_bytes(started("tx", 1, -2), [], None), struct.pack(">qi", 0, 0)),
+        (producer_bytes(started(""), [], None), struct.pack(">qi", 0, 0)),
+        (producer_bytes(started("tx"), [], None), struct.pack(">qi", 0, 0) + b"\0"),
+        (producer_bytes(started("tx"), [], None), struct.pack(">q", 0)),
+    ],
+)
+def test_no_producer(state: bytes, hint: bytes, tmp_path: Path) -> None:
+    operator = producer(tmp_path, state, hint)
+    with pytest.raises(SavepointError, match="operator out, an element of subtask 0, offset"):
+        operator.sink_state()
+
+
+def test_damaged_producers(tmp_path: Path) -> None:
+    state = producer_bytes(b"\1" + started("tx-2"), [started("tx-1")], ("tx-1", "tx-2"))
+    chosen, kinds = random.Random(44), set()
+    for number in range(60):
+        damaged = bytearray(state)
+        damaged[chosen.randrange(len(state))] ^= chosen.choice((1, 0x80, 0xFF))
+        operator = producer(tmp_path / str(number), bytes(damaged), struct.pack(">qi", 5, 1))
+        try:
+            kinds.add(type(operator.sink_state()))
+        except SavepointError as error:
+            kinds.add(type(error))
+    assert kinds == {SinkState, SavepointError}
+
+
+# --- a sink that is removed ----------------------------------------------------------------------
+
+
+def test_what_a_removed_sink_had_to_commit(tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    sink(old, [(COMMITTER, bytes.fromhex(element)) for element in COMMITTERS])
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as editor:
+        editor.remove_operator("out")
+        editor.add_source("other", KafkaOffsets({("a", 0): 5}), 128, parallelism=1)
+    report = editor.report()
+    [removed] = [edited for edited in report.operators if edited.operator is None]
+    committables = removed.committables
+    assert committables == read_savepoint(old).operator("out").sink_state().committables
+    assert str(removed).splitlines() == [
+        "out: removed",
+        "  2 committables; the sink that had to commit what was prepared is removed",
+        "    tx-0-1, producer 10, epoch 1",
+        "    tx-1-1, producer 9, epoch 1",
+    ]
+    assert "What would have been committed" in report._repr_html_()
+
+
+def test_a_removed_sink_that_cannot_be_read(tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    sink(old, [(COMMITTER, bytes(3))])
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as editor:
+        editor.remove_operator("out")
+        editor.add_source("other", KafkaOffsets({("a", 0): 5}), 128, parallelism=1)
+    [removed] = [edited for edited in editor.report().operators if edited.operator is None]
+    assert removed.committables is None
+    assert str(removed) == "out: removed\n  what it had to commit cannot be read"
 
 
 def test_what_is_no_sink(tmp_path: Path) -> None:

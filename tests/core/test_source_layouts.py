@@ -293,7 +293,9 @@ def test_a_connector_in_a_hybrid_source(tmp_path: Path) -> None:
     name, version, data, *_ = CASES[0]
     operator = source(tmp_path, [[of_hybrid(1, version, data)]])
     read = operator.source_splits()
-    assert [(split.source, split.name) for split in read.splits] == [(name, f"{ARN}, shardId-0")]
+    [split] = read.splits
+    assert isinstance(split, ConnectorSplit)
+    assert (split.source, split.name) == (name, f"{ARN}, shardId-0")
     assert read.source_indexes == (1,)
 
 

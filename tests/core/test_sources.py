@@ -670,10 +670,90 @@ def test_offsets_of_other_sources(of_several: str, tmp_path: Path) -> None:
     source(old, [[elements[of_several]]])
     with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as editor:
         [operator] = read_savepoint(old).operators
-        with pytest.raises(InvalidValueError, match="must be a KafkaSource that reads partitions"):
+        with pytest.raises(
+            InvalidValueError, match="KafkaSource or a FlinkKafkaConsumer that reads"
+        ):
             editor.operator(operator.operator_id).set_offsets({("a", 0): 1})
+        with pytest.raises(
+            InvalidValueError, match="KafkaSource or a FlinkKafkaConsumer that reads"
+        ):
+            editor.operator(operator.operator_id).remove_topics(["a"])
         editor.remove_operator(operator.operator_id)
         editor.add_source("b", KafkaOffsets({("a", 0): 1}), 128, parallelism=1)
+
+
+def of_enumerator(version: int, topics: str) -> bytes:
+    """Return the enumerator's state of a version with a partition of each topic."""
+    entries = []
+    for topic in topics:
+        name = sb.utf(topic) + struct.pack(">i", 0)
+        if version == 3:
+            name = framed(kafka_split(topic, 0, 5))
+        entries.append(name + (b"" if version == 1 else struct.pack(">i", 0)))
+    head = struct.pack(">i", len(topics)) + (struct.pack(">i", 0) if version == 3 else b"")
+    return head + b"".join(entries) + (b"" if version == 1 else b"\1")
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_topics_are_removed(version: int, tmp_path: Path) -> None:
+    """The readers and the coordinator know the others alone, whose bytes stay."""
+    elements = [[versioned(0, kafka_split(topic, 0, 5)) for topic in of] for of in ("ab", "cd")]
+    state = coordinator(version, of_enumerator(version, "abcd"))
+    [operator_id] = {source(tmp_path / "old", elements, state).operator_id}
+    with SavepointWriter.from_existing_savepoint(tmp_path / "old", tmp_path / "new") as editor:
+        edited = editor.operator(operator_id)
+        edited.remove_topics(["b"])
+        edited.set_offsets({("a", 0): 7})
+        edited.remove_topics(["d", "c"])
+    [new] = read_savepoint(tmp_path / "new").operators
+    assert new.coordinator_state() == coordinator(version, of_enumerator(version, "a"))
+    assert splits_of(new) == [KafkaSplit("a", 0, 7, None, 0, True)]
+    [counts] = editor.report().operators[0].states
+    assert (counts.changed, counts.deleted) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("topics", "error", "says"),
+    [
+        (["b"], InvalidValueError, "which reads a, c, got 'b'"),
+        ([], InvalidValueError, r"some of those of .*, and not all, got \[\]"),
+        (["a", "c"], InvalidValueError, r"some of those of .*, and not all, got \['a', 'c'\]"),
+        ("a", InvalidTypeError, "topics must be"),
+        ([5], InvalidTypeError, "topic must be a str, got 5"),
+    ],
+)
+def test_topics_that_are_refused(
+    topics: Any, error: type[KeyGroupsError], says: str, tmp_path: Path
+) -> None:
+    old = written(tmp_path, KafkaOffsets({("a", 0): 40, ("c", 1): 5}))
+    with (
+        SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as editor,
+        pytest.raises(error, match=says),
+    ):
+        editor.operator("clicks").remove_topics(topics)
+
+
+def test_topics_that_an_older_coordinator_knows(tmp_path: Path) -> None:
+    """Version 0, of connectors before 1.14, has the splits of each subtask."""
+    splits = [kafka_split(topic, 0, 5) for topic in "ab"]
+    state = struct.pack(">iiii", 1, 0, 0, 2) + b"".join(map(framed, splits))
+    elements = [[versioned(0, split) for split in splits]]
+    operator = source(tmp_path / "old", elements, coordinator(0, state))
+    with (
+        SavepointWriter.from_existing_savepoint(tmp_path / "old", tmp_path / "new") as editor,
+        pytest.raises(SavepointError, match="an enumerator that is edited 0 is not known"),
+    ):
+        editor.operator(operator.operator_id).remove_topics(["a"])
+
+
+def test_topics_without_a_coordinator(tmp_path: Path) -> None:
+    splits = [versioned(0, kafka_split(topic, 0, 5)) for topic in "ab"]
+    operator = source(tmp_path / "old", [splits])
+    with SavepointWriter.from_existing_savepoint(tmp_path / "old", tmp_path / "new") as editor:
+        editor.operator(operator.operator_id).remove_topics(["a"])
+    [new] = read_savepoint(tmp_path / "new").operators
+    assert [split.topic for split in splits_of(new)] == ["b"]
+    assert new.coordinator_state() is None
 
 
 # --- sources of several -------------------------------------------------------------------------
@@ -916,6 +996,24 @@ def test_what_only_the_job_reads_of_a_consumer(tmp_path: Path) -> None:
     element = kafka_element("clicks", 0, 5)
     operator = consumer(tmp_path, KAFKA, sb.tuple_of(snapshot, sb.simple("Long")), [element])
     assert operator.source_splits().splits == (UnknownSplit(0, -1, element),)
+
+
+def test_offsets_and_topics_of_a_consumer(tmp_path: Path) -> None:
+    """It has the offset of the last record that was read, -1 before the first."""
+    elements = [kafka_element(topic, number, 40) for topic in ("aa", "bb") for number in range(3)]
+    old = consumer(tmp_path / "old", KAFKA, OF_KAFKA, elements)
+    with SavepointWriter.from_existing_savepoint(tmp_path / "old", tmp_path / "new") as editor:
+        edited = editor.operator(old.operator_id)
+        edited.set_offsets({("aa", 0): 7, ("aa", 1): EARLIEST, ("aa", 2): 0, ("bb", 1): 9})
+        edited.remove_topics(["bb"])
+    [new] = read_savepoint(tmp_path / "new").operators
+    assert {(split.topic, split.partition, split.offset) for split in splits_of(new)} == {
+        *(("aa", 0, 7), ("aa", 1, EARLIEST), ("aa", 2, 0)),
+    }
+    stored = [element[1] for entry in new.operator_state([KAFKA]) for element in entry.elements]
+    assert sorted(stored) == [-915_623_761_775, -1, 6]
+    [state] = editor.report().operators[0].states
+    assert (state.changed, state.deleted, state.kept) == (3, 3, 0)
 
 
 def test_kinesis_consumer(tmp_path: Path) -> None:

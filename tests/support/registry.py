@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -66,6 +67,7 @@ from keygroups.savepoint import (
     describe_sql_state,
     html_report,
     operator_reports,
+    read_operator_state_dump,
     read_savepoint,
     relocate,
 )
@@ -96,6 +98,7 @@ from keygroups.types import (
     TUPLE,
 )
 from support.bytes import growing_savepoints as gs
+from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import point
 from support.bytes.sample_savepoints import (
     NEW_STATES,
@@ -318,6 +321,17 @@ def moved_offsets(partitions: int) -> None:
         editor.operator("clicks").set_offsets(dict.fromkeys(offsets, 7))
 
 
+def removed_topics(topics: int) -> None:
+    """Remove so many topics of a source, which has one more."""
+    old = os.fspath(NewPath())
+    names = [f"clicks-{number}" for number in range(topics + 1)]
+    with SavepointWriter(old) as writer:
+        offsets = KafkaOffsets({(name, 0): 5 for name in names})
+        writer.add_source("clicks", offsets, 128, parallelism=2)
+    with SavepointWriter.from_existing_savepoint(old, NewPath()) as editor:
+        editor.operator("clicks").remove_topics(names[1:])
+
+
 def deleted_one_by_one(n: int) -> None:
     with SavepointWriter.from_existing_savepoint(written_folder(), NewPath()) as editor:
         for key in range(n):
@@ -344,6 +358,19 @@ def plan_of(n: int) -> RescalePlan:
 
 def load_of(n: int) -> KeyGroupLoad:
     return KeyGroupLoad(n, [i * 7919 % 104729 for i in range(n)])
+
+
+@lru_cache
+def dump_of(elements: int) -> Path:
+    """Write the state of an operator with so many elements in a list."""
+    options = {"OPERATOR_STATE_DISTRIBUTION_MODE": "UNION"}
+    serializer = {"VALUE_SERIALIZER": sb.simple("Long")}
+    header = sb.operator_header([sb.meta_info("list", 1, options, serializer)], [])
+    offsets = [len(header) + 8 * number for number in range(elements)]
+    handle = sb.operator_state([("list", 1, offsets)], sb.inline(header + bytes(8 * elements)))
+    path = Path(os.fspath(NewPath()))
+    path.write_bytes(sb.i32(3) + b"\0" + sb.i32(0, 1) + handle + sb.i32(0, 0, 0, 0))
+    return path
 
 
 def read_split(version: int, cursor: object) -> dict[str, object]:
@@ -377,6 +404,7 @@ RECORDS = {
     "ConnectorSplit",
     "KafkaSplit",
     "KafkaTransaction",
+    "KafkaProducerState",
     "KafkaWriterState",
     "SinkState",
     "UnknownCommittable",
@@ -854,6 +882,7 @@ REGISTRY: dict[str, Registered] = {
     "OperatorEditor.set_offsets": Registered(
         moved_offsets, arguments={"offsets": [{("clicks", 0): 4711}]}
     ),
+    "OperatorEditor.remove_topics": Registered(removed_topics, arguments={"topics": [["clicks"]]}),
     "OperatorEditor.edited_operator_state": Registered(
         constant="of the calls above",
         arguments={"folder": [OutputFolder("folder", NewPath().__fspath__())]},
@@ -925,6 +954,10 @@ REGISTRY: dict[str, Registered] = {
     ),
     "savepoint.KryoEnum": Registered(
         lambda n: KryoEnum(*map(str, range(n))), arguments={"constants": ["A"]}
+    ),
+    "savepoint.read_operator_state_dump": Registered(
+        lambda n: str([*read_operator_state_dump(dump_of(n)).operator_state()]),
+        arguments={"path": [dump_of(2)], "max_parallelism": [None, 5], "kryo_version": [2, 5]},
     ),
     "savepoint.SplitLayout": Registered(
         lambda n: SplitLayout("a" * n, range(n), read_split, map(str, range(n))),  # type: ignore[arg-type]  # Any iterables will do.

@@ -215,6 +215,7 @@ def an_edited_savepoint(path: str) -> None:
         operator.map_timers("_timer_state/event_user-timers", lambda timer: timer.timestamp)
         operator.map_keys(len, types.LONG)
         writer.operator("clicks").set_offsets({("clicks", 0): 4711})
+        writer.operator("clicks").remove_topics(["old-clicks"])
     report: savepoint.EditReport = writer.report()
     edited: savepoint.EditedOperator = report.operators[0]
     state: savepoint.EditedState = edited.states[0]
@@ -268,6 +269,8 @@ def a_savepoint_by_subject(found: savepoint.Savepoint, operator: savepoint.Opera
     described = values.KryoFields({"channel": "shop.Channel"}, is_final=True)
     assert_type(described.is_final, bool)
     assert_type(values.KryoEnum("WEB").constants, tuple[str, ...])
+    dump: savepoint.Operator = savepoint.read_operator_state_dump(found.path, kryo_version=2)
+    assert_type(dump.uid, str | None)
     layout = sources.SplitLayout(
         "queues", (1,), lambda version, cursor: {"queue": cursor.utf()}, name=("queue",)
     )
@@ -443,13 +446,16 @@ def what_a_restore_commits(path: str) -> list[str]:
     ids: list[str] = []
     for waiting in committables:
         if isinstance(waiting.committable, sinks.KafkaTransaction):
-            ids.append(waiting.committable.transactional_id)
+            ids.append(waiting.committable.transactional_id or "")
         else:
             unknown: savepoint.UnknownCommittable = waiting.committable
             assert_type(unknown.data, bytes)
     for writer in state.writers:
         if isinstance(writer, savepoint.UnknownWriterState):
             assert_type(writer.data, bytes)
+        elif isinstance(writer, savepoint.KafkaProducerState):
+            producer: sinks.KafkaProducerState = writer
+            assert_type(producer.pending, sinks.KafkaTransaction | None)
         else:
             of_kafka: savepoint.KafkaWriterState = writer
             assert_type(of_kafka.precommitted, tuple[tuple[str, int], ...])

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from keygroups._checks import check_callable, check_str, exact_repr, show
+from keygroups._checks import check_callable, check_str, exact_repr, iterate, show
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import utf
 from keygroups.errors import (
@@ -24,10 +24,26 @@ from keygroups.savepoint._edits.keyed_state import EditedState
 from keygroups.savepoint._edits.steps import DELETE
 from keygroups.savepoint._files.files import OpenStream
 from keygroups.savepoint._files.output_folder import OutputFolder
-from keygroups.savepoint._metadata.handles import OperatorMetadata, OperatorStateHandle
+from keygroups.savepoint._metadata.handles import (
+    OperatorMetadata,
+    OperatorStateHandle,
+    coordinator_handle,
+)
 from keygroups.savepoint._operator import Operator
-from keygroups.savepoint._sources.kafka import KafkaOffsets, KafkaSplit, SpecialOffset
-from keygroups.savepoint._sources.source_splits import READER_STATE, moved_element
+from keygroups.savepoint._sources.consumers import KAFKA_STATE, moved_partition, read_partition
+from keygroups.savepoint._sources.kafka import (
+    KafkaOffsets,
+    KafkaSplit,
+    Offset,
+    Partition,
+    SpecialOffset,
+)
+from keygroups.savepoint._sources.source_splits import (
+    READER_STATE,
+    coordinator_without,
+    moved_element,
+    topic_of,
+)
 from keygroups.savepoint._state.operator_state import (
     ElementSpans,
     OperatorStateElement,
@@ -55,15 +71,19 @@ class _StateVerbs:
     def __init__(self, old_name: str, mode: str) -> None:
         self.old_name = old_name
         self.mode = mode
-        self.functions: list[tuple[str, MapElement]] = []
+        self.functions: list[tuple[str, MapElement | _MovedBytes]] = []
 
 
 @dataclass(frozen=True)
 class EditedOperatorState:
-    """The new handles by subtask, None where all states were removed, and the counts by state."""
+    """The new handles by subtask, None where all states were removed, and the counts by state.
+
+    `coordinator` is the new state of a source's coordinator, None where it stays.
+    """
 
     handles: Mapping[int, OperatorStateHandle | None]
     states: tuple[EditedState, ...]
+    coordinator: bytes | None = None
 
     @property
     def file_names(self) -> list[str]:
@@ -79,6 +99,10 @@ class EditedOperatorState:
             else subtask
             for subtask in operator.subtasks
         )
+        if self.coordinator is not None:
+            operator = replace(
+                operator, coordinator=coordinator_handle(operator.operator_id, self.coordinator)
+            )
         return replace(operator, subtasks=subtasks)
 
 
@@ -95,6 +119,7 @@ class OperatorStateEditor:
         self._operator_states: dict[str, _StateVerbs] | None = None
         self._removed_operator_states: list[_StateVerbs] = []
         self._edited_operator_states: set[str] = set()  # their old names
+        self._coordinator: bytes | None = None  # the new one, None where it stays
         self._is_closed = False
 
     def close(self) -> None:
@@ -165,7 +190,7 @@ class OperatorStateEditor:
         self._edited_operator_states.add(state.old_name)
 
     def set_offsets(self, offsets: Mapping[tuple[str, int], int | SpecialOffset]) -> None:
-        """Have a KafkaSource go on at other offsets, for some of its partitions.
+        """Have a KafkaSource or FlinkKafkaConsumer go on at other offsets, for some partitions.
 
         `offsets` maps partitions that its readers have, each the name of a topic and a number from
         0, to the offset of the next record to read, 0..2^63-1, or a SpecialOffset. The source
@@ -173,25 +198,16 @@ class OperatorStateEditor:
         partition that is new to it is found by the source itself, or is written with all others by
         `remove_operator` and `add_source`.
 
-        Raises InvalidValueError for an operator that is no KafkaSource, for no partition and one
+        Raises InvalidValueError for an operator that is no such source, for no partition and one
         that no reader has, for an offset out of bounds or beyond where the source stops;
         InvalidTypeError; SavepointError where the state is damaged.
 
         Kafka's source: KafkaPartitionSplitReader.handleSplitsChanges, which seeks the offset.
+        Kafka's consumer: FlinkKafkaConsumerBase.initializeState.
         """
         self._check_open()
         moved = KafkaOffsets(offsets).offsets
-        source = self._operator.source_splits()
-        stops = {
-            (split.topic, split.partition): split.stopping_offset
-            for split in source.splits
-            if isinstance(split, KafkaSplit) and split.subtask is not None and not split.cluster
-        }
-        states = self._read_operator_states()
-        if not stops or source.source_indexes or READER_STATE.name not in states:
-            raise InvalidValueError(
-                f"operator {self._operator.label} must be a KafkaSource that reads partitions"
-            )
+        state, stops = self._kafka_partitions()
         for partition in moved:
             if partition not in stops:
                 raise InvalidValueError(
@@ -200,9 +216,62 @@ class OperatorStateEditor:
                 )
         limits = {key: stop for key in moved if (stop := stops[key]) is not None}
         KafkaOffsets(moved, limits)  # It refuses an offset beyond where the source stops.
-        function = partial(_moved, offsets=moved)
-        states[READER_STATE.name].functions.append((READER_STATE.name, function))
-        self._edited_operator_states.add(READER_STATE.name)
+        is_source = state.old_name == READER_STATE.name
+        function = partial(_moved, offsets=moved) if is_source else _MovedBytes(moved)
+        state.functions.append((state.old_name, function))
+        self._edited_operator_states.add(state.old_name)
+
+    def remove_topics(self, topics: Iterable[str]) -> None:
+        """Remove topics from a KafkaSource or FlinkKafkaConsumer, whose job reads them no more.
+
+        The readers' partitions of them go, and what the coordinator knows of them; all else stays.
+        A job that still reads such a topic finds it anew: a KafkaSource from where it reads new
+        partitions, which is their start.
+
+        Raises InvalidValueError for an operator that is no such source, for a topic that it does
+        not read, and for all of its topics; InvalidTypeError; SavepointError where the state is
+        damaged, or is that of a coordinator before Flink 1.14.
+
+        Kafka's source: KafkaSourceEnumerator.start.
+        """
+        self._check_open()
+        names = {check_str("topic", topic) for topic in iterate("topics", "str", topics)}
+        state, stops = self._kafka_partitions()
+        known = {topic for topic, _ in stops}
+        for topic in sorted(names):
+            if topic not in known:
+                raise InvalidValueError(
+                    f"topics must be those of {self._operator.label}, which reads "
+                    f"{', '.join(sorted(known))}, got {show(topic)}"
+                )
+        if not names or names == known:
+            raise InvalidValueError(
+                f"topics must be some of those of {self._operator.label}, and not all, got "
+                f"{show(sorted(names))}"
+            )
+        coordinator = self._coordinator or self._operator.coordinator_state()
+        if coordinator is not None:
+            self._coordinator = coordinator_without(names, coordinator, self._operator.label)
+        function = partial(_of_others, topics=frozenset(names))
+        state.functions.append((state.old_name, function))
+        self._edited_operator_states.add(state.old_name)
+
+    def _kafka_partitions(self) -> tuple[_State, dict[Partition, Offset | None]]:
+        """Return the state of a source of Kafka, and its readers' partitions with their ends."""
+        source = self._operator.source_splits()
+        stops = {
+            (split.topic, split.partition): split.stopping_offset
+            for split in source.splits
+            if isinstance(split, KafkaSplit) and split.subtask is not None and not split.cluster
+        }
+        states = self._read_operator_states()
+        found = [states[name] for name in (READER_STATE.name, KAFKA_STATE) if name in states]
+        if not stops or source.source_indexes or not found:
+            raise InvalidValueError(
+                f"operator {self._operator.label} must be a KafkaSource or a FlinkKafkaConsumer "
+                "that reads partitions"
+            )
+        return found[0], stops
 
     def edited_operator_state(self, folder: OutputFolder) -> EditedOperatorState:
         """Write the streams that have an edited state; return the new handles and the counts."""
@@ -234,7 +303,7 @@ class OperatorStateEditor:
             for name in new_names
             if name in counts
         )
-        return EditedOperatorState(handles, states)
+        return EditedOperatorState(handles, states, self._coordinator)
 
     def _handles(self) -> Iterator[tuple[int, OperatorStateHandle]]:
         """Yield the handles of managed operator state that have bytes, by subtask."""
@@ -341,9 +410,33 @@ class OperatorStateEditor:
 
 
 def _moved(
-    element: OperatorStateElement, offsets: Mapping[tuple[str, int], int | SpecialOffset]
+    element: OperatorStateElement, offsets: Mapping[Partition, Offset]
 ) -> OperatorStateElement:
     return element._replace(value=moved_element(element.value, offsets))
+
+
+@dataclass(frozen=True)
+class _MovedBytes:
+    """Moves the offset of an element of FlinkKafkaConsumer, which only its classes write."""
+
+    offsets: Mapping[Partition, Offset]
+
+    def change(self, element: OperatorStateElement, data: bytes) -> bytes:
+        """Return the new bytes of an element."""
+        split = read_partition(element.value, element.subtask)
+        offset = self.offsets.get((split.topic, split.partition))
+        return data if offset is None else moved_partition(data, offset)
+
+
+def _of_others(element: OperatorStateElement, topics: frozenset[str]) -> Any:
+    """Return an element as it is, DELETE if its partition is of one of the topics."""
+    is_source = element.state == READER_STATE.name
+    topic = (
+        topic_of(element.value)
+        if is_source
+        else read_partition(element.value, element.subtask).topic
+    )
+    return DELETE if topic in topics else element
 
 
 def _size(name: str, mode: str, elements: Sequence[tuple[int, bytes]]) -> int:
@@ -385,7 +478,7 @@ class _ElementMapping:
         state: NewOperatorState,
         info: StateInfo,
         subtask: int,
-        functions: Iterable[tuple[str, MapElement]],
+        functions: Iterable[tuple[str, MapElement | _MovedBytes]],
         counts: Counter[str],
     ) -> None:
         self._name = name
@@ -442,9 +535,12 @@ class _ElementMapping:
         return elements
 
     def _called(
-        self, name: str, function: MapElement, offset: int, old: tuple[bytes, bytes]
+        self, name: str, function: MapElement | _MovedBytes, offset: int, old: tuple[bytes, bytes]
     ) -> Iterator[tuple[bytes, bytes]]:
         element = self._element(name, offset, *old)
+        if isinstance(function, _MovedBytes):
+            yield b"", function.change(element, old[1])
+            return
         try:
             result = function(element)
             returned = _elements_of(result)

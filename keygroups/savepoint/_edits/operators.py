@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 
@@ -41,8 +42,9 @@ from keygroups.savepoint._metadata.writer import (
     written_version,
 )
 from keygroups.savepoint._named_operators import find_operator
-from keygroups.savepoint._operator import Operator
+from keygroups.savepoint._operator import Operator, is_sink
 from keygroups.savepoint._savepoint import FLINK_2, Savepoint
+from keygroups.savepoint._sinks.committables import Committable
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 from keygroups.savepoint.reports import DeletedKeys, EditedOperator
 
@@ -77,6 +79,7 @@ class CopiedOperator:
         self.keyed_state: EditedKeyedState | None = None
         self.operator_state: EditedOperatorState | None = None
         self.traces: tuple[UnsearchedPlace, ...] | None = None  # places of deleted keys
+        self.committables: tuple[Committable, ...] | None = ()  # those of a sink that is removed
 
     def rename(self, uid: str, operator_id: str) -> None:
         """Give it another uid, and the id that Flink derives from it."""
@@ -193,6 +196,7 @@ class CopiedOperator:
             new_max_parallelism=None if operator is None else self.max_parallelism,
             parallelism=None if operator is None else self.parallelism,
             written=written,
+            committables=self.committables if operator is None else (),
         )
 
 
@@ -227,6 +231,10 @@ class CopiedOperators:
         copied = self.find(name)
         self.kept.remove(copied)
         self.removed.append(copied)
+        if is_sink(copied.operator):
+            copied.committables = None
+            with suppress(SavepointError):
+                copied.committables = copied.operator.sink_state().committables
         if copied.editor is not None:
             copied.editor.close()
 

@@ -115,13 +115,7 @@ class Files:
     def metadata(self) -> tuple[bytes, str]:
         """Return the bytes of `_metadata`, and its path."""
         path = f"{self.base}/{METADATA}"
-        local = local_path(path)
-        if local is None:
-            with errors_of(path):
-                filesystem, inner = filesystem_of(path)
-                return bytes(filesystem.cat_file(inner)), path
-        with _opened(path, _resolved(local)) as file:
-            return file.read(), path
+        return read_whole(path), path
 
     def path_of(self, stream: StreamHandle) -> str:
         """Return the path or URL of a stream's file; SavepointError for one that may not be read.
@@ -499,6 +493,17 @@ def local_path(path: str) -> Path | None:
     if path.startswith("local://"):  # fsspec's own scheme, without %-escapes
         return Path(path.removeprefix("local://"))
     return None if "://" in path else Path(path)
+
+
+def read_whole(path: str) -> bytes:
+    """Return the bytes of a file, by its path or URL; SavepointError where it cannot be opened."""
+    local = local_path(path)
+    if local is None:
+        with errors_of(path):
+            filesystem, inner = filesystem_of(path)
+            return bytes(filesystem.cat_file(inner))
+    with _opened(path, _resolved(local)) as file:
+        return file.read()
 
 
 def absolute_path(path: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -40,6 +41,12 @@ class StreamHandle:
     def file_size(self) -> int:
         """Size of the file in bytes, or of the segment."""
         return self.size + self.uncounted
+
+
+def coordinator_handle(operator_id: str, state: bytes) -> StreamHandle:
+    """Return the handle of a coordinator's new state, which is in `_metadata` itself."""
+    name = f"{operator_id}-coordinator-{uuid.uuid4().hex}"
+    return StreamHandle(len(state), state, name=name)
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,7 @@ from keygroups.savepoint._metadata.handles import (
     SubtaskState,
 )
 
+MOST_KEY_GROUPS = 32_768  # Flink: KeyGroupRangeAssignment.UPPER_BOUND_MAX_PARALLELISM
 _LENGTH = 4  # bytes before each buffer of a channel; Flink: ChannelStateSerializerImpl
 _MAX_NESTING = 10  # keyed state handles in one another; Flink nests two
 
@@ -81,6 +82,24 @@ def read_metadata(data: bytes, name: str) -> Metadata:
     if cursor.left:
         raise cursor.error(f"{cursor.left} bytes are left after the end")
     return Metadata(version, checkpoint_id, kind, operators, data[start:], tuple(master_states))
+
+
+def read_dump(data: bytes, name: str, max_parallelism: int | None) -> OperatorMetadata:
+    """Return the only subtask of an operator whose state Flink's test utility has written.
+
+    Without a max parallelism it is the number of key groups up to the last that the state has.
+    Raises SavepointError where the bytes are damaged.
+
+    Flink: OperatorSnapshotUtil.writeStateHandle, of its tests.
+    """
+    cursor = Cursor(data, name)
+    cursor.expect("version of a dump", cursor.i32(), 0, 3)
+    cursor.expect("handle of legacy state", cursor.u8(), HandleCode.NULL_HANDLE)
+    reader = _MetadataReader(cursor, 3)
+    subtask = reader.dumped_subtask(max_parallelism or MOST_KEY_GROUPS)
+    ends = [handle.key_groups.end_key_group + 1 for handle in subtask.keyed if handle.key_groups]
+    number = max_parallelism or max(ends, default=1)
+    return OperatorMetadata("0" * 32, name, "", 1, number, (subtask,))
 
 
 def _kind(cursor: Cursor) -> str | None:
@@ -123,7 +142,7 @@ class _MetadataReader:
         name, uid = (cursor.utf(), cursor.utf()) if self._version >= 5 else ("", "")
         operator_id = cursor.take(16).hex()
         parallelism, max_parallelism = cursor.i32(), cursor.i32()
-        if not 1 <= parallelism <= max_parallelism <= 32768:
+        if not 1 <= parallelism <= max_parallelism <= MOST_KEY_GROUPS:
             raise cursor.error(
                 f"operator {operator_id} cannot have parallelism {parallelism} and "
                 f"max parallelism {max_parallelism}"
@@ -211,6 +230,36 @@ class _MetadataReader:
             channels=self._in_flight(as_read) if self._version > 2 else (),
             as_read=as_read,
         )
+
+    def dumped_subtask(self, max_parallelism: int) -> SubtaskState:
+        """Read a subtask's lists of handles, each of one at most, up to the end."""
+        raw_operator, managed_operator = (
+            self._dumped(self._operator_state, has_flag=True) for _ in range(2)
+        )
+        raw_keyed = self._dumped(lambda: self._raw_keyed(max_parallelism))
+        managed_keyed = self._dumped(lambda: self._keyed_state(max_parallelism))
+        if self._cursor.left:  # Before Flink 1.11 there were no channels.
+            for _ in range(2):
+                number = self._cursor.i32()
+                self._cursor.expect("number of channels in a dump", number, -1, 0)
+        self._cursor.expect_end("a dump")
+        return SubtaskState(
+            0,
+            managed_operator=managed_operator,
+            raw_operator=raw_operator,
+            managed_keyed=managed_keyed,
+            raw_keyed=raw_keyed,
+        )
+
+    def _dumped(self, read: Callable[[], T | None], has_flag: bool = False) -> T | None:
+        """Read a list, whose number of handles is also the flag that some of them begin with."""
+        cursor = self._cursor
+        number = cursor.expect("number of handles in a dump", cursor.i32(), -1, 0, 1)
+        if number < 1:
+            return None
+        if has_flag:
+            cursor.pos -= 4
+        return read()
 
     def _field(self, name: str, as_read: dict[str, FieldBytes], read: Callable[[], T]) -> T:
         """Read a field, and keep its bytes unless all are 0, which says that it is empty."""

@@ -9,11 +9,12 @@ from keygroups._show.tables import Section
 from keygroups.errors import printable, short
 from keygroups.savepoint._sinks.committables import (
     Committable,
+    KafkaProducerState,
     KafkaTransaction,
-    KafkaWriterState,
     SinkState,
     UnknownCommittable,
     UnknownWriterState,
+    Writer,
 )
 from keygroups.savepoint._sources.consumers import KinesisSplit
 from keygroups.savepoint._sources.file_splits import FileSplit
@@ -47,16 +48,27 @@ def sink_sections(sink: SinkState) -> Iterator[Section]:
     if not sink.committables and not sink.writers:
         yield Section(["nothing is to be committed"], caption="What a restore commits")
     if sink.committables:
-        committables = [_committable(what) for what in sink.committables[:_SHOWN]]
-        count = _counted(len(sink.committables), "committable", "committables")
-        header: Sequence[str] = ("committable", "checkpoint", "subtask", "state")
-        caption = "What a restore commits"
-        yield Section([f"{count}; a restore commits them"], header, committables, (0, 3), caption)
+        yield _committables(sink.committables, "a restore commits them", "What a restore commits")
     if sink.writers:
         writers = [_writer(writer) for writer in sink.writers[:_SHOWN]]
         texts = [_counted(len(sink.writers), "writer", "writers")]
         header = ("transactional ids begin with", "precommitted", "subtask")
         yield Section(texts, header, writers, (0, 1), "Writers of the sink")
+
+
+def removed_section(committables: Sequence[Committable] | None) -> Section:
+    """Return the table of what a removed sink had to commit, None for what cannot be read."""
+    if committables is None:
+        return Section(["what it had to commit cannot be read"])
+    words = "the sink that had to commit what was prepared is removed"
+    return _committables(committables, words, "What would have been committed")
+
+
+def _committables(committables: Sequence[Committable], words: str, caption: str) -> Section:
+    rows = [_committable(what) for what in committables[:_SHOWN]]
+    count = _counted(len(committables), "committable", "committables")
+    header = ("committable", "checkpoint", "subtask", "state")
+    return Section([f"{count}; {words}"], header, rows, (0, 3), caption)
 
 
 def _committable(what: Committable) -> Sequence[str]:
@@ -74,11 +86,20 @@ def _counted(count: int, one: str, many: str) -> str:
 
 def _transaction(what: KafkaTransaction | UnknownCommittable) -> str:
     if isinstance(what, KafkaTransaction):
-        return f"{what.transactional_id}, producer {what.producer_id}, epoch {what.epoch}"
+        name = what.transactional_id or "no transaction"
+        return f"{name}, producer {what.producer_id}, epoch {what.epoch}"
     return f"{show(what.data)}, version {what.version}"
 
 
-def _writer(writer: KafkaWriterState | UnknownWriterState) -> tuple[str, str, str]:
+def _writer(writer: Writer) -> tuple[str, str, str]:
+    if isinstance(writer, KafkaProducerState):
+        pending = "" if writer.pending is None else f"open: {_transaction(writer.pending)}"
+        ids = ", ".join(writer.transactional_ids)
+        return (
+            f"of FlinkKafkaProducer: {short(printable(ids), _LABEL)}",
+            short(printable(pending), _LABEL),
+            str(writer.subtask),
+        )
     if isinstance(writer, UnknownWriterState):
         return f"not known: {show(writer.data)}, version {writer.version}", "", str(writer.subtask)
     ids = ", ".join(name for name, _ in writer.precommitted)

@@ -23,6 +23,8 @@ COMMITTER_STATE = "streaming_committer_raw_states"
 WRITER_STATE = "writer_raw_states"
 """What the writers know. Flink: StatefulSinkWriterStateHandler.WRITER_RAW_STATES_DESC."""
 SINK_STATES = (COMMITTER_STATE, WRITER_STATE)
+PRODUCER_STATE, HINT_STATE = "state", "next-transactional-id-hint-v2"
+"""The state of FlinkKafkaProducer. Flink: TwoPhaseCommitSinkFunction, FlinkKafkaProducer."""
 
 _MAGIC = 0xB91F252C - (1 << 32)
 _STATES = ("RECEIVED", "RETRY", "FAILED", "COMMITTED")  # Flink: CommitRequestState
@@ -30,9 +32,13 @@ _OWNERSHIPS = ("IMPLICIT_BY_SUBTASK_ID", "EXPLICIT_BY_WRITER_STATE")  # Transact
 
 
 class KafkaTransaction(NamedTuple):
-    """A transaction of Kafka that is prepared: what `kafka-transactions.sh` names it by."""
+    """A transaction of Kafka that is prepared: what `kafka-transactions.sh` names it by.
 
-    transactional_id: str
+    FlinkKafkaProducer has one without an id, None, and with a producer and an epoch of -1, where
+    it writes without transactions.
+    """
+
+    transactional_id: str | None
     producer_id: int
     epoch: int
 
@@ -77,12 +83,30 @@ class KafkaWriterState(NamedTuple):
     precommitted: tuple[tuple[str, int], ...] = ()
 
 
+class KafkaProducerState(NamedTuple):
+    """The state of a subtask of FlinkKafkaProducer besides what waits for its commit.
+
+    A restore aborts `pending`, which it had open since `pending_since`, epoch milliseconds, and
+    every transaction of its `transactional_ids`; all three are None or empty where there is none.
+    `next_free_id` is the number of the next id that no producer has had, in one subtask alone.
+    """
+
+    subtask: int
+    pending: KafkaTransaction | None = None
+    pending_since: int | None = None
+    transactional_ids: tuple[str, ...] = ()
+    next_free_id: int | None = None
+
+
 class UnknownWriterState(NamedTuple):
     """The state of a writer of another sink: bytes of its own serializer, and their version."""
 
     subtask: int
     version: int
     data: bytes
+
+
+Writer = KafkaWriterState | KafkaProducerState | UnknownWriterState
 
 
 @dataclass(frozen=True)
@@ -93,7 +117,7 @@ class SinkState:
     """
 
     committables: tuple[Committable, ...]
-    writers: tuple[KafkaWriterState | UnknownWriterState, ...]
+    writers: tuple[Writer, ...]
 
 
 def read_sink_state(elements: Iterable[tuple[str, int, object]], name: str) -> SinkState:
@@ -103,7 +127,7 @@ def read_sink_state(elements: Iterable[tuple[str, int, object]], name: str) -> S
     they are: they are Kafka's if they pass as such. Raises SavepointError.
     """
     committables: list[Committable] = []
-    writers: list[KafkaWriterState | UnknownWriterState] = []
+    writers: list[Writer] = []
     for state, subtask, element in elements:
         if not isinstance(element, bytes):
             raise SavepointError(
@@ -228,3 +252,72 @@ def _kafka_writer(version: int, cursor: Cursor, subtask: int) -> KafkaWriterStat
     if not state.transactional_id_prefix:
         raise cursor.error("a prefix of transactional ids is missing")
     return state
+
+
+# --- FlinkKafkaProducer --------------------------------------------------------------------------
+
+
+def read_producer_state(elements: Iterable[tuple[str, int, object]], name: str) -> SinkState:
+    """Return the state of FlinkKafkaProducer; the arguments are those of `read_sink_state`."""
+    committables: list[Committable] = []
+    writers: dict[int, KafkaProducerState] = {}
+    for state, subtask, element in elements:
+        writer = writers.get(subtask, KafkaProducerState(subtask))
+        if not isinstance(element, bytes):
+            raise SavepointError(
+                f"{name}: an element of subtask {subtask} is no bytes, but {show(element)}"
+            )
+        cursor = Cursor(element, f"{name}, an element of subtask {subtask}")
+        if state == HINT_STATE:
+            writer = writer._replace(next_free_id=cursor.i64())
+            cursor.i32()  # the parallelism
+            cursor.expect_end("a hint of transactional ids")
+        else:
+            waiting, writer = _producer(cursor, writer)
+            committables += (
+                Committable(transaction, None, subtask, None, _STATES[0], 0)
+                for transaction in waiting
+            )
+        writers[subtask] = writer
+    return SinkState(tuple(committables), tuple(writers[subtask] for subtask in sorted(writers)))
+
+
+def _producer(
+    cursor: Cursor, writer: KafkaProducerState
+) -> tuple[list[KafkaTransaction], KafkaProducerState]:
+    """Read an element, before whose pending transaction newer versions have a flag.
+
+    The bytes do not say which: they are those of one layout alone. Kafka's sink:
+    TwoPhaseCommitSinkFunction.StateSerializer, TransactionStateSerializer, ContextStateSerializer.
+    """
+    read = []
+    for has_flag in (True, False):
+        with suppress(SavepointError):
+            read.append(_producer_state(cursor.within(0, len(cursor.data)), writer, has_flag))
+    if len(read) != 1:
+        raise cursor.error("no state of FlinkKafkaProducer")
+    return read[0]
+
+
+def _producer_state(
+    cursor: Cursor, writer: KafkaProducerState, has_flag: bool
+) -> tuple[list[KafkaTransaction], KafkaProducerState]:
+    if not has_flag or cursor.bool():
+        pending, since = _started(cursor)
+        writer = writer._replace(pending=pending, pending_since=since)
+    waiting = [_started(cursor)[0] for _ in range(cursor.count(19))]
+    if cursor.bool():
+        ids = tuple(cursor.utf() for _ in range(cursor.count(2)))
+        writer = writer._replace(transactional_ids=ids)
+    cursor.expect_end("the state of a producer")
+    return waiting, writer
+
+
+def _started(cursor: Cursor) -> tuple[KafkaTransaction, int]:
+    """Read a transaction and its start; it has an id where the semantic is EXACTLY_ONCE."""
+    transactional_id = cursor.utf() if cursor.bool() else None
+    producer, epoch, since = cursor.i64(), cursor.u16(), cursor.i64()
+    epoch -= (epoch & 0x8000) << 1
+    if producer < -1 or epoch < -1 or transactional_id == "" or since < 0:
+        raise cursor.error("no transaction of Kafka")
+    return KafkaTransaction(transactional_id, producer, epoch), since

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from keygroups._checks import show
+from keygroups._serializers.data_output import i64
 from keygroups._values.java_values import Pojo
 from keygroups.errors import SavepointError
-from keygroups.savepoint._sources.kafka import KafkaSplit, SpecialOffset
+from keygroups.savepoint._sources.kafka import KafkaSplit, Offset, SpecialOffset
 
 # Kafka's consumer: KafkaTopicPartitionStateSentinel.
 _NOT_SET = -915_623_761_776
@@ -20,6 +21,9 @@ _SPECIAL = {
     -915_623_761_774: SpecialOffset.LATEST,
     -915_623_761_773: SpecialOffset.COMMITTED,
 }
+_STORED = {offset: number for number, offset in _SPECIAL.items()}
+KAFKA_STATE = "topic-partition-offset-states"
+"""The union list of FlinkKafkaConsumer. Kafka's consumer: FlinkKafkaConsumerBase."""
 
 
 class KinesisSplit(NamedTuple):
@@ -58,6 +62,15 @@ def read_partition(element: Any, subtask: int) -> KafkaSplit:
     return KafkaSplit(topic, number, following, None, subtask, is_assigned=True)
 
 
+def moved_partition(element: bytes, offset: Offset) -> bytes:
+    """Return the bytes of an element of FlinkKafkaConsumer's state that goes on elsewhere.
+
+    The offset is its last 8 bytes, that of the last record that was read.
+    """
+    stored = _STORED[offset] if isinstance(offset, SpecialOffset) else offset - 1
+    return element[:-8] + i64(stored)
+
+
 def read_shard(element: Any, subtask: int) -> KinesisSplit:
     """Return the split in an element of FlinkKinesisConsumer's state.
 
@@ -84,7 +97,7 @@ def _pair(element: Any) -> tuple[dict[str, Any], Any]:
 
 
 CONSUMERS: dict[str, Callable[[Any, int], KafkaSplit | KinesisSplit]] = {
-    "topic-partition-offset-states": read_partition,
+    KAFKA_STATE: read_partition,
     "Kinesis-Stream-Shard-State": read_shard,
 }
 """Readers of an element of a consumer's state, by the state's name."""

@@ -7,7 +7,7 @@ KafkaPartitionSplitSerializer and KafkaSourceEnumStateSerializer.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
@@ -288,13 +288,33 @@ def _read_statuses(version: int, cursor: Cursor) -> Iterator[KafkaSplit]:
     count = cursor.count()
     split_version = cursor.i32() if version == 3 else None
     for _ in range(count):
-        if split_version is None:
-            split = KafkaSplit(*_read_partition(cursor))
+        yield _read_status(version, split_version, cursor)
+
+
+def _read_status(version: int, split_version: int | None, cursor: Cursor) -> KafkaSplit:
+    if split_version is None:
+        split = KafkaSplit(*_read_partition(cursor))
+    else:
+        split = read_split(split_version, cursor.frame(), None)
+    status = _ASSIGNED if version == 1 else cursor.i32()
+    cursor.expect("status of a split", status, _ASSIGNED, _UNASSIGNED)
+    return split._replace(is_assigned=status == _ASSIGNED)
+
+
+def enumerator_without(topics: Collection[str], version: int, cursor: Cursor) -> bytes:
+    """Return the bytes of an enumerator that does not know some topics; all else stays."""
+    cursor.expect("version of an enumerator that is edited", version, 1, 2, 3)
+    count = cursor.count()
+    split_version = cursor.i32() if version == 3 else None
+    kept = [] if split_version is None else [i32(split_version)]
+    without = 0
+    for _ in range(count):
+        start = cursor.pos
+        if _read_status(version, split_version, cursor).topic in topics:
+            without += 1
         else:
-            split = read_split(split_version, cursor.frame(), None)
-        status = _ASSIGNED if version == 1 else cursor.i32()
-        cursor.expect("status of a split", status, _ASSIGNED, _UNASSIGNED)
-        yield split._replace(is_assigned=status == _ASSIGNED)
+            kept.append(cursor.data[start : cursor.pos])
+    return i32(count - without) + b"".join(kept) + cursor.take(cursor.left)
 
 
 def _read_assignments(cursor: Cursor) -> Iterator[KafkaSplit]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from keygroups._checks import (
@@ -79,7 +79,7 @@ class SplitLayout:
 
     source: str
     versions: tuple[int, ...]
-    read: Callable[[int, Cursor], Fields]
+    read: Callable[[int, Cursor], Fields] = field(repr=False)
     name: tuple[str, ...] = ()
     position: tuple[str, ...] = ()
 
@@ -92,8 +92,8 @@ class SplitLayout:
         )
         object.__setattr__(self, "versions", versions)
         for names in ("name", "position"):
-            fields = iterate(names, "str", getattr(self, names))
-            object.__setattr__(self, names, tuple(check_str(names, field) for field in fields))
+            chosen = iterate(names, "str", getattr(self, names))
+            object.__setattr__(self, names, tuple(check_str(names, name) for name in chosen))
 
 
 def split_of(
@@ -113,9 +113,12 @@ def split_of(
             raise
         raise cursor.error(f"no split of {layout.source}: {error}") from None
     cursor.expect_end(f"a split of {layout.source}")
-    check_class("what read returns", fields, Mapping, "a mapping of fields by name")
+    if not isinstance(fields, Mapping):
+        raise InvalidTypeError(
+            f"what read returns must be a mapping of fields by name, got {show(fields)}"
+        )
     split, position = (
-        ", ".join(filter(None, (_text(fields.get(field)) for field in chosen)))
+        ", ".join(filter(None, (_text(fields.get(key)) for key in chosen)))
         for chosen in (layout.name, layout.position)
     )
     return ConnectorSplit(layout.source, subtask, version, split, position, fields)
@@ -246,7 +249,7 @@ def _message(cursor: Cursor) -> tuple[int, ...]:
             inside.skip(_varint(inside))
         else:
             raise cursor.error("no id of a message of Pulsar")
-    return tuple(numbers[field] for field in range(1, 5))
+    return tuple(numbers[number] for number in range(1, 5))
 
 
 def _varint(cursor: Cursor) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -89,6 +89,19 @@ def moved_element(element: bytes, offsets: Mapping[Partition, Offset]) -> bytes:
         return element
     data = kafka.bytes_of(read._replace(offset=offset))
     return i32(split.version) + i32(len(data)) + data
+
+
+def topic_of(element: bytes) -> str:
+    """Return the topic of an element of the readers of Kafka."""
+    split = _framed(element, 0, READER_STATE.name)
+    return kafka.read_split(split.version, Cursor(split.data, READER_STATE.name), None).topic
+
+
+def coordinator_without(topics: Collection[str], coordinator: bytes, name: str) -> bytes:
+    """Return the state of Kafka's coordinator without some topics."""
+    version, data = _enumerator(coordinator, name)
+    new = kafka.enumerator_without(topics, version, Cursor(data, name))
+    return i32(_COORDINATOR_VERSION) + i32(version) + i32(len(new)) + new
 
 
 def coordinator_bytes(source: KafkaOffsets) -> bytes:

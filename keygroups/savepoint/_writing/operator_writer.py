@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from operator import attrgetter
@@ -19,8 +18,8 @@ from keygroups.progress import Meter, ProgressCallback
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import (
     OperatorMetadata,
-    StreamHandle,
     SubtaskState,
+    coordinator_handle,
 )
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.writing.entry_encoder import (
@@ -356,9 +355,7 @@ class OperatorWriter(OperatorFiles):
         )
         coordinator = None
         if self._coordinator is not None:
-            name = f"{self.operator_id}-coordinator-{uuid.uuid4().hex}"
-            size = len(self._coordinator)
-            coordinator = StreamHandle(size, self._coordinator, name=name)
+            coordinator = coordinator_handle(self.operator_id, self._coordinator)
         return OperatorMetadata(
             self.operator_id,
             "",

@@ -588,7 +588,8 @@ class SavepointEditor(SavepointWriter):
     def remove_operator(self, name: str) -> None:
         """Leave out an operator, with all of its state.
 
-        Raises InvalidValueError where there is none of that name.
+        What a sink has to commit is then committed by nobody; the report names it. Raises
+        InvalidValueError where there is none of that name.
         """
         self._check_open()
         self._copied.remove(name)
