@@ -36,6 +36,7 @@ Below are these two classes, and functions of whole savepoints. The rest is by s
     sql          the columns in the states of Flink SQL
     verifying    checks that a savepoint is complete, undamaged, and as Flink looks it up
     comparing    the differences of two savepoints
+    summaries    what each state holds: entries, keys, bytes, ages and timers; its growth
     writing      SavepointWriter: a new savepoint
     descriptors  the states of an operator, read or to be written
     pyflink      the types of the state of a PyFlink job
@@ -204,6 +205,16 @@ from keygroups.savepoint.sql import (
     SqlStateDescription,
     describe_sql_state,
 )
+from keygroups.savepoint.summaries import (
+    KeyGroupGrowth,
+    OperatorStateSummary,
+    OperatorSummary,
+    SavepointGrowth,
+    SavepointSummary,
+    StateGrowth,
+    StateSummary,
+    TimeCounts,
+)
 from keygroups.savepoint.values import (
     GlobalWindow,
     KryoEnum,
@@ -256,6 +267,7 @@ __all__ = [
     "KafkaSplit",
     "KafkaTransaction",
     "KafkaWriterState",
+    "KeyGroupGrowth",
     "KeySize",
     "KinesisSplit",
     "KryoEnum",
@@ -269,6 +281,8 @@ __all__ = [
     "OperatorReport",
     "OperatorStateElement",
     "OperatorStateEntry",
+    "OperatorStateSummary",
+    "OperatorSummary",
     "OperatorVerification",
     "OperatorWriter",
     "Pickle",
@@ -279,6 +293,8 @@ __all__ = [
     "Savepoint",
     "SavepointComparison",
     "SavepointEditor",
+    "SavepointGrowth",
+    "SavepointSummary",
     "SavepointVerification",
     "SavepointWriter",
     "Serializer",
@@ -294,7 +310,10 @@ __all__ = [
     "StateDescriptor",
     "StateEntry",
     "StateFault",
+    "StateGrowth",
+    "StateSummary",
     "Subtask",
+    "TimeCounts",
     "TimeWindow",
     "TimerServiceDescriptor",
     "TimestampData",

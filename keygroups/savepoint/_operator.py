@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import replace
 from heapq import nlargest
 from itertools import groupby
 from operator import add
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from keygroups._checks import check_int, check_str, exact_repr, iterate, record_repr, show
 from keygroups._serializers.base import exact_type
@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pandas import DataFrame as PandasFrame
     from polars import DataFrame as PolarsFrame
+
+T = TypeVar("T")
 
 LABEL = 100  # characters of an operator's name in the table
 MOST_SHOWN = 50  # operators, and subtasks of one, in a notebook
@@ -716,6 +718,16 @@ def missing_timers(operator: Operator) -> str | None:
         f"{', '.join(names)}: Flink leaves timers on the heap out of native savepoints of "
         "RocksDB, which canonical ones and checkpoints have"
     )
+
+
+def readable(read: Callable[[], T], unread: list[str]) -> T | None:
+    """Return the result of `read`; None for a SavepointError, which `unread` then has once."""
+    try:
+        return read()
+    except SavepointError as error:
+        if str(error) not in unread:
+            unread.append(str(error))
+        return None
 
 
 def bytes_of(operator: Operator) -> int:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from heapq import nlargest
+from importlib.util import find_spec
 from itertools import compress, pairwise
 from typing import Any, NamedTuple
 
-from keygroups._checks import check_class, check_str, iterate, show
+from keygroups._checks import INT_MAX, check_class, check_int, check_str, iterate, show
 from keygroups._serializers.base import Serializer, checked_serializers
 from keygroups._serializers.data_input import ReadingContext
 from keygroups._serializers.jvm.kryo import check_described
@@ -30,6 +32,7 @@ from keygroups.errors import (
     short,
 )
 from keygroups.key_group_range import compute_operator_index_for_key_group
+from keygroups.load import KeyGroupLoad
 from keygroups.progress import ProgressCallback
 from keygroups.rescale import check_restore, restore_advice
 from keygroups.savepoint._comparison.compare import OperatorPair
@@ -59,11 +62,15 @@ from keygroups.savepoint._verification.verify import (
     verify_operator,
 )
 from keygroups.savepoint.comparing import EntryDifference, SavepointComparison
+from keygroups.savepoint.summaries import SavepointSummary
 from keygroups.savepoint.verifying import SavepointVerification
 from keygroups.skew import HOT
 from keygroups.types import KeyType
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _NONE: tuple[str, ...] = ()
+_NO_LOADS: Mapping[str, KeyGroupLoad | None] = {}
+_HINT = "-: entries have to be read for it, as summary() does (keygroups savepoint --full)"
 FLINK_2 = 5
 """The first version of `_metadata` that Flink 2 writes."""
 NATIVE = "native savepoint"
@@ -271,6 +278,36 @@ class Savepoint:
         """
         return verified(self, operators)
 
+    def summary(
+        self, operators: Iterable[str] | None = None, *, top: int = 5, at: datetime | None = None
+    ) -> SavepointSummary:
+        """Read all entries; return a SavepointSummary: what each state of each operator holds.
+
+        `operators` are uids, names or ids, None all with state. `top` is how many of the heaviest
+        keys of each state are named, at least 1. `at` is the time that ages of last accesses and
+        waits of timers are counted from, a datetime with a time zone; None is now.
+
+        Keyed state is read by columns, by this process, and nothing is held but the heaviest keys
+        and, where a key has several entries, the keys of one key group;
+        `keygroups.spark.summarize_savepoint` reads on executors. The extra `arrays` has what this
+        takes. State that is damaged, elsewhere or not read here is no error: the summary says so,
+        and has the other states. Raises InvalidValueError or InvalidTypeError for an argument, and
+        ModuleNotFoundError without the extra.
+
+        >>> from tempfile import mkdtemp
+        >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
+        >>> from keygroups.types import LONG, STRING
+        >>> folder = mkdtemp() + "/savepoint"
+        >>> with SavepointWriter(folder) as writer:
+        ...     counts = [ValueStateDescriptor("count", LONG)]
+        ...     by_user = writer.add_operator("by-user", STRING, counts, 128, parallelism=3)
+        ...     by_user.write("count", "ann", 7)
+        >>> [by_user] = read_savepoint(folder).summary().operators
+        >>> [(state.state, state.entries, state.keys, state.bytes) for state in by_user.states]
+        [('count', 1, 1, 13)]
+        """
+        return summarized(self, operators, top, at)
+
     def _pairs(
         self,
         other: Savepoint,
@@ -296,8 +333,9 @@ class Savepoint:
         return f"<Savepoint {printable(self.path)}>"
 
     def __str__(self) -> str:
-        rows = [_HEADINGS, *(_row(operator).cells for operator in self.operators)]
-        lines = [headline(self), *text_table(rows, left_columns=(0,))]
+        rows = [*map(_row, self.operators)]
+        table = text_table([_HEADINGS, *(row.cells for row in rows)], left_columns=(0,))
+        lines = [headline(self), *table, *_hints(rows)]
         for section in in_flight_sections(self, _CHANNELS):
             lines += [f"{section.caption}:", *text_table([section.header, *section.rows], (0, 1))]
         return "\n".join([*lines, *advices_of(self)])
@@ -319,6 +357,36 @@ def verified(
     files, size, tally = verify_files(savepoint.files, savepoint.metadata)
     verified_operators = tuple(verify_operator(operator, run) for operator in chosen)
     return SavepointVerification(savepoint.path, files, size, tally.counts, verified_operators)
+
+
+def summarized(
+    savepoint: Savepoint,
+    operators: Iterable[str] | None,
+    top: int,
+    at: datetime | None,
+    run: Callable[[list[Callable[[], Any]]], Iterable[Any]] | None = None,
+) -> SavepointSummary:
+    """Return the SavepointSummary; `run` runs its tasks elsewhere, None runs them here."""
+    top = check_int("top", top, 1, INT_MAX)
+    time = (
+        datetime.now(timezone.utc) if at is None else check_class("at", at, datetime, "a datetime")
+    )
+    if time.utcoffset() is None:
+        raise InvalidValueError(f"at must have a time zone, got {show(at)}")
+    if operators is None:
+        chosen = [by for by in savepoint.operators if by.subtasks or by._coordinator is not None]
+    else:
+        names = iterate("operators", "names", operators)
+        chosen = [savepoint.operator(check_str("operator", name)) for name in names]
+    if find_spec("numpy") is None or find_spec("pyarrow") is None:
+        raise ModuleNotFoundError(
+            "a summary needs NumPy and PyArrow: pip install 'keygroups[arrays]'"
+        )
+    from keygroups.savepoint._summary.summarize import summarize_operator
+
+    millis = (time - _EPOCH) // timedelta(milliseconds=1)
+    summaries = (summarize_operator(operator, millis, top, run) for operator in chosen)
+    return SavepointSummary(savepoint.path, savepoint.checkpoint_id, millis, tuple(summaries))
 
 
 def headline(savepoint: Savepoint) -> str:
@@ -348,16 +416,24 @@ def heaviest(operators: Sequence[Operator], most: int) -> list[Operator]:
     return [operators[index] for index in sorted(indices)]
 
 
-def operators_section(savepoint: Savepoint, most: int) -> Section:
-    """Return the table of the `most` heaviest operators."""
+def operators_section(
+    savepoint: Savepoint, most: int, loads: Mapping[str, KeyGroupLoad | None] = _NO_LOADS
+) -> Section:
+    """Return the table of the `most` heaviest operators; `loads` are known ones, by their ids."""
     shown = heaviest(savepoint.operators, most)
-    rows = [_row(operator) for operator in shown]
+    rows = [_row(operator, loads.get(operator.operator_id)) for operator in shown]
     caption = f"Operators; hot: the heaviest subtask has {HOT} times the mean and more"
     if len(shown) < len(savepoint.operators):
         left_out = len(savepoint.operators) - len(shown)
         caption += f"; the {len(shown)} with the most bytes, {left_out:,} others are left out"
     hot = {index: "hot" for index, row in enumerate(rows) if row.is_hot}
-    return Section([], _HEADINGS, [row.cells for row in rows], caption=caption, marks=hot)
+    cells = [row.cells for row in rows]
+    return Section(_hints(rows), _HEADINGS, cells, caption=caption, marks=hot)
+
+
+def _hints(rows: Iterable[_Row]) -> list[str]:
+    """Return a line that says what the cells without a number take, if there are any."""
+    return [_HINT] if any(row.is_unread for row in rows) else []
 
 
 def in_flight_sections(savepoint: Savepoint, most: int) -> list[Section]:
@@ -581,15 +657,21 @@ class _Row(NamedTuple):
 
     cells: tuple[str, ...]
     is_hot: bool
+    is_unread: bool
 
 
-def _row(operator: Operator) -> _Row:
-    shown, is_hot = ("-", "-"), False
+def _row(operator: Operator, load: KeyGroupLoad | None = None) -> _Row:
+    """Return the line of an operator; `load` has the bytes of its key groups if they are known."""
     tasks = operator.tasks()
-    if tasks and all(task.has_offsets for task in tasks):
+    known = None
+    if load is not None:
+        in_use = sum(weight > 0 for weight in load.weights)
+        known = in_use, load.imbalance(operator.parallelism)
+    elif tasks and all(task.has_offsets for task in tasks):
         with suppress(SavepointError):  # a missing file costs two cells of the line, not the table
-            in_use, imbalance = _key_groups_in_use(operator, tasks)
-            shown, is_hot = (f"{in_use}", f"{imbalance:.2f}"), imbalance >= HOT
+            known = _key_groups_in_use(operator, tasks)
+    shown = ("-", "-") if known is None else (f"{known[0]}", f"{known[1]:.2f}")
     numbers = (operator.parallelism, operator.max_parallelism)
     size = f"{bytes_of(operator):,}"
-    return _Row((short(operator.label, LABEL), *map(str, numbers), size, *shown), is_hot)
+    cells = (short(operator.label, LABEL), *map(str, numbers), size, *shown)
+    return _Row(cells, known is not None and known[1] >= HOT, bool(tasks) and known is None)

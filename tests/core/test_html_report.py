@@ -475,7 +475,7 @@ def test_a_file_that_comes_between_stays(
     """With links, and on a file system that has none."""
     page = tmp_path / "a.html"
 
-    def between(*_: object) -> str:
+    def between(*_: object, full: bool) -> str:
         page.write_text("mine")
         return "page"
 
