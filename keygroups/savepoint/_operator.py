@@ -15,7 +15,7 @@ from keygroups._checks import check_int, check_str, exact_repr, iterate, record_
 from keygroups._serializers.base import exact_type
 from keygroups._serializers.data_input import ReadingContext
 from keygroups._serializers.scalars import VOID_NAMESPACE
-from keygroups._show.tables import Section, html_sections
+from keygroups._show.tables import Section, date_text, html_sections
 from keygroups.errors import (
     InvalidValueError,
     SavepointError,
@@ -50,7 +50,7 @@ from keygroups.savepoint._state.formats.by_handle import format_of
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.operator_state import OperatorStateEntry, read_operator_state
 from keygroups.savepoint._state.timed_states import states_without_timers
-from keygroups.savepoint._state.writing.new_states import NewState
+from keygroups.savepoint._state.writing.new_states import TIMER_STATES, NewState
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 from keygroups.skew import HOT
 from keygroups.types import KeyType
@@ -64,6 +64,7 @@ T = TypeVar("T")
 
 LABEL = 100  # characters of an operator's name in the table
 MOST_SHOWN = 50  # operators, and subtasks of one, in a notebook
+_LONGEST_VALUE = 1000  # characters of a value in a notebook
 _NO_KEY = object()
 _STATE_HEADINGS = ("state", "kind", "key", "namespace", "user key", "value", "TTL")
 _SUBTASK_HEADINGS = ("subtask", "key groups", "bytes", "x mean", "finished")
@@ -93,6 +94,30 @@ class KeySize(NamedTuple):
 
     def __repr__(self) -> str:
         return record_repr(self)
+
+
+class KeySizes(list[KeySize]):
+    """The heaviest keys, a list; a notebook shows them as a table."""
+
+    def _repr_html_(self) -> str:
+        return html_sections([key_sizes_section(self)])
+
+
+class States(tuple[StateDescriptor, ...]):
+    """The keyed states of an operator, a tuple; a notebook shows them as a table."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return html_sections([states_section(self)])
+
+
+class KeyContents(dict[str, Any]):
+    """The contents of states for one key, a dict by state; a notebook shows it as a table."""
+
+    def _repr_html_(self) -> str:
+        rows = [(short(name, LABEL), _contents_text(name, held)) for name, held in self.items()]
+        return html_sections([Section([], ("state", "value"), rows, (1,), "States of the key")])
 
 
 class UnknownKeysError(SavepointError):
@@ -171,7 +196,7 @@ class Operator:
                 for state in task.descriptors():
                     states.setdefault(state.name, state)
             # Without a lock: another thread that reads at the same time gets an equal tuple.
-            self._states = tuple(states.values())
+            self._states = States(states.values())
         return self._states
 
     def key_group_bytes(self) -> KeyGroupLoad:
@@ -336,7 +361,7 @@ class Operator:
         if state is not None:
             (name,) = names
             return of_states.get(name)
-        return {name: of_states[name] for name in names if name in of_states}
+        return KeyContents((name, of_states[name]) for name in names if name in of_states)
 
     def as_pyflink(self, key_type: KeyType, states: Iterable[NewState]) -> Operator:
         """Return the operator with the keys, the names and the types that its PyFlink job has.
@@ -436,7 +461,8 @@ class Operator:
         check_int("top", top, 1, 2**31 - 1)
         tasks = self.tasks()
         with self._measured("weigh the keys of", tasks) as meter:
-            return nlargest(top, self._key_sizes(tasks, meter), key=lambda key: key.bytes)
+            sizes = self._key_sizes(tasks, meter)
+            return KeySizes(nlargest(top, sizes, key=lambda key: key.bytes))
 
     def _key_sizes(self, tasks: Sequence[ReadTask], meter: Meter | None) -> Iterator[KeySize]:
         for task in ahead(tasks, meter=meter):
@@ -792,6 +818,32 @@ def states_section(states: Sequence[StateDescriptor]) -> Section:
     ]
     left_columns = range(len(_STATE_HEADINGS))
     return Section([], _STATE_HEADINGS, rows, left_columns, "Keyed states")
+
+
+def _contents_text(state: str, held: Any) -> str:
+    """Return the text of what a state has for a key; a timer without a namespace has its date."""
+    is_timer = state.startswith(TIMER_STATES) and isinstance(held, list)
+    if is_timer and all(type(time) is int for time in held):
+        text = ", ".join(f"{time} ({date_text(time)})" for time in held)
+    else:
+        text = exact_repr(held)
+    return short(text, _LONGEST_VALUE)
+
+
+def key_sizes_section(sizes: Sequence[KeySize]) -> Section:
+    """Return the table of the heaviest keys."""
+    rows = [
+        (
+            short(exact_repr(size.key), LABEL),
+            str(size.key_group),
+            str(size.subtask),
+            f"{size.entries:,}",
+            f"{size.bytes:,}",
+        )
+        for size in sizes
+    ]
+    header = ("key", "key group", "subtask", "entries", "bytes")
+    return Section([], header, rows, caption="The keys with the most bytes of keyed state")
 
 
 def _subtask(state: SubtaskState, files: Files, context: ReadingContext) -> Subtask:

@@ -81,6 +81,15 @@ _CHANNEL_HEADINGS = ("operator", "direction", "subtask", "gate", "channel", "byt
 _HEADINGS = ("operator", "parallelism", "max", "bytes", "key groups", "imbalance")
 
 
+class Operators(tuple[Operator, ...]):
+    """The operators of a savepoint, a tuple; a notebook shows them as a table."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return html_sections([operators_section(self, MOST_SHOWN)])
+
+
 class Savepoint:
     """A savepoint or checkpoint; `str()` lists its operators.
 
@@ -108,7 +117,7 @@ class Savepoint:
         self.version = metadata.version
         self.checkpoint_id = metadata.checkpoint_id
         self.kind = metadata.kind
-        self.operators = tuple(
+        self.operators: tuple[Operator, ...] = Operators(
             Operator(operator, files, context, progress=progress)
             for operator in metadata.operators
         )
@@ -163,7 +172,7 @@ class Savepoint:
                 )
             operators[operator.operator_id] = operator.as_pyflink(*job)
         savepoint = copy(self)
-        savepoint.operators = tuple(
+        savepoint.operators = Operators(
             operators.get(operator.operator_id, operator) for operator in self.operators
         )
         return savepoint
@@ -342,7 +351,10 @@ class Savepoint:
 
     def _repr_html_(self) -> str:
         lines = Section([headline(self)]), Section(advices_of(self))
-        tables = [operators_section(self, MOST_SHOWN), *in_flight_sections(self, MOST_SHOWN)]
+        tables = [
+            operators_section(self.operators, MOST_SHOWN),
+            *in_flight_sections(self, MOST_SHOWN),
+        ]
         return html_sections([lines[0], *tables, lines[1]])
 
 
@@ -417,14 +429,14 @@ def heaviest(operators: Sequence[Operator], most: int) -> list[Operator]:
 
 
 def operators_section(
-    savepoint: Savepoint, most: int, loads: Mapping[str, KeyGroupLoad | None] = _NO_LOADS
+    operators: Sequence[Operator], most: int, loads: Mapping[str, KeyGroupLoad | None] = _NO_LOADS
 ) -> Section:
     """Return the table of the `most` heaviest operators; `loads` are known ones, by their ids."""
-    shown = heaviest(savepoint.operators, most)
+    shown = heaviest(operators, most)
     rows = [_row(operator, loads.get(operator.operator_id)) for operator in shown]
     caption = f"Operators; hot: the heaviest subtask has {HOT} times the mean and more"
-    if len(shown) < len(savepoint.operators):
-        left_out = len(savepoint.operators) - len(shown)
+    if len(shown) < len(operators):
+        left_out = len(operators) - len(shown)
         caption += f"; the {len(shown)} with the most bytes, {left_out:,} others are left out"
     hot = {index: "hot" for index, row in enumerate(rows) if row.is_hot}
     cells = [row.cells for row in rows]

@@ -414,3 +414,25 @@ def test_places_where_deleted_keys_may_be(tmp_path: Path) -> None:
         ["by-string", "user keys of the state 'byCity'"],
         ["by-string", "values of the state 'ttlMap'"],
     ]
+
+
+def test_what_a_savepoint_returns_is_a_table() -> None:
+    """The tuples, lists and dicts stay what they are, and a notebook shows tables."""
+    savepoint = point("2.3.0-heap-canonical").read()
+    operator = savepoint.operator("by-string")
+    operators, states = savepoint.operators, operator.states
+    sizes, contents = operator.key_sizes(2), operator.get("user-89019")
+    assert [type(value).__mro__[1] for value in (operators, states, sizes, contents)] == [
+        *(tuple, tuple, list, dict)
+    ]
+    assert [row[0] for row in shown(operators).rows[1:]] == [by.label for by in operators]
+    assert {row[0] for row in shown(states).rows[1:]} == {state.name for state in states}
+    assert [row[0] for row in shown(sizes).rows[1:]] == [repr(size.key) for size in sizes]
+    rows = dict(shown(contents).rows[1:])
+    assert rows.keys() == contents.keys()
+    assert rows["count"] == repr(contents["count"])
+    first = contents["_timer_state/event_user-timers"][0]
+    dates = rows["_timer_state/event_user-timers"]
+    assert dates.startswith(f"{first} (1970-01-01 0")  # some hours after the epoch
+    windows = point("2.3.0-wide-canonical").read().operators
+    assert all(shown(value) for value in (windows, windows[0].states))

@@ -98,7 +98,7 @@ def html_report(
     contents = [
         html_sections([Section([headline(savepoint), *advices_of(savepoint), *left_out])]),
         heading(2, "Operators"),
-        wide(html_sections([operators_section(savepoint, _LISTED, loads)])),
+        wide(html_sections([operators_section(savepoint.operators, _LISTED, loads)])),
         *(wide(html_sections([section])) for section in in_flight_sections(savepoint, _LISTED)),
     ]
     for report in reports:

@@ -22,6 +22,7 @@ from keygroups.savepoint._operator import (
     has_keyed_state,
     is_sink,
     is_source,
+    key_sizes_section,
     missing_timers,
     operator_lines,
     readable,
@@ -171,18 +172,7 @@ def keys_section(report: OperatorReport) -> Section:
     """Return the table of the heaviest keys, or why there is none."""
     if report.unknown_keys is not None:
         return Section([report.unknown_keys])
-    rows = [
-        (
-            short(exact_repr(key.key), _LONGEST_KEY),
-            str(key.key_group),
-            str(key.subtask),
-            f"{key.entries:,}",
-            f"{key.bytes:,}",
-        )
-        for key in report.heaviest_keys
-    ]
-    header = ("key", "key group", "subtask", "entries", "bytes")
-    return Section([], header, rows, caption="The keys with the most bytes of keyed state")
+    return key_sizes_section(report.heaviest_keys)
 
 
 def operator_reports(
