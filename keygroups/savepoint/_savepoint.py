@@ -74,7 +74,8 @@ _HINT = "-: entries have to be read for it, as summary() does (keygroups savepoi
 FLINK_2 = 5
 """The first version of `_metadata` that Flink 2 writes."""
 NATIVE = "native savepoint"
-_NAMED = 10  # uids in a message
+_NAMED = 10  # uids in a line
+_MOST_UNKNOWN = 1_000  # uids that no operator has, which an endless iterable would go beyond
 _UIDS = "ids are hashes of uids: those that the job sets are told by uids=[...] (--uids FILE)"
 _CHANNELS = 10  # in a text
 _CHANNEL_HEADINGS = ("operator", "direction", "subtask", "gate", "channel", "bytes")
@@ -97,6 +98,7 @@ class Savepoint:
     "canonical savepoint", "native savepoint" or "checkpoint", and None before Flink 1.15, which
     did not say. `operators` are all of the job, those without state too. `metadata` is what
     `_metadata` says, `files` is what opens the files it names, `serializers` are the job's own.
+    `unknown_uids` are those of the uids passed to `read_savepoint` that no operator has.
     """
 
     def __init__(
@@ -121,6 +123,7 @@ class Savepoint:
             Operator(operator, files, context, progress=progress)
             for operator in metadata.operators
         )
+        self.unknown_uids: tuple[str, ...] = ()
         self._progress = progress
 
     def __getstate__(self) -> dict[str, Any]:
@@ -414,12 +417,21 @@ def advices_of(savepoint: Savepoint) -> list[str]:
     """
     has_names = any(operator.uid or operator.name for operator in savepoint.operators)
     advices = [] if has_names or not savepoint.operators else [_UIDS]
+    if savepoint.unknown_uids:
+        advices.append(f"warning: no operator has the uids {unknown_uids_of(savepoint)}")
     keyed = {
         operator.label: operator.max_parallelism
         for operator in savepoint.operators
         if has_keyed_state(operator)
     }
     return [*advices, restore_advice(keyed)] if keyed else advices
+
+
+def unknown_uids_of(savepoint: Savepoint) -> str:
+    """Return the uids that no operator has as text, of many the first few."""
+    unknown = savepoint.unknown_uids
+    more = f" and {len(unknown) - _NAMED:,} more" if len(unknown) > _NAMED else ""
+    return ", ".join(show(uid) for uid in unknown[:_NAMED]) + more
 
 
 def heaviest(operators: Sequence[Operator], most: int) -> list[Operator]:
@@ -504,8 +516,8 @@ def read_savepoint(
     wrote `_metadata` then chooses among all that is in them.
 
     `uids` are those of the job's operators, some or all: before Flink 2.0 `_metadata` has their
-    hashes alone, which are the ids, and an operator has the `uid` that it is told here. Each has
-    to be of an operator, once; the error names those that are not.
+    hashes alone, which are the ids, and an operator has the `uid` that it is told here. Each is
+    given once; those that no operator has are `unknown_uids`, and a warning in the report.
 
     `serializers` are the job's own, by the full names of the classes of their snapshots:
     `Serializer.from_contents` shows how to derive one. By the full names of classes of the job
@@ -522,8 +534,8 @@ def read_savepoint(
 
     Raises SavepointError, naming file and offset, where there is no such file, where it is
     damaged or of a kind that is not read, and for a file that may not be opened; InvalidTypeError
-    for what is no path, InvalidValueError for one in `moved` or `allow` that names no folder, and
-    for uids that no operator has.
+    for what is no path, InvalidValueError for one in `moved` or `allow` that names no folder, for
+    a uid that is given twice, and for more than 1,000 that no operator has.
     """
     text = check_path("path", path)
     prefixes = check_moved(moved)
@@ -535,7 +547,7 @@ def read_savepoint(
     check_described(known)
     savepoint = Savepoint(files, known, callback)
     if uids is not None:
-        _label(savepoint, iterate("uids", "str", uids))
+        savepoint.unknown_uids = _label(savepoint, iterate("uids", "str", uids))
     if key_types is not None:
         _tell_keys(savepoint, key_types)
     return savepoint
@@ -551,9 +563,15 @@ def savepoint_of(
 ) -> Savepoint:
     """Return a savepoint as it was read, or read that of a path as `read_savepoint` does."""
     if not isinstance(savepoint, Savepoint):
-        return read_savepoint(
+        found = read_savepoint(
             savepoint, moved, uids=uids, allow=allow, serializers=serializers, progress=progress
         )
+        if found.unknown_uids:  # No report would say so.
+            raise InvalidValueError(
+                f"uids must be of the {len(found.operators)} operators of {found.path}, got "
+                f"{unknown_uids_of(found)}, which no operator has"
+            )
+        return found
     passed = {
         "moved": moved is not None,
         "uids": uids is not None,
@@ -588,8 +606,8 @@ def id_in_either(savepoints: Iterable[Savepoint], name: str) -> str:
     raise errors[0]
 
 
-def _label(savepoint: Savepoint, uids: Iterable[str]) -> None:
-    """Set the uid of each operator whose id is the hash of one; refuse a uid of no operator."""
+def _label(savepoint: Savepoint, uids: Iterable[str]) -> tuple[str, ...]:
+    """Set the uid of each operator whose id is the hash of one; return the uids of none."""
     by_id = {operator.operator_id: operator for operator in savepoint.operators}
     seen: set[str] = set()
     unknown: list[str] = []
@@ -600,16 +618,14 @@ def _label(savepoint: Savepoint, uids: Iterable[str]) -> None:
         seen.add(uid)
         if operator is not None:
             operator.uid = uid
-        elif len(unknown) < _NAMED:
-            unknown.append(show(uid))
-        else:
-            unknown.append("more")
-            break
-    if unknown:
-        raise InvalidValueError(
-            f"uids must be of the {len(by_id)} operators of {savepoint.path}, got "
-            f"{', '.join(unknown)}, which no operator has"
-        )
+            continue
+        unknown.append(uid)
+        if len(unknown) > _MOST_UNKNOWN:
+            raise InvalidValueError(
+                f"uids must be of the {len(by_id)} operators of {savepoint.path}, got more than "
+                f"{_MOST_UNKNOWN:,} that no operator has, such as {show(unknown[0])}"
+            )
+    return tuple(unknown)
 
 
 def _tell_keys(savepoint: Savepoint, key_types: Mapping[str, KeyType | Serializer]) -> None:

@@ -525,7 +525,7 @@ def change_max_parallelism(
     """
     check_session(spark)
     _check_arrow("change_max_parallelism")
-    source = read_savepoint(path, moved, uids=uids, allow=allow, serializers=serializers)
+    source = savepoint_of(path, moved, allow, serializers, uids)
     editor = SparkEditor(spark, source, output)
     editor.set_max_parallelism(new_max_parallelism, parallelism=parallelism, operators=operators)
     editor.convert_to_canonical()
