@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
 from html import escape
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 # A notebook would typeset TeX in a name or a key, but not within elements of these classes: the
 # ignoreClass of MathJax 2's tex2jax, and the ignoreHtmlClass of MathJax 3 and 4.
 NO_TEX = 'class="tex2jax_ignore mathjax_ignore"'
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _TINTED = ' style="background:rgba(214,90,49,.2)"'
 
 
@@ -107,6 +109,16 @@ def show_weight(value: float) -> str:
     """Return a weight as text of at most 19 characters."""
     text = f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
     return text if len(text) <= 19 else f"{value:.6g}"
+
+
+def date_text(millis: int) -> str:
+    """Return epoch milliseconds as a date and time of UTC; beyond the year 9999 the number."""
+    try:
+        time = _EPOCH + timedelta(milliseconds=millis)
+    except OverflowError:
+        return f"{millis:,}"
+    parts = "milliseconds" if millis % 1000 else "seconds"
+    return time.isoformat(" ", parts).replace("+00:00", "Z")
 
 
 def data_frame(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> DataFrame:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from importlib.util import find_spec
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from keygroups.cli._parser import WRONG_ARGUMENT, AddCommand
 from keygroups.cli._reading import add_options, read
 from keygroups.cli._streams import json_line, key_data, record_data
+from keygroups.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from keygroups.savepoint import (
         Change,
         EntryDifference,
         OperatorComparison,
+        Savepoint,
+        SavepointGrowth,
         SplitDifference,
         StateComparison,
     )
@@ -26,7 +33,8 @@ def add_commands(command: AddCommand) -> None:
     """Add the command."""
     add = command(_diff)
     add("old", metavar="OLD", help="a savepoint or checkpoint, or the URL of one")
-    add("new", metavar="NEW", help="the one that it is compared with")
+    later = "the one that it is compared with, or several later ones, in order, for a trend"
+    add("new", metavar="NEW", nargs="+", help=later)
     named = "only the operator of this uid, name or id; may be repeated"
     add("--operator", action="append", metavar="UID", help=named)
     named = "only the states of this name; may be repeated"
@@ -45,6 +53,9 @@ def _diff(options: argparse.Namespace) -> Iterator[str]:
     be any. All of both is read, in this process: for savepoints of many gigabytes
     keygroups.spark.compare_savepoints reads on executors.
 
+    With the extra `arrays` there is also the growth of each state in bytes, entries and elements,
+    the one that grew most first. Of more than two points there is that alone, as a trend.
+
     The status is 0 whatever is found. With --exit-code it is that of diff: 0 if all is the same,
     1 if not, 2 for a wrong argument and for a file or standard output at fault.
 
@@ -53,20 +64,67 @@ def _diff(options: argparse.Namespace) -> Iterator[str]:
     splits of sources, coordinator, has_channel_state). Each state has state, kind, changes, equal,
     changed, touched, only_here, only_there and examples: kind, here and there, each null or with
     key_group, subtask, key, namespace, user_key, value, last_access and timestamp, as far as such
-    an entry has them.
+    an entry has them. growth, null without the extra, has paths, states (operator, operator_id,
+    state, kind, growth, and bytes, entries and elements at each point) and key_groups (operator,
+    key_group, bytes at each point); of more than two points these are all there is.
     """
     if options.exit_code:
         options.fault = WRONG_ARGUMENT  # The status 1 means _DIFFERENT here.
-    old, new = read(options, options.old, options.new)
+        if len(options.new) > 1:
+            raise InvalidValueError("--exit-code goes with two savepoints, got more")
+    old, *others = read(options, options.old, *options.new)
+    if len(others) > 1:
+        trend = _growth([old, *others], options)
+        yield json_line(trend.to_dict()) if options.json else str(trend)
+        return
+    [new] = others
     report = old.compare(new, options.operator, options.state)
     if options.exit_code and report.has_differences:
         options.status = _DIFFERENT
+    growth = _growth([old, new], options) if _has_arrays() else None
     if options.json:
         names = ("here", "there", "has_differences")
         operators = [*map(_operator_data, report.operators)]
-        yield json_line({name: getattr(report, name) for name in names} | {"operators": operators})
+        data = {name: getattr(report, name) for name in names} | {"operators": operators}
+        yield json_line(data | {"growth": None if growth is None else growth.to_dict()})
         return
     yield str(report)
+    if growth is not None and any(state.has_grown for state in growth.states):
+        yield f"\n{growth}"
+
+
+def _has_arrays() -> bool:
+    """Tell whether the extra is installed that growth takes, which the rest does not."""
+    return all(find_spec(name) is not None for name in ("numpy", "pyarrow"))
+
+
+def _growth(points: Sequence[Savepoint], options: argparse.Namespace) -> SavepointGrowth:
+    """Return the growth of the operators and the states that the options name."""
+    from keygroups.savepoint import SavepointGrowth
+
+    names = options.operator
+    if names is None:
+        growth = SavepointGrowth.of(point.summary(top=1) for point in points)
+    else:
+        known = [{by: _has_operator(point, by) for by in names} for point in points]
+        for name in names:
+            if not any(of_point[name] for of_point in known):
+                points[-1].operator(name)  # raises the error that names the operators
+        growth = SavepointGrowth.of(
+            point.summary([*compress(of_point, of_point.values())], top=1)
+            for point, of_point in zip(points, known)
+        )
+    if options.state is None:
+        return growth
+    states = tuple(state for state in growth.states if state.state in options.state)
+    return replace(growth, states=states)
+
+
+def _has_operator(point: Savepoint, name: str) -> bool:
+    with suppress(InvalidValueError):
+        point.operator(name)
+        return True
+    return False
 
 
 def _operator_data(operator: OperatorComparison) -> dict[str, Any]:

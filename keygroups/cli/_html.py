@@ -31,7 +31,7 @@ def write_html(savepoint: Savepoint, options: argparse.Namespace) -> str:
     from keygroups.savepoint import html_report
     from keygroups.savepoint._files.files import file_error
 
-    page = html_report(savepoint, options.operator, options.top).encode()
+    page = html_report(savepoint, options.operator, options.top, full=options.full).encode()
     try:
         with new_file("html", Path(options.html)) as file:
             file.write(page)

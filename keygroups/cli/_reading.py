@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from keygroups._checks import show
 from keygroups.cli._key_text import check_text
 from keygroups.cli._progress import progress_of
-from keygroups.cli._streams import lines_of
+from keygroups.cli._streams import complain, lines_of
 from keygroups.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -38,10 +38,14 @@ def read(options: argparse.Namespace, *paths: str) -> list[Savepoint]:
     if options.uids is not None:
         uids = [check_text("uid", uid) for uid in lines_of(options.uids) if uid]
     progress = progress_of(options)
-    return [
+    savepoints = [
         read_savepoint(path, moved, uids=uids, allow=options.allow, progress=progress)
         for path in paths
     ]
+    for savepoint in savepoints:
+        for uid in savepoint.unknown_uids:
+            complain(f"warning: no operator of {savepoint.path} has the uid {show(uid)}")
+    return savepoints
 
 
 def moved_places(options: argparse.Namespace) -> dict[str, str]:

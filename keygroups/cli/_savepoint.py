@@ -43,6 +43,8 @@ def add_commands(command: AddCommand) -> None:
     add("--parallelism", type=to_int, metavar="N", help=more)
     top = "how many key groups and keys are named (default: 5)"
     add("--top", type=to_int, default=5, metavar="N", help=top)
+    whole = "read all entries: each state's entries, keys, bytes, heaviest keys, ages and timers"
+    add("--full", action="store_true", help=whole)
     new = "write the savepoint anew with this max parallelism"
     add("--set-max-parallelism", type=to_int, metavar="N", help=new)
     doomed = "write it without the keys in this file, one a line, of each --operator"
@@ -76,6 +78,14 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     null too). What cannot be read of one operator is said there, and all others follow. Damage,
     keys in key groups that are not theirs and windows without timers are looked for by
     `keygroups verify`.
+
+    With --full all entries of keyed state are read, and there is also what each state has, as
+    Savepoint.summary says it, of each --operator, else of all. JSON: also summary, with path,
+    checkpoint_id, at, the epoch milliseconds that ages and waits are counted from, and operators
+    (operator, operator_id, parallelism, max_parallelism, bytes, states, operator_states,
+    key_group_bytes, imbalance, splits, committables, in_flight_bytes, inline_bytes,
+    coordinator_bytes, unread). Each of the states has state, kind, entries, elements, keys, bytes,
+    heaviest_keys, last_access and timers (null, or earliest, latest and counts) and unread.
 
     With --html all this is in a page that has pictures and loads nothing, with every parallelism
     from half to twice the operator's: of each --operator, else of the 20 with the most bytes.
@@ -145,9 +155,13 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     reports = operator_reports(savepoint, options.operator, options.parallelism, options.top)
     if options.json:
         data = _savepoint_data(savepoint)
+        if options.full:
+            data["summary"] = savepoint.summary(options.operator, top=options.top).to_dict()
         yield json_line(data | {"reports": [_report_data(report) for report in reports]})
         return
     yield str(savepoint)
+    if options.full:
+        yield f"\n{savepoint.summary(options.operator, top=options.top)}"
     for report in reports:
         yield f"\n{report}"
     yield "\nkeygroups verify looks for damage, misplaced keys and windows without timers"

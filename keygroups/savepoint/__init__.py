@@ -37,6 +37,7 @@ Below are these two classes, and functions of whole savepoints. The rest is by s
     verifying    checks that a savepoint is complete, undamaged, and as Flink looks it up
     comparing    the differences of two savepoints
     restoring    whether another job restores a savepoint, and why not
+    summaries    what each state holds: entries, keys, bytes, ages and timers; its growth
     writing      SavepointWriter: a new savepoint
     descriptors  the states of an operator, read or to be written
     pyflink      the types of the state of a PyFlink job
@@ -213,6 +214,16 @@ from keygroups.savepoint.sql import (
     SqlStateDescription,
     describe_sql_state,
 )
+from keygroups.savepoint.summaries import (
+    KeyGroupGrowth,
+    OperatorStateSummary,
+    OperatorSummary,
+    SavepointGrowth,
+    SavepointSummary,
+    StateGrowth,
+    StateSummary,
+    TimeCounts,
+)
 from keygroups.savepoint.values import (
     GlobalWindow,
     KryoEnum,
@@ -267,6 +278,7 @@ __all__ = [
     "KafkaSplit",
     "KafkaTransaction",
     "KafkaWriterState",
+    "KeyGroupGrowth",
     "KeySize",
     "KinesisSplit",
     "KryoEnum",
@@ -281,6 +293,8 @@ __all__ = [
     "OperatorRestore",
     "OperatorStateElement",
     "OperatorStateEntry",
+    "OperatorStateSummary",
+    "OperatorSummary",
     "OperatorVerification",
     "OperatorWriter",
     "Pickle",
@@ -292,6 +306,8 @@ __all__ = [
     "Savepoint",
     "SavepointComparison",
     "SavepointEditor",
+    "SavepointGrowth",
+    "SavepointSummary",
     "SavepointVerification",
     "SavepointWriter",
     "Serializer",
@@ -308,8 +324,11 @@ __all__ = [
     "StateDescriptor",
     "StateEntry",
     "StateFault",
+    "StateGrowth",
     "StateRestore",
+    "StateSummary",
     "Subtask",
+    "TimeCounts",
     "TimeWindow",
     "TimerServiceDescriptor",
     "TimestampData",

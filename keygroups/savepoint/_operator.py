@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import replace
 from heapq import nlargest
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from keygroups._checks import check_int, check_states, check_str, iterate, show
 from keygroups._serializers.base import Serializer
@@ -33,7 +33,14 @@ from keygroups.savepoint._metadata.handles import (
     SubtaskState,
 )
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges, check_key_groups
-from keygroups.savepoint._operator_tables import LABEL, states_section, subtask_sections
+from keygroups.savepoint._operator_tables import (
+    LABEL,
+    KeyContents,
+    KeySizes,
+    States,
+    states_section,
+    subtask_sections,
+)
 from keygroups.savepoint._sinks.committables import (
     HINT_STATE,
     PRODUCER_STATE,
@@ -65,6 +72,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pandas import DataFrame as PandasFrame
     from polars import DataFrame as PolarsFrame
+
+T = TypeVar("T")
 
 
 class Operator:
@@ -146,7 +155,7 @@ class Operator:
                 for state in task.descriptors():
                     states.setdefault(state.name, state)
             # Without a lock: another thread that reads at the same time gets an equal tuple.
-            self._states = tuple(states.values())
+            self._states = States(states.values())
         return self._states
 
     def key_group_bytes(self) -> KeyGroupLoad:
@@ -340,7 +349,9 @@ class Operator:
         if state is not None:
             (name,) = names
             return [of_states.get(name) for of_states in found]
-        return [{name: held[name] for name in names if name in held} for held in found]
+        return [
+            KeyContents((name, held[name]) for name in names if name in held) for held in found
+        ]
 
     def as_pyflink(self, key_type: KeyType | Serializer, states: Iterable[NewState]) -> Operator:
         """Return the operator with the keys, the names and the types that its PyFlink job has.
@@ -443,7 +454,8 @@ class Operator:
         check_int("top", top, 1, 2**31 - 1)
         tasks = self.tasks()
         with self._measured("weigh the keys of", tasks) as meter:
-            return nlargest(top, self._key_sizes(tasks, meter), key=lambda key: key.bytes)
+            sizes = self._key_sizes(tasks, meter)
+            return KeySizes(nlargest(top, sizes, key=lambda key: key.bytes))
 
     def _key_sizes(self, tasks: Sequence[ReadTask], meter: Meter | None) -> Iterator[KeySize]:
         for task in ahead(tasks, meter=meter):
@@ -642,6 +654,16 @@ def missing_timers(operator: Operator) -> str | None:
         f"{', '.join(names)}: Flink leaves timers on the heap out of native savepoints of "
         "RocksDB, which canonical ones and checkpoints have"
     )
+
+
+def readable(read: Callable[[], T], unread: list[str]) -> T | None:
+    """Return the result of `read`; None for a SavepointError, which `unread` then has once."""
+    try:
+        return read()
+    except SavepointError as error:
+        if str(error) not in unread:
+            unread.append(str(error))
+        return None
 
 
 def bytes_of(operator: Operator) -> int:

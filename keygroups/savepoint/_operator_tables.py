@@ -4,19 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from heapq import nlargest
+from typing import Any
 
+from keygroups._checks import exact_repr
 from keygroups._serializers.base import exact_type
 from keygroups._serializers.scalars import VOID_NAMESPACE
-from keygroups._show.tables import Section
+from keygroups._show.tables import Section, date_text, html_sections
 from keygroups.errors import short
 from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint.entries import Subtask
+from keygroups.savepoint._state.writing.new_states import TIMER_STATES
+from keygroups.savepoint.entries import KeySize, Subtask
 from keygroups.skew import HOT
 
 LABEL = 100  # characters of an operator's name in the table
 MOST_SHOWN = 50  # operators, and subtasks of one, in a notebook
+_LONGEST_VALUE = 1000  # characters of a value in a notebook
 _STATE_HEADINGS = ("state", "kind", "key", "namespace", "user key", "value", "TTL")
 _SUBTASK_HEADINGS = ("subtask", "key groups", "bytes", "x mean", "finished")
+
+
+class KeySizes(list[KeySize]):
+    """The heaviest keys, a list; a notebook shows them as a table."""
+
+    def _repr_html_(self) -> str:
+        return html_sections([key_sizes_section(self)])
+
+
+class States(tuple[StateDescriptor, ...]):
+    """The keyed states of an operator, a tuple; a notebook shows them as a table."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return html_sections([states_section(self)])
+
+
+class KeyContents(dict[str, Any]):
+    """The contents of states for one key, a dict by state; a notebook shows it as a table."""
+
+    def _repr_html_(self) -> str:
+        rows = [(short(name, LABEL), _contents_text(name, held)) for name, held in self.items()]
+        return html_sections([Section([], ("state", "value"), rows, (1,), "States of the key")])
 
 
 def subtask_sections(subtasks: Sequence[Subtask], parallelism: int) -> Iterator[Section]:
@@ -65,3 +93,29 @@ def states_section(states: Sequence[StateDescriptor]) -> Section:
     ]
     left_columns = range(len(_STATE_HEADINGS))
     return Section([], _STATE_HEADINGS, rows, left_columns, "Keyed states")
+
+
+def _contents_text(state: str, held: Any) -> str:
+    """Return the text of what a state has for a key; a timer without a namespace has its date."""
+    is_timer = state.startswith(TIMER_STATES) and isinstance(held, list)
+    if is_timer and all(type(time) is int for time in held):
+        text = ", ".join(f"{time} ({date_text(time)})" for time in held)
+    else:
+        text = exact_repr(held)
+    return short(text, _LONGEST_VALUE)
+
+
+def key_sizes_section(sizes: Sequence[KeySize]) -> Section:
+    """Return the table of the heaviest keys."""
+    rows = [
+        (
+            short(exact_repr(size.key), LABEL),
+            str(size.key_group),
+            str(size.subtask),
+            f"{size.entries:,}",
+            f"{size.bytes:,}",
+        )
+        for size in sizes
+    ]
+    header = ("key", "key group", "subtask", "entries", "bytes")
+    return Section([], header, rows, caption="The keys with the most bytes of keyed state")

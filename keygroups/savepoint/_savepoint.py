@@ -5,15 +5,25 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from heapq import nlargest
+from importlib.util import find_spec
 from itertools import compress, pairwise
 from typing import Any, NamedTuple
 
-from keygroups._checks import check_class, check_states, check_str, iterate, show
+from keygroups._checks import (
+    INT_MAX,
+    check_class,
+    check_int,
+    check_states,
+    check_str,
+    iterate,
+    show,
+)
 from keygroups._serializers.base import Serializer, checked_serializers
 from keygroups._serializers.data_input import ReadingContext
 from keygroups._serializers.jvm.kryo import check_described
@@ -30,6 +40,7 @@ from keygroups.errors import (
     short,
 )
 from keygroups.key_group_range import compute_operator_index_for_key_group
+from keygroups.load import KeyGroupLoad
 from keygroups.progress import ProgressCallback
 from keygroups.rescale import check_restore, restore_advice
 from keygroups.savepoint._comparison.compare import OperatorPair
@@ -60,19 +71,33 @@ from keygroups.savepoint._verification.verify import (
 )
 from keygroups.savepoint.comparing import EntryDifference, SavepointComparison
 from keygroups.savepoint.restoring import RestoreReport
+from keygroups.savepoint.summaries import SavepointSummary
 from keygroups.savepoint.verifying import SavepointVerification
 from keygroups.skew import HOT
 from keygroups.types import KeyType
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _NONE: tuple[str, ...] = ()
+_NO_LOADS: Mapping[str, KeyGroupLoad | None] = {}
+_HINT = "-: entries have to be read for it, as summary() does (keygroups savepoint --full)"
 FLINK_2 = 5
 """The first version of `_metadata` that Flink 2 writes."""
 NATIVE = "native savepoint"
-_NAMED = 10  # uids in a message
+_NAMED = 10  # uids in a line
+_MOST_UNKNOWN = 1_000  # uids that no operator has, which an endless iterable would go beyond
 _UIDS = "ids are hashes of uids: those that the job sets are told by uids=[...] (--uids FILE)"
 _CHANNELS = 10  # in a text
 _CHANNEL_HEADINGS = ("operator", "direction", "subtask", "gate", "channel", "bytes")
 _HEADINGS = ("operator", "parallelism", "max", "bytes", "key groups", "imbalance")
+
+
+class Operators(tuple[Operator, ...]):
+    """The operators of a savepoint, a tuple; a notebook shows them as a table."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return html_sections([operators_section(self, MOST_SHOWN)])
 
 
 class Savepoint:
@@ -82,6 +107,7 @@ class Savepoint:
     "canonical savepoint", "native savepoint" or "checkpoint", and None before Flink 1.15, which
     did not say. `operators` are all of the job, those without state too. `metadata` is what
     `_metadata` says, `files` is what opens the files it names, `serializers` are the job's own.
+    `unknown_uids` are those of the uids passed to `read_savepoint` that no operator has.
     """
 
     def __init__(
@@ -102,10 +128,11 @@ class Savepoint:
         self.version = metadata.version
         self.checkpoint_id = metadata.checkpoint_id
         self.kind = metadata.kind
-        self.operators = tuple(
+        self.operators: tuple[Operator, ...] = Operators(
             Operator(operator, files, context, progress=progress)
             for operator in metadata.operators
         )
+        self.unknown_uids: tuple[str, ...] = ()
         self._progress = progress
 
     def __getstate__(self) -> dict[str, Any]:
@@ -159,7 +186,7 @@ class Savepoint:
                 )
             operators[operator.operator_id] = operator.as_pyflink(*job)
         savepoint = copy(self)
-        savepoint.operators = tuple(
+        savepoint.operators = Operators(
             operators.get(operator.operator_id, operator) for operator in self.operators
         )
         return savepoint
@@ -319,6 +346,36 @@ class Savepoint:
         """
         return verified(self, operators)
 
+    def summary(
+        self, operators: Iterable[str] | None = None, *, top: int = 5, at: datetime | None = None
+    ) -> SavepointSummary:
+        """Read all entries; return a SavepointSummary: what each state of each operator holds.
+
+        `operators` are uids, names or ids, None all with state. `top` is how many of the heaviest
+        keys of each state are named, at least 1. `at` is the time that ages of last accesses and
+        waits of timers are counted from, a datetime with a time zone; None is now.
+
+        Keyed state is read by columns, by this process, and nothing is held but the heaviest keys
+        and, where a key has several entries, the keys of one key group;
+        `keygroups.spark.summarize_savepoint` reads on executors. The extra `arrays` has what this
+        takes. State that is damaged, elsewhere or not read here is no error: the summary says so,
+        and has the other states. Raises InvalidValueError or InvalidTypeError for an argument, and
+        ModuleNotFoundError without the extra.
+
+        >>> from tempfile import mkdtemp
+        >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
+        >>> from keygroups.types import LONG, STRING
+        >>> folder = mkdtemp() + "/savepoint"
+        >>> with SavepointWriter(folder) as writer:
+        ...     counts = [ValueStateDescriptor("count", LONG)]
+        ...     by_user = writer.add_operator("by-user", STRING, counts, 128, parallelism=3)
+        ...     by_user.write("count", "ann", 7)
+        >>> [by_user] = read_savepoint(folder).summary().operators
+        >>> [(state.state, state.entries, state.keys, state.bytes) for state in by_user.states]
+        [('count', 1, 1, 13)]
+        """
+        return summarized(self, operators, top, at)
+
     def _pairs(
         self,
         other: Savepoint,
@@ -344,15 +401,19 @@ class Savepoint:
         return f"<Savepoint {printable(self.path)}>"
 
     def __str__(self) -> str:
-        rows = [_HEADINGS, *(_row(operator).cells for operator in self.operators)]
-        lines = [headline(self), *text_table(rows, left_columns=(0,))]
+        rows = [*map(_row, self.operators)]
+        table = text_table([_HEADINGS, *(row.cells for row in rows)], left_columns=(0,))
+        lines = [headline(self), *table, *_hints(rows)]
         for section in in_flight_sections(self, _CHANNELS):
             lines += [f"{section.caption}:", *text_table([section.header, *section.rows], (0, 1))]
         return "\n".join([*lines, *advices_of(self)])
 
     def _repr_html_(self) -> str:
         lines = Section([headline(self)]), Section(advices_of(self))
-        tables = [operators_section(self, MOST_SHOWN), *in_flight_sections(self, MOST_SHOWN)]
+        tables = [
+            operators_section(self.operators, MOST_SHOWN),
+            *in_flight_sections(self, MOST_SHOWN),
+        ]
         return html_sections([lines[0], *tables, lines[1]])
 
 
@@ -369,6 +430,36 @@ def verified(
     return SavepointVerification(savepoint.path, files, size, tally.counts, verified_operators)
 
 
+def summarized(
+    savepoint: Savepoint,
+    operators: Iterable[str] | None,
+    top: int,
+    at: datetime | None,
+    run: Callable[[list[Callable[[], Any]]], Iterable[Any]] | None = None,
+) -> SavepointSummary:
+    """Return the SavepointSummary; `run` runs its tasks elsewhere, None runs them here."""
+    top = check_int("top", top, 1, INT_MAX)
+    time = (
+        datetime.now(timezone.utc) if at is None else check_class("at", at, datetime, "a datetime")
+    )
+    if time.utcoffset() is None:
+        raise InvalidValueError(f"at must have a time zone, got {show(at)}")
+    if operators is None:
+        chosen = [by for by in savepoint.operators if by.subtasks or by._coordinator is not None]
+    else:
+        names = iterate("operators", "names", operators)
+        chosen = [savepoint.operator(check_str("operator", name)) for name in names]
+    if find_spec("numpy") is None or find_spec("pyarrow") is None:
+        raise ModuleNotFoundError(
+            "a summary needs NumPy and PyArrow: pip install 'keygroups[arrays]'"
+        )
+    from keygroups.savepoint._summary.summarize import summarize_operator
+
+    millis = (time - _EPOCH) // timedelta(milliseconds=1)
+    summaries = (summarize_operator(operator, millis, top, run) for operator in chosen)
+    return SavepointSummary(savepoint.path, savepoint.checkpoint_id, millis, tuple(summaries))
+
+
 def headline(savepoint: Savepoint) -> str:
     """Return the kind, id, number of operators and path of a savepoint as one line."""
     kind, operators = savepoint.kind or "savepoint or checkpoint", len(savepoint.operators)
@@ -382,6 +473,8 @@ def advices_of(savepoint: Savepoint) -> list[str]:
     """
     has_names = any(operator.uid or operator.name for operator in savepoint.operators)
     advices = [] if has_names or not savepoint.operators else [_UIDS]
+    if savepoint.unknown_uids:
+        advices.append(f"warning: no operator has the uids {unknown_uids_of(savepoint)}")
     keyed = {
         operator.label: operator.max_parallelism
         for operator in savepoint.operators
@@ -390,22 +483,37 @@ def advices_of(savepoint: Savepoint) -> list[str]:
     return [*advices, restore_advice(keyed)] if keyed else advices
 
 
+def unknown_uids_of(savepoint: Savepoint) -> str:
+    """Return the uids that no operator has as text, of many the first few."""
+    unknown = savepoint.unknown_uids
+    more = f" and {len(unknown) - _NAMED:,} more" if len(unknown) > _NAMED else ""
+    return ", ".join(show(uid) for uid in unknown[:_NAMED]) + more
+
+
 def heaviest(operators: Sequence[Operator], most: int) -> list[Operator]:
     """Return the `most` operators with the most bytes, in the order of the savepoint."""
     indices = nlargest(most, range(len(operators)), key=lambda i: bytes_of(operators[i]))
     return [operators[index] for index in sorted(indices)]
 
 
-def operators_section(savepoint: Savepoint, most: int) -> Section:
-    """Return the table of the `most` heaviest operators."""
-    shown = heaviest(savepoint.operators, most)
-    rows = [_row(operator) for operator in shown]
+def operators_section(
+    operators: Sequence[Operator], most: int, loads: Mapping[str, KeyGroupLoad | None] = _NO_LOADS
+) -> Section:
+    """Return the table of the `most` heaviest operators; `loads` are known ones, by their ids."""
+    shown = heaviest(operators, most)
+    rows = [_row(operator, loads.get(operator.operator_id)) for operator in shown]
     caption = f"Operators; hot: the heaviest subtask has {HOT} times the mean and more"
-    if len(shown) < len(savepoint.operators):
-        left_out = len(savepoint.operators) - len(shown)
+    if len(shown) < len(operators):
+        left_out = len(operators) - len(shown)
         caption += f"; the {len(shown)} with the most bytes, {left_out:,} others are left out"
     hot = {index: "hot" for index, row in enumerate(rows) if row.is_hot}
-    return Section([], _HEADINGS, [row.cells for row in rows], caption=caption, marks=hot)
+    cells = [row.cells for row in rows]
+    return Section(_hints(rows), _HEADINGS, cells, caption=caption, marks=hot)
+
+
+def _hints(rows: Iterable[_Row]) -> list[str]:
+    """Return a line that says what the cells without a number take, if there are any."""
+    return [_HINT] if any(row.is_unread for row in rows) else []
 
 
 def in_flight_sections(savepoint: Savepoint, most: int) -> list[Section]:
@@ -465,8 +573,8 @@ def read_savepoint(
     wrote `_metadata` then chooses among all that is in them.
 
     `uids` are those of the job's operators, some or all: before Flink 2.0 `_metadata` has their
-    hashes alone, which are the ids, and an operator has the `uid` that it is told here. Each has
-    to be of an operator, once; the error names those that are not.
+    hashes alone, which are the ids, and an operator has the `uid` that it is told here. Each is
+    given once; those that no operator has are `unknown_uids`, and a warning in the report.
 
     `serializers` are the job's own, by the full names of the classes of their snapshots:
     `Serializer.from_contents` shows how to derive one. By the full names of classes of the job
@@ -486,8 +594,8 @@ def read_savepoint(
 
     Raises SavepointError, naming file and offset, where there is no such file, where it is
     damaged or of a kind that is not read, and for a file that may not be opened; InvalidTypeError
-    for what is no path, InvalidValueError for one in `moved` or `allow` that names no folder, and
-    for uids that no operator has.
+    for what is no path, InvalidValueError for one in `moved` or `allow` that names no folder, for
+    a uid that is given twice, and for more than 1,000 that no operator has.
     """
     text = check_path("path", path)
     prefixes = check_moved(moved)
@@ -499,7 +607,7 @@ def read_savepoint(
     check_described(known)
     savepoint = Savepoint(files, known, callback)
     if uids is not None:
-        _label(savepoint, iterate("uids", "str", uids))
+        savepoint.unknown_uids = _label(savepoint, iterate("uids", "str", uids))
     if key_types is not None:
         _tell_keys(savepoint, key_types)
     if splits is not None:
@@ -518,9 +626,15 @@ def savepoint_of(
 ) -> Savepoint:
     """Return a savepoint as it was read, or read that of a path as `read_savepoint` does."""
     if not isinstance(savepoint, Savepoint):
-        return read_savepoint(
+        found = read_savepoint(
             savepoint, moved, uids=uids, allow=allow, serializers=serializers, progress=progress
         )
+        if found.unknown_uids:  # No report would say so.
+            raise InvalidValueError(
+                f"uids must be of the {len(found.operators)} operators of {found.path}, got "
+                f"{unknown_uids_of(found)}, which no operator has"
+            )
+        return found
     passed = {
         "moved": moved is not None,
         "uids": uids is not None,
@@ -555,8 +669,8 @@ def id_in_either(savepoints: Iterable[Savepoint], name: str) -> str:
     raise errors[0]
 
 
-def _label(savepoint: Savepoint, uids: Iterable[str]) -> None:
-    """Set the uid of each operator whose id is the hash of one; refuse a uid of no operator."""
+def _label(savepoint: Savepoint, uids: Iterable[str]) -> tuple[str, ...]:
+    """Set the uid of each operator whose id is the hash of one; return the uids of none."""
     by_id = {operator.operator_id: operator for operator in savepoint.operators}
     seen: set[str] = set()
     unknown: list[str] = []
@@ -567,16 +681,14 @@ def _label(savepoint: Savepoint, uids: Iterable[str]) -> None:
         seen.add(uid)
         if operator is not None:
             operator.uid = uid
-        elif len(unknown) < _NAMED:
-            unknown.append(show(uid))
-        else:
-            unknown.append("more")
-            break
-    if unknown:
-        raise InvalidValueError(
-            f"uids must be of the {len(by_id)} operators of {savepoint.path}, got "
-            f"{', '.join(unknown)}, which no operator has"
-        )
+            continue
+        unknown.append(uid)
+        if len(unknown) > _MOST_UNKNOWN:
+            raise InvalidValueError(
+                f"uids must be of the {len(by_id)} operators of {savepoint.path}, got more than "
+                f"{_MOST_UNKNOWN:,} that no operator has, such as {show(unknown[0])}"
+            )
+    return tuple(unknown)
 
 
 def _tell_keys(savepoint: Savepoint, key_types: Mapping[str, KeyType | Serializer]) -> None:
@@ -636,15 +748,21 @@ class _Row(NamedTuple):
 
     cells: tuple[str, ...]
     is_hot: bool
+    is_unread: bool
 
 
-def _row(operator: Operator) -> _Row:
-    shown, is_hot = ("-", "-"), False
+def _row(operator: Operator, load: KeyGroupLoad | None = None) -> _Row:
+    """Return the line of an operator; `load` has the bytes of its key groups if they are known."""
     tasks = operator.tasks()
-    if tasks and all(task.has_offsets for task in tasks):
+    known = None
+    if load is not None:
+        in_use = sum(weight > 0 for weight in load.weights)
+        known = in_use, load.imbalance(operator.parallelism)
+    elif tasks and all(task.has_offsets for task in tasks):
         with suppress(SavepointError):  # a missing file costs two cells of the line, not the table
-            in_use, imbalance = _key_groups_in_use(operator, tasks)
-            shown, is_hot = (f"{in_use}", f"{imbalance:.2f}"), imbalance >= HOT
+            known = _key_groups_in_use(operator, tasks)
+    shown = ("-", "-") if known is None else (f"{known[0]}", f"{known[1]:.2f}")
     numbers = (operator.parallelism, operator.max_parallelism)
     size = f"{bytes_of(operator):,}"
-    return _Row((short(operator.label, LABEL), *map(str, numbers), size, *shown), is_hot)
+    cells = (short(operator.label, LABEL), *map(str, numbers), size, *shown)
+    return _Row(cells, known is not None and known[1] >= HOT, bool(tasks) and known is None)

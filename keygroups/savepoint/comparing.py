@@ -11,13 +11,14 @@ formats and parallelisms. `keygroups.spark.compare_savepoints` compares on execu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from keygroups._checks import record_repr, show
-from keygroups._show.tables import Section, html_sections
+from keygroups._show.tables import Section, date_text, html_sections
 from keygroups.errors import printable, short
+from keygroups.savepoint._comparison.value_texts import change_text, text_change
 from keygroups.savepoint._sources.file_splits import FileSplit
 from keygroups.savepoint._sources.kafka import KafkaSplit
 from keygroups.savepoint._state.entries import StateEntry
@@ -35,8 +36,10 @@ __dir__ = __all__.copy
 
 _WIDTH = 80  # characters of a line; paths alone may be longer
 _PARTS = (60, 40, 28, 20)  # characters of a key or a value: the first that makes a line fit
+_AROUND = 8  # characters of an arrow, of "..." on both sides and of spaces
 _SPLITS = 20  # lines of an operator
 _NAMES = {"key": "key", "key_bytes": "key bytes", "namespace": " in", "user_key": ", user key"}
+_LONGEST = 60  # characters of a field of a split
 _SHOWN = 50  # entries in a table
 _COUNTS = ("equal", "changed", "touched", "only_here", "only_there")
 
@@ -52,11 +55,15 @@ class Change(NamedTuple):
         return record_repr(self)
 
     def __str__(self) -> str:
+        return self._text(None)
+
+    def _text(self, most: int | None) -> str:
+        """Return both values; of longer ones than `most` characters the part that differs."""
         own, other = map(_property_text, (self.here, self.there))
         name = self.name.replace("_", " ")
         if own == other:  # Serializers of one name have different snapshots.
             return printable(f"{name}: {own}, with another snapshot")
-        return printable(f"{name}: {own} -> {other}")
+        return printable(f"{name}: {text_change(own, other, most or len(own) + len(other))}")
 
 
 def _property_text(value: Any) -> str:
@@ -80,19 +87,22 @@ class EntryDifference(NamedTuple):
     there: StateEntry | OperatorStateElement | None
 
     def __str__(self) -> str:
-        return self._line(_WIDTH)
+        return self._line(_WIDTH, has_none=True)
 
-    def _line(self, width: int) -> str:
-        """Return a line of at most `width` characters; long keys and values are cut."""
+    def _line(self, width: int, has_none: bool = False) -> str:
+        """Return a line of at most `width` characters; of long values the part that differs.
+
+        With `has_none` an entry of one side alone says so: "1 -> none" is only here.
+        """
         line = ""
         for most in _PARTS:
-            line = self._text(most)
+            line = self._text(most, has_none)
             if len(line) <= width:
                 break
         return short(line, width)
 
-    def _text(self, most: int) -> str:
-        """Return key and values as text, each of at most `most` characters."""
+    def _text(self, most: int, has_none: bool) -> str:
+        """Return key and values as text, each of about `most` characters."""
         entry = self.there if self.here is None else self.here
         assert entry is not None
         named = [
@@ -103,14 +113,23 @@ class EntryDifference(NamedTuple):
         text = "".join(
             f"{label} {short(show(value), most)}" for label, value in named if value is not None
         )
-        sides = [side for side in (self.here, self.there) if side is not None]
+        text, values = text or "element", self._values(entry, most)
+        if not has_none or not self.kind.startswith("only"):
+            timer = isinstance(entry, StateEntry) and entry.timestamp is not None
+            return f"{text} {values}" if timer else f"{text}: {values}"
+        sides = [values, "none"] if self.there is None else ["none", values]
+        return f"{text}: {' -> '.join(sides)}"
+
+    def _values(self, entry: StateEntry | OperatorStateElement, most: int) -> str:
+        """Return the value, of both sides if both have the entry; of a timer when it fires."""
         if isinstance(entry, StateEntry) and entry.timestamp is not None:
-            return f"{text} at {entry.timestamp}"
-        if self.kind == "touched" and getattr(entry, "last_access", None) is not None:
-            values = [f"last access {getattr(side, 'last_access', None)}" for side in sides]
-        else:
-            values = [short(show(side.value), most) for side in sides]
-        return f"{text or 'element'}: {' -> '.join(values)}"
+            return f"at {entry.timestamp} ({date_text(entry.timestamp)})"
+        if self.here is None or self.there is None:
+            return short(show(entry.value), most)
+        times = [getattr(side, "last_access", None) for side in (self.here, self.there)]
+        if self.kind == "touched" and times[0] is not None:
+            return f"last access {times[0]} -> last access {times[1]}"
+        return change_text(self.here.value, self.there.value, most)
 
 
 class SplitDifference(NamedTuple):
@@ -128,19 +147,26 @@ class SplitDifference(NamedTuple):
         split = self.there if self.here is None else self.here
         assert split is not None
         if isinstance(split, KafkaSplit):
-            name = f"{split.topic}/{split.partition}"
-            names = ["offset", "stopping_offset", "is_assigned"]
+            cluster = "" if split.cluster is None else f"{split.cluster}: "
+            name = f"{cluster}{split.topic}/{split.partition}"
+            names: Sequence[str] = ["offset", "stopping_offset", "is_assigned"]
         else:
             name, names = split.split_id, ["path", "offset", "length", "position"]
         sides = [side for side in (self.here, self.there) if side is not None]
+        if len(sides) > 1:
+            names = [field for field in split._fields if field != "subtask"]
         texts = []
         for field in names:
-            values = [show(getattr(side, field)) for side in sides]
+            values = [getattr(side, field) for side in sides]
             if values[0] != values[-1]:
-                texts.append(f"{field} {' -> '.join(values)}")
-            elif len(values) == 1 and values[0] != "None":
-                texts.append(f"{field} {values[0]}")
-        return printable(f"split {name}: {', '.join(texts)}")
+                texts.append(f"{field} {change_text(*values, _LONGEST)}")
+            elif len(values) == 1 and values[0] is not None:
+                texts.append(f"{field} {short(show(values[0]), _LONGEST)}")
+        which = {"only_here": " -> none", "only_there": "none -> "}.get(self.kind, "")
+        shown = ", ".join(texts)
+        if which:
+            shown = f"{which}{shown}" if self.here is None else f"{shown}{which}"
+        return printable(f"split {name}: {shown}")
 
 
 @dataclass(frozen=True)
@@ -181,7 +207,7 @@ class StateComparison:
         texts = [f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items() if count]
         yield f"  {', '.join(texts) or 'no entries'}"
         for change in self.changes:
-            yield short(f"  {change}", width)
+            yield short(f"  {change._text((width - len(change.name)) // 2 - _AROUND)}", width)
         for difference in self.examples:
             start = f"    {difference.kind.replace('_', ' '):<10} "
             yield start + difference._line(width - len(start))

@@ -31,13 +31,14 @@ from keygroups.savepoint import (
     OperatorWriter,
     Savepoint,
     SavepointEditor,
+    SavepointSummary,
     SavepointVerification,
     SavepointWriter,
     Serializer,
     read_savepoint,
 )
 from keygroups.savepoint._files.files import absolute_path
-from keygroups.savepoint._savepoint import savepoint_of, verified
+from keygroups.savepoint._savepoint import savepoint_of, summarized, verified
 from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.spark._columns.arguments import check_df, check_session, is_connect
 from keygroups.spark._columns.key_columns import cast_advice, simple_type
@@ -60,6 +61,8 @@ from keygroups.spark.dataframe import named_column
 from keygroups.types import KeyType
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from keygroups.savepoint._jobs import StateReader
     from keygroups.savepoint.values import KryoEnum, KryoFields
 
@@ -76,6 +79,7 @@ __all__ = [
     "key_sizes",
     "read_keyed_state",
     "register_data_source",
+    "summarize_savepoint",
     "verify_savepoint",
     "write_keyed_state",
     "write_savepoint",
@@ -529,7 +533,7 @@ def change_max_parallelism(
     """
     check_session(spark)
     _check_arrow("change_max_parallelism")
-    source = read_savepoint(path, moved, uids=uids, allow=allow, serializers=serializers)
+    source = savepoint_of(path, moved, allow, serializers, uids)
     editor = SparkEditor(spark, source, output)
     editor.set_max_parallelism(new_max_parallelism, parallelism=parallelism, operators=operators)
     editor.convert_to_canonical()
@@ -637,6 +641,36 @@ def verify_savepoint(
             return run_tasks(spark, tasks)
 
     return verified(source, operators, run)
+
+
+def summarize_savepoint(
+    spark: SparkSession,
+    savepoint: Savepoint | str | os.PathLike[str],
+    operators: Iterable[str] | None = None,
+    *,
+    top: int = 5,
+    at: datetime | None = None,
+) -> SavepointSummary:
+    """Read all of a savepoint; return a SavepointSummary: what each state of each operator holds.
+
+    `savepoint` is what `read_savepoint` returns, or its path; the others, the numbers and what is
+    raised are those of `keygroups.savepoint.Savepoint.summary`. Keyed state is read by the
+    executors, each key group by one task; they reach the files, as for `read_keyed_state`. The
+    driver reads operator state.
+
+    >>> [by_string] = summarize_savepoint(spark, savepoint, ["by-string"], top=1).operators
+    >>> [(state.entries, state.keys) for state in by_string.states if state.state == "ttlMap"]
+    [(100, 25)]
+    """
+    check_session(spark)
+    _check_arrow("summarize_savepoint")
+    source = savepoint_of(savepoint)
+
+    def run(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
+        with described(spark, f"summarize_savepoint: {source.path}"):
+            return run_tasks(spark, tasks)
+
+    return summarized(source, operators, top, at, run)
 
 
 class _Plan(NamedTuple):

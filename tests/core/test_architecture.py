@@ -59,7 +59,7 @@ REACH_OF_THE_ADAPTER = {
     "keygroups.savepoint._edits.keyed_state": {"EditedKeyedState", "with_keyed_state"},
     "keygroups.savepoint._edits.merged_header": {"merged_header"},
     "keygroups.savepoint._files.files": {"absolute_path", "path_in_metadata"},
-    "keygroups.savepoint._savepoint": {"savepoint_of", "verified"},
+    "keygroups.savepoint._savepoint": {"savepoint_of", "summarized", "verified"},
     "keygroups.savepoint._state.writing.entry_encoder": {"EncodedEntry"},
     "keygroups.savepoint._state.writing.new_states": {"NewState"},
     "keygroups.savepoint._tasks.read": {"TASK_BYTES"},

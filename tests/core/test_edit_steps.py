@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -284,6 +285,44 @@ def test_where_fields_of_a_key_may_be(tmp_path: Path) -> None:
     assert (keys.with_entries, keys.without_entries) == (1, ())
     assert UnsearchedPlace("by-int", "keys") in keys.may_be_in
     assert UnsearchedPlace("by-long", "keys") not in keys.may_be_in
+
+
+def delete(*keys: str) -> Callable[[OperatorEditor], object]:
+    return lambda editor: editor.delete_keys(keys)
+
+
+@pytest.mark.parametrize(
+    ("edits", "places"),
+    [
+        ([], {"keys", "values of the state 'name'"}),
+        ([delete("ann")], {"values of the state 'name'"}),
+        ([delete("bob", "ann")], {"values of the state 'name'"}),
+        ([delete("bob"), delete("ann")], {"values of the state 'name'"}),
+        ([delete("bob")], {"keys", "values of the state 'name'"}),
+        ([lambda editor: editor.remove_state("name")], {"keys"}),
+        ([delete("ann"), lambda editor: editor.remove_state("name")], set()),
+        (  # which may make such a key of another one
+            [delete("ann"), lambda editor: editor.map_keys(str.lower)],
+            {"keys", "values of the state 'name'"},
+        ),
+    ],
+)
+def test_only_what_nobody_searched_is_named(
+    tmp_path: Path, edits: list[Callable[[OperatorEditor], object]], places: set[str]
+) -> None:
+    states = [ValueStateDescriptor("count", LONG), ValueStateDescriptor("name", STRING)]
+    with SavepointWriter(tmp_path / "old") as writer:
+        for uid in ("a", "b"):
+            operator = writer.add_operator(uid, STRING, states[: 1 + (uid == "b")], 128, 1)
+            operator.write("count", "ann", 1)
+    old, new = tmp_path / "old", tmp_path / "new"
+    with SavepointWriter.from_existing_savepoint(old, new, uids=["a", "b"]) as editor:
+        editor.operator("a").delete_keys(["ann"])
+        for edit in edits:
+            edit(editor.operator("b"))
+    [keys] = [by.deleted_keys for by in editor.report().operators if by.operator == "a"]
+    assert keys is not None
+    assert {place for operator, place in keys.may_be_in if operator == "b"} == places
 
 
 def test_in_flight_data_and_what_cannot_be_read(tmp_path: Path) -> None:

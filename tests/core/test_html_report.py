@@ -476,7 +476,7 @@ def test_a_file_that_comes_between_stays(
     """With links, and on a file system that has none."""
     page = tmp_path / "a.html"
 
-    def between(*_: object) -> str:
+    def between(*_: object, full: bool) -> str:
         page.write_text("mine")
         return "page"
 
@@ -492,7 +492,7 @@ def test_a_file_that_comes_between_stays(
         assert [*tmp_path.iterdir()] == [page]
         page.unlink()
         monkeypatch.setattr("os.link", no_links)
-    monkeypatch.setattr("keygroups.savepoint.html_report", lambda *_: "page")
+    monkeypatch.setattr("keygroups.savepoint.html_report", lambda *_, full: "page")
     assert run(capsys, str(ORIGIN.path), "--html", str(page))[0] == 0
     assert page.read_text() == "page"
     assert [*tmp_path.iterdir()] == [page]

@@ -14,6 +14,7 @@ from support.bytes.sample_savepoints import written_folder
 from support.html_tables import shown
 
 from keygroups import KeyGroupLoad, KeyGroupsError, RescalePlan, trace_key
+from keygroups._show.tables import date_text
 from keygroups.job import Job, SubtaskReads, Vertex
 from keygroups.load import Recommendations
 from keygroups.reports import RescaleReport
@@ -414,3 +415,27 @@ def test_places_where_deleted_keys_may_be(tmp_path: Path) -> None:
         ["by-string", "user keys of the state 'byCity'"],
         ["by-string", "values of the state 'ttlMap'"],
     ]
+
+
+def test_what_a_savepoint_returns_is_a_table() -> None:
+    """The tuples, lists and dicts stay what they are, and a notebook shows tables."""
+    savepoint = point("2.3.0-heap-canonical").read()
+    operator = savepoint.operator("by-string")
+    operators, states = savepoint.operators, operator.states
+    sizes = operator.key_sizes(2)
+    contents = operator.get(sizes[0].key)
+    assert [type(value).__mro__[1] for value in (operators, states, sizes, contents)] == [
+        *(tuple, tuple, list, dict)
+    ]
+    assert [row[0] for row in shown(operators).rows[1:]] == [by.label for by in operators]
+    assert {row[0] for row in shown(states).rows[1:]} == {state.name for state in states}
+    assert [row[0] for row in shown(sizes).rows[1:]] == [repr(size.key) for size in sizes]
+    rows = dict(shown(contents).rows[1:])
+    assert rows.keys() == contents.keys()
+    timers = [name for name in contents if name.startswith("_timer_state/")]
+    for name, held in contents.items():
+        start = repr(held)[:40] if name not in timers else f"{held[0]} ({date_text(held[0])})"
+        assert rows[name].startswith(start)
+    assert timers
+    windows = point("2.3.0-wide-canonical").read().operators
+    assert all(shown(value) for value in (windows, windows[0].states))

@@ -134,6 +134,17 @@ def edit_task() -> EditTask:
     return EditTask(operator().tasks()[0], to, 1, {"count": StatePlan(0, ())}, is_anew=True)
 
 
+def summary() -> savepoint.SavepointSummary:
+    times = savepoint.TimeCounts(5, 9, (("due", 2), ("never", 1)))
+    keys = (savepoint.KeySize("ann", 5, 0, 1, 20),)
+    state = savepoint.StateSummary("count", "LIST", 1, 3, 1, 20, keys, times, times, None)
+    rules = savepoint.OperatorStateSummary("rules", "UNION", 3, 9, 2)
+    load = KeyGroupLoad(8, [20] * 8)
+    parts = (load, 1, None, 0, 7, 30, ("damaged",))
+    operator = savepoint.OperatorSummary("a", "0" * 32, 2, 8, 70, (state,), (rules,), *parts)
+    return savepoint.SavepointSummary("/a", 3, 1_700_000_000_000, (operator,))
+
+
 def verification() -> savepoint.SavepointVerification:
     fault = savepoint.StateFault("duplicate", "", "count", 0, 5, "ann", None)
     count = savepoint.FaultCount("duplicate", 7, (fault,))
@@ -274,6 +285,14 @@ MADE: list[Callable[[], object]] = [
     lambda: savepoint.KafkaOffsets({("a", 0): 5, ("b", 1): savepoint.SpecialOffset.LATEST}),
     lambda: savepoint.SpecialOffset.EARLIEST,
     verification,
+    summary,
+    lambda: summary().operators[0],
+    lambda: summary().operators[0].states[0],
+    lambda: summary().operators[0].states[0].timers,
+    lambda: summary().operators[0].operator_states[0],
+    lambda: savepoint.SavepointGrowth.of([summary(), summary()]),
+    lambda: savepoint.SavepointGrowth.of([summary(), summary()]).states[0],
+    lambda: savepoint.KeyGroupGrowth("a", 5, (20, 30)),
     lambda: verification().operators[0],
     lambda: verification().operators[0].faults[0],
     lambda: verification().operators[0].faults[0].examples[0],

@@ -52,21 +52,29 @@ from keygroups.savepoint import (
     ConnectorSplit,
     FaultCount,
     KafkaSplit,
+    KeyGroupGrowth,
+    KeySize,
     KinesisSplit,
     KryoEnum,
     KryoFields,
     OperatorId,
     OperatorRestore,
+    OperatorStateSummary,
+    OperatorSummary,
     OperatorVerification,
     Pickle,
     Pojo,
     RestoreReport,
     Row,
+    SavepointGrowth,
+    SavepointSummary,
     SavepointVerification,
     SavepointWriter,
     SplitDifference,
     StateFault,
     StateRestore,
+    StateSummary,
+    TimeCounts,
     ValueStateDescriptor,
     change_max_parallelism,
     describe_sql_state,
@@ -365,6 +373,15 @@ def hostile_values(folder: Path) -> Iterator[object]:
     state = StateRestore(NAME, "VALUE", None, "unknown", (NAME,), NAME)
     restored = OperatorRestore(NAME, NAME, None, (NAME,), NAME, (state,), "as_is")
     yield from (state, restored, RestoreReport(NAME, NAME, (restored,)))
+    heaviest, times = (KeySize(NAME, 5, 0, 1, 20),), TimeCounts(5, 9, (("due", 2),))
+    summed = StateSummary(NAME, "LIST", 1, 3, 1, 20, heaviest, times, times, NAME)
+    others = OperatorStateSummary(NAME, "UNION", 3, 9, 2)
+    parts = (KeyGroupLoad(8, [20] * 8), 1, None, 0, 7, 30, (NAME,))
+    of_operator = OperatorSummary(NAME, NAME, 2, 8, 70, (summed,), (others,), *parts)
+    summary = SavepointSummary(NAME, 3, 0, (of_operator,))
+    growth = SavepointGrowth.of([replace(summary, operators=()), summary])
+    yield from (times, summed, others, of_operator, summary, growth, *growth.states)
+    yield KeyGroupGrowth(NAME, 5, (20, 30))
     yield from (SavepointVerification(NAME, 3, 70, (), (verified,)), OperatorId("0" * 32))
     yield from (KeyGroupLoad(3, [5, 1, 1]).skew(2), suggest_max_parallelism([2, 3]))
     plan = RescalePlan(8, 2, 3)

@@ -431,8 +431,10 @@ def test_uids(
     operators = json.loads(capsys.readouterr().out)["operators"]
     assert {one["operator_id"]: one["uid"] for one in operators if one["uid"]} == uids
     (tmp_path / "uids").write_text("by-string\nby-nobody\n", "utf-8")
-    assert edited(old, "--uids", f"{tmp_path}/uids") == 2
-    assert "got 'by-nobody', which no operator has" in capsys.readouterr().err
+    assert edited(old, "--uids", f"{tmp_path}/uids") == 0
+    shown = capsys.readouterr()
+    assert shown.err == f"warning: no operator of {old} has the uid 'by-nobody'\n"
+    assert "warning: no operator has the uids 'by-nobody'" in shown.out
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"by-\xff"), encoding="utf-8"))
     assert edited(old, "--uids", "-") == 2
     assert "uid must be text in the encoding of the terminal" in capsys.readouterr().err

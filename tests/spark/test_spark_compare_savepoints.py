@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,13 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.spark import compare_savepoints, key_sizes, savepoint, verify_savepoint
+from keygroups.spark import (
+    compare_savepoints,
+    key_sizes,
+    savepoint,
+    summarize_savepoint,
+    verify_savepoint,
+)
 from keygroups.types import DOUBLE, STRING
 
 pytest.importorskip("pyarrow")
@@ -164,6 +171,15 @@ def test_verification(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> N
         verify_savepoint(spark, whole, ["nobody"])
 
 
+def test_summary(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The numbers are those of one process, in however many tasks they are counted."""
+    monkeypatch.setattr("keygroups.savepoint._summary.summarize.TASK_BYTES", 4096)
+    whole, at = point("2.3.0-heap-canonical").read(), datetime(2026, 11, 26, tzinfo=timezone.utc)
+    assert summarize_savepoint(spark, whole, top=3, at=at) == whole.summary(top=3, at=at)
+    [summed] = summarize_savepoint(spark, whole.path, ["by-string"]).operators
+    assert summed.states
+
+
 def test_sizes_of_zeros_and_of_no_keys(spark: SparkSession, tmp_path: Path) -> None:
     """0.0 and -0.0 are two keys, as in Java; an operator without keys has none."""
     entries: list[Entry] = [("sum", key, 1.0, TIME) for key in (0.0, -0.0, float("nan"))]
@@ -182,6 +198,7 @@ def test_without_arrow(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> 
         lambda: compare_savepoints(spark, old, old, "a"),
         lambda: key_sizes(spark, old, "a"),
         lambda: verify_savepoint(spark, old),
+        lambda: summarize_savepoint(spark, old),
     ]
     for call in calls:
         with pytest.raises(ModuleNotFoundError, match=r"needs NumPy and PyArrow: pip install"):

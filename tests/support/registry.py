@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from decimal import Decimal
 from functools import lru_cache, partial
 from pathlib import Path
@@ -56,6 +57,8 @@ from keygroups.savepoint import (
     Savepoint,
     SavepointComparison,
     SavepointEditor,
+    SavepointGrowth,
+    SavepointSummary,
     SavepointWriter,
     SlidingEventTimeWindows,
     SplitLayout,
@@ -342,6 +345,11 @@ def relocated(folder: str) -> Savepoint:
     return relocate(folder, folder)
 
 
+@lru_cache
+def summary_of_one() -> SavepointSummary:
+    return read_savepoint(savepoint_folder()).summary()
+
+
 def compared(folder: str) -> SavepointComparison:
     return read_savepoint(savepoint_folder()).compare(read_savepoint(folder))
 
@@ -380,6 +388,14 @@ def read_split(version: int, cursor: object) -> dict[str, object]:
 USER_TIMERS = "_timer_state/event_user-timers"
 # What functions return; nobody makes one by hand, and making one checks nothing.
 RECORDS = {
+    "KeyGroupGrowth",
+    "OperatorStateSummary",
+    "OperatorSummary",
+    "SavepointGrowth",
+    "SavepointSummary",
+    "StateGrowth",
+    "StateSummary",
+    "TimeCounts",
     "Change",
     "ChannelState",
     "CompletedCheckpoint",
@@ -487,6 +503,7 @@ OBJECTS: list[Callable[[], Any]] = [
     lambda: read_savepoint(savepoint_folder()),
     lambda: read_savepoint(savepoint_folder()).operator("by-int"),
     lambda: source_operator(3),
+    lambda: SavepointGrowth.of([summary_of_one()] * 2),
     lambda: SavepointWriter(NewPath()),
     lambda: SavepointWriter.from_existing_savepoint(savepoint_folder(), NewPath()),
     lambda: OperatorEditor(read_savepoint(written_folder()).operator("by-int")),
@@ -497,6 +514,8 @@ OBJECTS: list[Callable[[], Any]] = [
 ]
 
 ARGUMENTS: dict[str, list[Any]] = {
+    "at": [None, datetime(2026, 11, 26, tzinfo=timezone.utc)],
+    "full": [True, False],
     "checkpoint_id": [1, 7],
     "accumulator_type": [TUPLE(LONG, INT)],
     "allow": [(), ["/a", "s3://b"]],
@@ -1083,6 +1102,19 @@ REGISTRY: dict[str, Registered] = {
         lambda n: str(read_savepoint(savepoint_folder(n)).verify()),
         more={"of operators": lambda n: str(read_savepoint(savepoint_folder(1, n)).verify())},
     ),
+    "Savepoint.summary": Registered(
+        lambda n: str(read_savepoint(savepoint_folder(n)).summary()),
+        more={"of operators": lambda n: str(read_savepoint(savepoint_folder(1, n)).summary())},
+    ),
+    **dict.fromkeys(
+        ["SavepointGrowth.__str__", "SavepointGrowth.to_dict"],
+        Registered(constant="the rows of SavepointGrowth.of"),
+    ),
+    "SavepointGrowth.of": Registered(
+        lambda n: str(SavepointGrowth.of([read_savepoint(savepoint_folder(n)).summary()] * 2)),
+        more={"of points": lambda n: str(SavepointGrowth.of([summary_of_one()] * (n + 2)))},
+        arguments={"summaries": [[summary_of_one()] * 2]},
+    ),
     "Savepoint.differences": Registered(
         lambda n: list(
             read_savepoint(savepoint_folder()).differences(read_savepoint(savepoint_folder(n)))
@@ -1202,6 +1234,8 @@ REGISTRY: dict[str, Registered] = {
     ),
     **dict.fromkeys(
         [
+            "SavepointGrowth.__eq__",
+            "SavepointGrowth.__hash__",
             "KeyGroupLoad.__eq__",
             "KeyGroupLoad.__hash__",
             "SubtaskCounts.__eq__",

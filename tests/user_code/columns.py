@@ -85,6 +85,8 @@ def the_package(spark: SparkSession, events: DataFrame) -> None:
     assert_type(keygroups_spark.key_sizes(spark, "old", "by-user", top=20), DataFrame)
     verified = keygroups_spark.verify_savepoint(spark, "old", ["by-user"])
     assert_type(verified, keygroups_savepoint.SavepointVerification)
+    summed = keygroups_spark.summarize_savepoint(spark, "old", ["by-user"], top=3)
+    assert_type(summed, keygroups_savepoint.SavepointSummary)
 
 
 def by_module(spark: SparkSession, events: DataFrame) -> None:
@@ -103,6 +105,7 @@ def by_module(spark: SparkSession, events: DataFrame) -> None:
     assert_type(savepoint.read_keyed_state(spark, "savepoint", "by-user"), DataFrame)
     assert_type(savepoint.register_data_source(spark), str)
     assert_type(savepoint.verify_savepoint(spark, "savepoint").has_faults, bool)
+    assert_type(savepoint.summarize_savepoint(spark, "savepoint").at, int)
     counts = savepoint.ValueState("n", types.LONG)
     totals = savepoint.ReducingState("bytes", types.DOUBLE)
     lists = savepoint.ListState("tags", types.STRING)

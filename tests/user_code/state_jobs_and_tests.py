@@ -22,6 +22,7 @@ from keygroups.savepoint import (
     sinks,
     sources,
     sql,
+    summaries,
     values,
     verifying,
     windows,
@@ -91,6 +92,19 @@ def what_a_savepoint_has(path: str) -> None:
     in_operator: savepoint.OperatorRestore = restored.operators[0]
     in_state: savepoint.StateRestore = in_operator.states[0]
     assert_type((in_state.verdict, in_state.remedy), tuple[str, str])
+    summary: savepoint.SavepointSummary = found.summary(["by-user"], top=3)
+    of_summary: savepoint.OperatorSummary = summary.operators[0]
+    summed: savepoint.StateSummary = of_summary.states[0]
+    assert_type((summed.entries, summed.heaviest_keys[0].bytes), tuple[int | None, int])
+    times: savepoint.TimeCounts | None = summed.last_access or summed.timers
+    assert_type(times and times.counts, tuple[tuple[str, int], ...] | None)
+    element_counts: savepoint.OperatorStateSummary = of_summary.operator_states[0]
+    assert_type((element_counts.elements, of_summary.imbalance), tuple[int, float | None])
+    growth = savepoint.SavepointGrowth.of([summary, summary])
+    grown: savepoint.StateGrowth = growth.states[0]
+    assert_type((grown.growth, grown.bytes), tuple[int | None, tuple[int | None, ...]])
+    heavier: savepoint.KeyGroupGrowth = growth.key_groups[0]
+    assert_type(heavier.bytes, tuple[int, ...])
     for difference in found.differences(found, operators=["by-user"], states=["count"]):
         assert_type(difference, savepoint.EntryDifference)
         if isinstance(difference.here, savepoint.StateEntry):
@@ -287,6 +301,19 @@ def a_savepoint_by_subject(found: savepoint.Savepoint, operator: savepoint.Opera
     of_checked: verifying.OperatorVerification = checked.operators[0]
     faults: tuple[verifying.FaultCount, ...] = of_checked.faults
     assert_type(faults[0].examples, tuple[verifying.StateFault, ...])
+    summary: summaries.SavepointSummary = found.summary(["by-user"], top=3)
+    of_summary: summaries.OperatorSummary = summary.operators[0]
+    summed: summaries.StateSummary = of_summary.states[0]
+    assert_type((summed.entries, summed.heaviest_keys[0].bytes), tuple[int | None, int])
+    times: summaries.TimeCounts | None = summed.last_access or summed.timers
+    assert_type(times and times.counts, tuple[tuple[str, int], ...] | None)
+    element_counts: summaries.OperatorStateSummary = of_summary.operator_states[0]
+    assert_type((element_counts.elements, of_summary.imbalance), tuple[int, float | None])
+    growth = summaries.SavepointGrowth.of([summary, summary])
+    grown: summaries.StateGrowth = growth.states[0]
+    assert_type((grown.growth, grown.bytes), tuple[int | None, tuple[int | None, ...]])
+    heavier: summaries.KeyGroupGrowth = growth.key_groups[0]
+    assert_type(heavier.bytes, tuple[int, ...])
     compared: comparing.SavepointComparison = found.compare(found)
     of_operator: comparing.OperatorComparison = compared.operators[0]
     of_state: comparing.StateComparison = of_operator.states[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from keygroups._checks import (
@@ -40,7 +41,7 @@ from keygroups.savepoint._edits.steps import (
     key_changer,
 )
 from keygroups.savepoint._edits.timer_steps import MapTimers, TimerFunction
-from keygroups.savepoint._edits.traces import UnsearchedPlace, key_traces
+from keygroups.savepoint._edits.traces import OtherOperator, UnsearchedPlace, key_traces
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorMetadata
 from keygroups.savepoint._operator import Operator
@@ -434,9 +435,31 @@ class OperatorEditor(OperatorStateEditor):
             check_class("others", other, Operator, "operators of a savepoint")
             for other in iterate("others", "operators", others)
         ]
+        return self._unsearched((other, None) for other in checked)
+
+    def _unsearched(
+        self, others: Iterable[tuple[Operator, OperatorEditor | None]]
+    ) -> tuple[UnsearchedPlace, ...] | None:
+        """Return the places that nobody searched; an other operator may have an editor too."""
         if self._deleted_from is None:
             return None
-        return tuple(key_traces(self._deleted_from, self._operator, self.states, checked))
+        places = [
+            OtherOperator(
+                other,
+                partial(getattr, other if editor is None else editor, "states"),
+                editor is not None and self._is_searched_by(editor),
+            )
+            for other, editor in others
+        ]
+        return tuple(key_traces(self._deleted_from, self._operator, self.states, places))
+
+    def _is_searched_by(self, other: OperatorEditor) -> bool:
+        """Tell whether another editor deletes these keys too, and makes none of them anew."""
+        return (
+            other._deletion is not None
+            and other._deleted_from == self._deleted_from
+            and other._keys_to_delete.keys() >= self._keys_to_delete.keys()
+        )
 
     def edited_keyed_state(self, folder: OutputFolder, new: OperatorMetadata) -> EditedKeyedState:
         """Return the EditedKeyedState, after all checks that need no entries.

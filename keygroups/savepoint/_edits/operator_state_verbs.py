@@ -256,7 +256,7 @@ class OperatorStateEditor:
         state.functions.append((state.old_name, function))
         self._edited_operator_states.add(state.old_name)
 
-    def _kafka_partitions(self) -> tuple[_State, dict[Partition, Offset | None]]:
+    def _kafka_partitions(self) -> tuple[_StateVerbs, dict[Partition, Offset | None]]:
         """Return the state of a source of Kafka, and its readers' partitions with their ends."""
         source = self._operator.source_splits()
         stops = {

@@ -363,8 +363,9 @@ class CopiedOperators:
             if copied.editor is not None and copied.editor.is_changed:
                 new = copied.new_metadata
                 copied.keyed_state = copied.editor.edited_keyed_state(folder, new)
-                others = [other.operator for other in self.kept if other is not copied]
-                copied.traces = copied.editor.traces(others)
+                copied.traces = copied.editor._unsearched(
+                    (other.operator, other.editor) for other in self.kept if other is not copied
+                )
         return [copied.keyed_state for copied in self.kept if copied.keyed_state is not None]
 
     @property

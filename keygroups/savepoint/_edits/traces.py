@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from keygroups._serializers.base import Serializer
@@ -21,11 +21,22 @@ class UnsearchedPlace(NamedTuple):
     place: str
 
 
+class OtherOperator(NamedTuple):
+    """Another operator of the new savepoint, and a function that returns its states there.
+
+    `are_searched` says whether the same keys are deleted from its keyed state too.
+    """
+
+    operator: Operator
+    states: Callable[[], Iterable[StateDescriptor]]
+    are_searched: bool
+
+
 def key_traces(
     key: Serializer,
     operator: Operator,
     states: Iterable[StateDescriptor],
-    others: Iterable[Operator],
+    others: Iterable[OtherOperator],
 ) -> Iterator[UnsearchedPlace]:
     """Yield the places that may hold keys deleted from the keyed state of an operator.
 
@@ -36,13 +47,14 @@ def key_traces(
     for state in states:
         yield from _traces_in(state, operator.label, leaves)
     yield from _other_traces(operator)
-    for other in others:
+    for other, states_of, is_searched in others:
         try:
-            kept = other.states
+            kept = [*states_of()]
         except SavepointError:
             yield UnsearchedPlace(other.label, "keyed state, whose types cannot be read")
         else:
-            if any(_may_hold(state.key_serializer, leaves) for state in kept):
+            may_hold = (_may_hold(state.key_serializer, leaves) for state in kept)
+            if not is_searched and any(may_hold):
                 yield UnsearchedPlace(other.label, "keys")
             for state in kept:
                 yield from _traces_in(state, other.label, leaves)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from keygroups._checks import check_class
+from keygroups._checks import check_class, check_str, iterate
 from keygroups._show.page import heading, page, wide
 from keygroups._show.svg import bars_svg, steps_svg
 from keygroups._show.tables import Section, html_sections
@@ -32,6 +32,7 @@ from keygroups.savepoint._savepoint import (
     in_flight_sections,
     operators_section,
 )
+from keygroups.savepoint.summaries import OperatorSummary, summary_sections
 from keygroups.skew import HOT, UNEVEN_KEY_GROUPS, are_uneven
 
 _LISTED = 200  # operators in the table
@@ -41,13 +42,20 @@ _LABEL = 100  # characters of a name
 _ROWS = 24  # parallelisms in a table
 
 
-def html_report(savepoint: Savepoint, operators: Iterable[str] | None = None, top: int = 5) -> str:
+def html_report(
+    savepoint: Savepoint,
+    operators: Iterable[str] | None = None,
+    top: int = 5,
+    *,
+    full: bool = False,
+) -> str:
     """Return a page of HTML: the operators, where their state is heavy, other parallelisms.
 
     `operators` are uids, names or ids of those with a section of their own, None the 20 with the
     most bytes of those with keyed state or splits; of more the page says how many. `top` is how
     many key groups and keys are named, at least 1. Each parallelism from half to twice the
-    operator's, at most 500 away, is drawn.
+    operator's, at most 500 away, is drawn. With `full` the page also has the summary of each
+    operator with a section: it reads all their entries, as `Savepoint.summary` does.
 
     The page is whole by itself, loads nothing and has no script; whatever is from the savepoint
     is escaped. It is for a file, or a notebook's HTML. What is raised is that of
@@ -66,6 +74,7 @@ def html_report(savepoint: Savepoint, operators: Iterable[str] | None = None, to
     (True, False)
     """
     check_class("savepoint", savepoint, Savepoint, "a Savepoint")
+    is_full = check_class("full", full, bool, "a bool")
     left_out: list[str] = []
     if operators is None:
         reported = [operator for operator in savepoint.operators if is_reported(operator)]
@@ -76,15 +85,24 @@ def html_report(savepoint: Savepoint, operators: Iterable[str] | None = None, to
                 f"the {_DETAILED} with the most bytes have. Name others to see them."
             )
         operators = [operator.operator_id for operator in shown]
-    reports = operator_reports(savepoint, operators, None, top)
+    names = [
+        savepoint.operator(check_str("operator", name)).operator_id
+        for name in iterate("operators", "names", operators)
+    ]
+    reports = operator_reports(savepoint, names, None, top)
+    summaries = savepoint.summary(names, top=top).operators if is_full else ()
+    by_id = {summary.operator_id: summary for summary in summaries}
+    loads = {operator_id: summary.key_group_bytes for operator_id, summary in by_id.items()}
     contents = [
         html_sections([Section([headline(savepoint), *advices_of(savepoint), *left_out])]),
         heading(2, "Operators"),
-        wide(html_sections([operators_section(savepoint, _LISTED)])),
+        wide(html_sections([operators_section(savepoint.operators, _LISTED, loads)])),
         *(wide(html_sections([section])) for section in in_flight_sections(savepoint, _LISTED)),
     ]
     for report in reports:
         contents += _operator(report)
+        if report.operator.operator_id in by_id:
+            contents += _summary(by_id[report.operator.operator_id])
     return page(f"State of {savepoint.path}", contents)
 
 
@@ -116,6 +134,13 @@ def _operator(report: OperatorReport) -> Iterator[str]:
     yield wide(html_sections([keys_section(report)]))
     if load is not None:
         yield from _parallelisms(load, operator.parallelism)
+
+
+def _summary(summary: OperatorSummary) -> Iterator[str]:
+    """Yield the summary of an operator, without the line that the table of all has."""
+    for section in summary_sections([summary]):
+        yield heading(3, section.caption)
+        yield wide(html_sections([section]))
 
 
 def _parallelisms(load: KeyGroupLoad, now: int) -> Iterator[str]:

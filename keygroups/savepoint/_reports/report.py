@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from heapq import nlargest
-from typing import TypeVar
 
 from keygroups._checks import check_class, check_int, check_str, exact_repr, iterate
 from keygroups._show.tables import Section, html_sections, text_table
@@ -24,8 +23,9 @@ from keygroups.savepoint._operator import (
     is_source,
     missing_timers,
     operator_lines,
+    readable,
 )
-from keygroups.savepoint._operator_tables import states_section
+from keygroups.savepoint._operator_tables import key_sizes_section, states_section
 from keygroups.savepoint._reports.connectors import sink_sections, splits_section
 from keygroups.savepoint._savepoint import Savepoint
 from keygroups.savepoint._sinks.committables import SinkState
@@ -34,8 +34,6 @@ from keygroups.savepoint._state.formats.format import NotFramedError
 from keygroups.savepoint._state.header import PYTHON_STATE, StateDescriptor
 from keygroups.savepoint._state.key_hashes import key_hasher
 from keygroups.savepoint.entries import KeySize
-
-T = TypeVar("T")
 
 NO_KEYED_STATE = "no keyed state"
 _LONGEST_KEY = 100  # characters in a table
@@ -173,18 +171,7 @@ def keys_section(report: OperatorReport) -> Section:
     """Return the table of the heaviest keys, or why there is none."""
     if report.unknown_keys is not None:
         return Section([report.unknown_keys])
-    rows = [
-        (
-            short(exact_repr(key.key), _LONGEST_KEY),
-            str(key.key_group),
-            str(key.subtask),
-            f"{key.entries:,}",
-            f"{key.bytes:,}",
-        )
-        for key in report.heaviest_keys
-    ]
-    header = ("key", "key group", "subtask", "entries", "bytes")
-    return Section([], header, rows, caption="The keys with the most bytes of keyed state")
+    return key_sizes_section(report.heaviest_keys)
 
 
 def operator_reports(
@@ -221,14 +208,14 @@ def _report(operator: Operator, parallelism: int | None, top: int) -> OperatorRe
     new = min(old + 1, groups) if parallelism is None else parallelism
     plan = RescalePlan(groups, old, new)  # It refuses a parallelism before anything is read.
     unread: list[str] = []
-    source = _read(operator.source_splits, unread) if is_source(operator) else None
-    sink = _read(operator.sink_state, unread) if is_sink(operator) else None
+    source = readable(operator.source_splits, unread) if is_source(operator) else None
+    sink = readable(operator.sink_state, unread) if is_sink(operator) else None
     if not has_keyed_state(operator):
         return OperatorReport(
             operator, None, (), (), None, unread=tuple(unread), source=source, sink=sink
         )
-    states = _read(lambda: operator.states, unread) or ()
-    load = _read(operator.key_group_bytes, unread)
+    states = readable(lambda: operator.states, unread) or ()
+    load = readable(operator.key_group_bytes, unread)
     heaviest: list[int] = []
     if load is not None:
         heaviest = nlargest(top, range(groups), key=load.weights.__getitem__)
@@ -243,7 +230,7 @@ def _report(operator: Operator, parallelism: int | None, top: int) -> OperatorRe
             and unknown_keys not in unread
         ):
             unread.append(unknown_keys)
-    missing = _read(lambda: missing_timers(operator), unread)
+    missing = readable(lambda: missing_timers(operator), unread)
     warnings = [] if missing is None else [missing]
     return OperatorReport(
         operator,
@@ -258,16 +245,6 @@ def _report(operator: Operator, parallelism: int | None, top: int) -> OperatorRe
         source,
         sink,
     )
-
-
-def _read(read: Callable[[], T], unread: list[str]) -> T | None:
-    """Return the result of `read`; None for a SavepointError, which `unread` then has once."""
-    try:
-        return read()
-    except SavepointError as error:
-        if str(error) not in unread:
-            unread.append(str(error))
-        return None
 
 
 def _foreign_keys(operator: Operator, keys: Sequence[KeySize]) -> Iterator[str]:

@@ -26,7 +26,7 @@ PROCESSING_TIME, EVENT_TIME = TIME_DOMAINS = ("PROCESSING_TIME", "EVENT_TIME")
 """As Flink's TimeDomain has them, in the order in which it makes their states."""
 USER_TIMERS = "user-timers"  # the timer service of a KeyedProcessFunction
 
-_TIMERS = "_timer_state/"  # start of the names of Flink's own states of timers
+TIMER_STATES = "_timer_state/"  # start of the names of Flink's own states of timers
 _DEFAULT = "default"  # the column family that every RocksDB has, and no state of Flink
 
 
@@ -186,10 +186,10 @@ def check_state_name(name: object) -> str:
     """Return a name that a state may have, or raise InvalidTypeError or InvalidValueError."""
     text = check_str("name of a state", name)
     utf("name of a state", text)
-    if text in ("", _DEFAULT) or text.startswith(_TIMERS):
+    if text in ("", _DEFAULT) or text.startswith(TIMER_STATES):
         raise InvalidValueError(
             f"name of a state must not be empty, nor be {_DEFAULT!r} or start with "
-            f"{_TIMERS!r}, which Flink keeps for itself, got {show(text)}"
+            f"{TIMER_STATES!r}, which Flink keeps for itself, got {show(text)}"
         )
     return text
 
@@ -234,7 +234,7 @@ class TimerServiceDescriptor(NewState):
 
 def timer_state_name(service: str, time_domain: str) -> str:
     """Return the name of the state with the timers of a service in one of the TIME_DOMAINS."""
-    return f"{_TIMERS}{'event' if time_domain == EVENT_TIME else 'processing'}_{service}"
+    return f"{TIMER_STATES}{'event' if time_domain == EVENT_TIME else 'processing'}_{service}"
 
 
 def described_states(

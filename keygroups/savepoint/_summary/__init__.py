@@ -1,0 +1,1 @@
+"""Summary of a savepoint: what each state of each operator holds."""
