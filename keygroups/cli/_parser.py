@@ -8,7 +8,7 @@ from textwrap import dedent
 from typing import Any, NoReturn
 
 from keygroups._checks import show
-from keygroups.cli._streams import complain, print_lines
+from keygroups.cli._streams import print_lines
 
 FAULT, WRONG_ARGUMENT = 1, 2  # statuses of the process
 
@@ -24,12 +24,15 @@ HELP = {
 AddCommand = Callable[..., Callable[..., Any]]
 
 
+class UsageError(Exception):
+    """Arguments that no command takes: the program and its command, and what is wrong."""
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser that reports an error in one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
-        complain(f"{self.prog}: {message}")
-        self.exit(WRONG_ARGUMENT)
+        raise UsageError(self.prog, message)
 
     def print_help(self, file: object = None) -> None:
         print_lines([self.format_help().removesuffix("\n")])
@@ -55,7 +58,8 @@ def build_parser(*add_commands: Callable[[AddCommand], None]) -> argparse.Argume
     description = "Where Apache Flink sends a key: key groups and subtasks, without a JVM."
     parser = _Parser("keygroups", description=description, allow_abbrev=False)
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    parser.set_defaults(run=lambda options: [parser.format_help()[:-1]], status=0, fault=FAULT)
 
     def command(run: Callable[..., Iterator[str]], *numbers: str) -> Callable[..., Any]:
         """Add the command of a function, with `numbers` as arguments that are ints."""
@@ -67,7 +71,7 @@ def build_parser(*add_commands: Callable[[AddCommand], None]) -> argparse.Argume
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-        added.set_defaults(run=run, parser=parser, status=0, fault=FAULT)
+        added.set_defaults(run=run, parser=parser, own=added, status=0, fault=FAULT)
         for name in numbers:
             added.add_argument(name, type=to_int, metavar=name.upper(), help=HELP[name])
         added.add_argument("--json", action="store_true", help="print JSON")

@@ -38,10 +38,29 @@ def read(options: argparse.Namespace, *paths: str) -> list[Savepoint]:
     if options.uids is not None:
         uids = [check_text("uid", uid) for uid in lines_of(options.uids) if uid]
     progress = progress_of(options)
-    return [
+    savepoints = [
         read_savepoint(path, moved, uids=uids, allow=options.allow, progress=progress)
         for path in paths
     ]
+    _check_moved(moved, savepoints)
+    return savepoints
+
+
+def _check_moved(moved: dict[str, str], savepoints: list[Savepoint]) -> None:
+    """Raise for an OLD that no path starts with, which would be a typo without effect."""
+    from keygroups.savepoint._files.files import moved_path
+    from keygroups.savepoint._files.found_files import streams_of
+
+    if not moved:
+        return
+    named = {stream.path for read in savepoints for stream in streams_of(read.metadata)}
+    for old, new in moved.items():
+        if not any(moved_path(path, {old: new}) for path in named):
+            such_as = f", such as {show(min(named))}" if named else ""
+            raise InvalidValueError(
+                f"--moved must have an OLD that paths of files start with{such_as}, got "
+                f"{show(old)}"
+            )
 
 
 def moved_places(options: argparse.Namespace) -> dict[str, str]:

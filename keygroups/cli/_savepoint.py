@@ -104,11 +104,17 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     does not. JSON: path to operators, as above.
 
     With --export the entries of one state become a table in FILE, which is there when all of it
-    is: those of Operator.to_arrow_batch_reader. JSON: path, operator_id, state, entries. With
-    --key it prints what the states of an operator have for a key, as text that `keygroups trace`
-    takes. JSON: operator_id, key, key_group, subtask, and states, by name, of those that have
-    something: what JSON has as that, any other value as Python shows it. Both read the only
+    is: those of Operator.to_arrow_batch_reader. A .jsonl, or - for standard output, has an object
+    on each line, which needs no PyArrow, as a .csv of numbers and text: key_group, subtask, key,
+    bytes, and namespace, user_key, value, last_access, timestamp and key_bytes as far as the state
+    has them. JSON: path, operator_id, state, entries. With --key it prints what the states of an
+    operator have for a key, as text that `keygroups trace` takes. JSON: operator_id, key,
+    key_group, subtask, and states, by name, of those that have something. Both read the only
     operator with keyed state if there is no --operator.
+
+    Values in JSON: what JSON has as that; Decimals, dates, times and UUIDs as text; bytes as
+    {"base64": ...}; a POJO, or a row with names, as an object of its fields, any other row, tuple
+    or set as a list; a map whose keys are no text as a list of pairs; else as Python shows it.
 
     All this is done by one process in bounded memory. For savepoints of many gigabytes
     keygroups.spark has read_keyed_state, key_sizes, change_max_parallelism and edit_savepoint,

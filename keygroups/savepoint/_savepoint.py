@@ -35,6 +35,7 @@ from keygroups.rescale import check_restore, restore_advice
 from keygroups.savepoint._comparison.compare import OperatorPair
 from keygroups.savepoint._files.files import Files, check_moved, check_path, check_place
 from keygroups.savepoint._files.found_files import find_files
+from keygroups.savepoint._files.job_folders import metadata_of
 from keygroups.savepoint._files.same_bytes import check_apart
 from keygroups.savepoint._metadata.handles import (
     operator_id_of,
@@ -48,6 +49,7 @@ from keygroups.savepoint._operator import (
     check_states,
     find_operator,
     has_keyed_state,
+    labels_of,
     missing_timers,
 )
 from keygroups.savepoint._restoring.restores import (
@@ -96,7 +98,7 @@ class Savepoint:
         serializers: Mapping[str, type[Serializer] | KryoClass],
         progress: ProgressCallback | None = None,
     ) -> None:
-        metadata = read_metadata(*files.metadata())
+        metadata = read_metadata(*metadata_of(files))
         files.elsewhere = find_files(files, metadata)
         check_apart(files, metadata)
         kryo_version = 5 if metadata.version >= FLINK_2 else 2
@@ -348,7 +350,7 @@ class Savepoint:
         return f"<Savepoint {printable(self.path)}>"
 
     def __str__(self) -> str:
-        rows = [_HEADINGS, *(_row(operator).cells for operator in self.operators)]
+        rows = [_HEADINGS, *(row.cells for row in _rows(self.operators))]
         lines = [headline(self), *text_table(rows, left_columns=(0,))]
         for section in in_flight_sections(self, _CHANNELS):
             lines += [f"{section.caption}:", *text_table([section.header, *section.rows], (0, 1))]
@@ -403,7 +405,7 @@ def heaviest(operators: Sequence[Operator], most: int) -> list[Operator]:
 def operators_section(savepoint: Savepoint, most: int) -> Section:
     """Return the table of the `most` heaviest operators."""
     shown = heaviest(savepoint.operators, most)
-    rows = [_row(operator) for operator in shown]
+    rows = _rows(shown)
     caption = f"Operators; hot: the heaviest subtask has {HOT} times the mean and more"
     if len(shown) < len(savepoint.operators):
         left_out = len(savepoint.operators) - len(shown)
@@ -635,7 +637,12 @@ class _Row(NamedTuple):
     is_hot: bool
 
 
-def _row(operator: Operator) -> _Row:
+def _rows(operators: Sequence[Operator]) -> list[_Row]:
+    """Return the lines of operators; those of one name have their ids too."""
+    return [_row(operator, label) for operator, label in zip(operators, labels_of(operators))]
+
+
+def _row(operator: Operator, label: str) -> _Row:
     shown, is_hot = ("-", "-"), False
     tasks = operator.tasks()
     if tasks and all(task.has_offsets for task in tasks):
@@ -644,4 +651,4 @@ def _row(operator: Operator) -> _Row:
             shown, is_hot = (f"{in_use}", f"{imbalance:.2f}"), imbalance >= HOT
     numbers = (operator.parallelism, operator.max_parallelism)
     size = f"{bytes_of(operator):,}"
-    return _Row((short(operator.label, LABEL), *map(str, numbers), size, *shown), is_hot)
+    return _Row((short(label, LABEL), *map(str, numbers), size, *shown), is_hot)

@@ -23,9 +23,9 @@ from keygroups.savepoint._files.files import (
     METADATA,
     Files,
     errors_of,
-    import_fsspec,
     local_path,
 )
+from keygroups.savepoint._files.stores import class_of_store, fsspec_url
 from keygroups.savepoint._metadata.handles import (
     ChangelogHandle,
     KeyedHandle,
@@ -93,8 +93,8 @@ class FileIds:
 def _key_in_store(url: str) -> Id:
     """Return the file system class of a URL and the path in it: a store may have two schemes."""
     with errors_of(url):
-        cls = import_fsspec(url).get_filesystem_class(url.partition("://")[0])
-        return cls, cls._strip_protocol(url)
+        cls = class_of_store(url)
+        return cls, cls._strip_protocol(fsspec_url(url))
 
 
 class _Use(NamedTuple):
