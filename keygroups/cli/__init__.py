@@ -21,6 +21,7 @@ r"""The command `keygroups`, also `python -m keygroups`: key groups from a shell
     keygroups verify PATH                            missing files and damage of a savepoint
     keygroups diff OLD NEW                           the differences of two savepoints
     keygroups restore OLD NEW                        whether OLD restores in the job that wrote NEW
+    keygroups files PATH                             the files of a savepoint, or of a job's folder
     keygroups job URL [JOB_ID]                       the load of the subtasks of a running job
     keygroups job URL --savepoints                   the paths of its checkpoints and savepoints
     keygroups completion bash                        a script that completes this in a shell
@@ -49,7 +50,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from keygroups._checks import check_str, show
-from keygroups.cli import _completion, _diff, _job, _key_groups, _restore, _savepoint, _verify
+from keygroups.cli import (
+    _completion,
+    _diff,
+    _files,
+    _job,
+    _key_groups,
+    _restore,
+    _savepoint,
+    _verify,
+)
 from keygroups.cli._parser import FAULT, WRONG_ARGUMENT, UsageError, build_parser
 from keygroups.cli._progress import LINE
 from keygroups.cli._refusals import in_shell
@@ -68,7 +78,7 @@ __dir__ = __all__.copy
 
 # A command is a function and its arguments in the file of its subject, and a line in the text
 # above. Its function imports the modules that it alone needs, so that the others start faster.
-_SUBJECTS = (_key_groups, _savepoint, _verify, _diff, _restore, _job, _completion)
+_SUBJECTS = (_key_groups, _savepoint, _verify, _diff, _restore, _files, _job, _completion)
 _ADD_COMMANDS = [subject.add_commands for subject in _SUBJECTS]
 
 _BROKEN_PIPE = 141  # the status that shells give after SIGPIPE, 128 + 13
@@ -113,8 +123,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     command, options = "keygroups", Namespace(fault=FAULT, own=None)
-    given = sys.argv[1:] if arguments is None else arguments
-    refuse = _refuse_in_json if "--json" in given else _refuse
+    words = sys.argv[1:] if arguments is None else arguments
+    refuse = _refuse_in_json if "--json" in words else _refuse
     try:
         options = build_parser(*_ADD_COMMANDS).parse_args(arguments, Namespace(own=None))
         command = f"keygroups {options.command}"

@@ -36,7 +36,7 @@ _CALLED = {
         types.OBJECTS_HASH,
     )
 }
-_SQL_ROW = re.compile(r"\bSQL_ROW\((?=\s*[^\W\d])", re.IGNORECASE)  # of types without quotes
+_SQL_ROW = re.compile(r"\bSQL_ROW\((?=\s*[^\W\d])", re.IGNORECASE)  # Its types have no quotes.
 _CONSTANTS = {
     name: value for name, value in vars(types).items() if isinstance(value, types.ScalarType)
 }

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from keygroups._checks import show
 from keygroups.cli._key_text import check_text
+from keygroups.cli._parser import Arguments
 from keygroups.cli._progress import progress_of
 from keygroups.cli._streams import lines_of
 from keygroups.errors import InvalidValueError
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 _PLACE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")  # the start of a path or URL
 
 
-def add_options(add: Callable[..., Any]) -> None:
+def add_options(add: Arguments) -> None:
     """Add the options of `read`."""
+    add.begin("where its files are, and what its operators are called")
     place = "where files are now whose paths start with OLD; may be repeated"
     add("--moved", action="append", default=[], metavar="OLD=NEW", help=place)
     uids = "the uids of operators, one a line, which Flink before 2.0 did not write; - for input"

@@ -19,6 +19,7 @@ from keygroups.cli._json_values import (
 )
 from keygroups.cli._key_text import check_text, parse_key, parse_key_type
 from keygroups.cli._new_file import new_file
+from keygroups.cli._parser import Arguments
 from keygroups.cli._streams import json_line
 from keygroups.errors import InvalidValueError, KeyGroupsError, printable
 
@@ -29,8 +30,9 @@ _ROW_GROUP = 64 << 20
 """Bytes of Arrow, in memory, that make a row group of Parquet, about."""
 
 
-def add_options(add: Callable[..., Any]) -> None:
+def add_options(add: Arguments) -> None:
     """Add the options of the command `savepoint`."""
+    add.begin("read keyed state")
     file = "write the entries of --state to a new file: .parquet, .arrow, .feather, .csv or .jsonl"
     file += "; - prints JSON Lines"
     add("--export", metavar="FILE", help=file)

@@ -34,6 +34,7 @@ Below are these two classes, and functions of whole savepoints. The rest is by s
     sinks        the transactions of a sink that a restore commits
     values       the classes of keys and values
     sql          the columns in the states of Flink SQL
+    storage      the files of a savepoint, and those that nobody needs in a job's folder
     verifying    checks that a savepoint is complete, undamaged, and as Flink looks it up
     comparing    the differences of two savepoints
     restoring    whether another job restores a savepoint, and why not
@@ -144,6 +145,7 @@ from keygroups.savepoint._edits.relocate import relocate
 from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._reports.html_report import html_report
 from keygroups.savepoint._reports.report import OperatorReport, operator_reports
+from keygroups.savepoint._reports.stored_files import job_files, savepoint_files
 from keygroups.savepoint._savepoint import Savepoint, read_savepoint
 from keygroups.savepoint._writing.conversions import change_max_parallelism, convert_to_canonical
 from keygroups.savepoint.comparing import (
@@ -209,6 +211,7 @@ from keygroups.savepoint.sql import (
     SqlStateDescription,
     describe_sql_state,
 )
+from keygroups.savepoint.storage import JobFile, JobFiles, SavepointFile
 from keygroups.savepoint.values import (
     GlobalWindow,
     KryoEnum,
@@ -257,6 +260,8 @@ __all__ = [
     "FaultCount",
     "FileSplit",
     "GlobalWindow",
+    "JobFile",
+    "JobFiles",
     "KafkaOffsets",
     "KafkaSplit",
     "KafkaTransaction",
@@ -286,6 +291,7 @@ __all__ = [
     "Savepoint",
     "SavepointComparison",
     "SavepointEditor",
+    "SavepointFile",
     "SavepointVerification",
     "SavepointWriter",
     "Serializer",
@@ -320,9 +326,11 @@ __all__ = [
     "convert_to_canonical",
     "describe_sql_state",
     "html_report",
+    "job_files",
     "operator_reports",
     "read_savepoint",
     "relocate",
+    "savepoint_files",
 ]
 __dir__ = __all__.copy
 

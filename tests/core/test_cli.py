@@ -9,6 +9,7 @@ import json
 import os
 import re
 import runpy
+import shlex
 import shutil
 import signal
 import subprocess
@@ -40,6 +41,7 @@ from keygroups import (
     trace_key,
 )
 from keygroups.cli import _ADD_COMMANDS, main
+from keygroups.cli._examples import EXAMPLES
 from keygroups.cli._parser import build_parser
 from keygroups.cli._refusals import in_shell
 from keygroups.flink_exceptions import explain_exception
@@ -1149,3 +1151,30 @@ def test_the_folder_of_a_job_lists_its_checkpoints(run: Any, tmp_path: Path) -> 
     for number in range(20, 31):
         sb.write(tmp_path / f"chk-{number}", [])
     assert run("savepoint", str(tmp_path)).err.endswith(", and 3 older ones\n")
+
+
+def test_each_command_has_two_examples_that_it_takes() -> None:
+    parser = build_parser(*_ADD_COMMANDS)
+    [commands] = (one for one in parser._actions if one.dest == "command")
+    assert commands.choices.keys() == EXAMPLES.keys()
+    for name, command in commands.choices.items():
+        _, _, below = command.format_help().partition("\nexamples:\n")
+        assert below.splitlines() == [f"  {line}" for line in EXAMPLES[name]]
+        for line in EXAMPLES[name]:
+            words = shlex.split(re.split(r" (?:[|<]|>>?) ", line)[0])
+            assert parser.parse_args(words[1:]).command == name
+
+
+def test_the_options_of_a_savepoint_are_in_groups() -> None:
+    [commands] = (one for one in build_parser(*_ADD_COMMANDS)._actions if one.dest == "command")
+    said = commands.choices["savepoint"].format_help()
+    places = [
+        said.index(f"\n{title}:\n")
+        for title in (
+            "look at it",
+            "read keyed state",
+            "write it anew",
+            "where its files are, and what its operators are called",
+        )
+    ]
+    assert places == sorted(places)

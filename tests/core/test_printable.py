@@ -51,6 +51,8 @@ from keygroups.routing_inference import RoutingCandidate, RoutingInference
 from keygroups.savepoint import (
     ChannelState,
     FaultCount,
+    JobFile,
+    JobFiles,
     KafkaSplit,
     KinesisSplit,
     KryoEnum,
@@ -62,6 +64,7 @@ from keygroups.savepoint import (
     Pojo,
     RestoreReport,
     Row,
+    SavepointFile,
     SavepointVerification,
     SavepointWriter,
     SplitDifference,
@@ -363,6 +366,9 @@ def hostile_values(folder: Path) -> Iterator[object]:
     yield from (fault, counted, verified, ChannelState("input", 0, 1, 2, 30))
     state = StateRestore(NAME, "VALUE", None, "unknown", (NAME,), NAME)
     restored = OperatorRestore(NAME, NAME, None, (NAME,), NAME, (state,), "as_is")
+    file = JobFile(NAME, 5, None, (NAME,), False)
+    yield from (file, JobFiles(NAME, (NAME,), ((NAME, NAME),), (file,)))
+    yield SavepointFile(NAME, 5, 4, "keyed state", (NAME,), (0,), False)
     yield from (state, restored, RestoreReport(NAME, NAME, (restored,)))
     yield from (SavepointVerification(NAME, 3, 70, (), (verified,)), OperatorId("0" * 32))
     yield from (KeyGroupLoad(3, [5, 1, 1]).skew(2), suggest_max_parallelism([2, 3]))

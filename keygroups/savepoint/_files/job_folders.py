@@ -29,7 +29,7 @@ class FoundCheckpoint(NamedTuple):
 
 
 def metadata_of(files: Files) -> tuple[bytes, str]:
-    """Return what `Files.metadata` does; the error for a folder of checkpoints names these."""
+    """Return the bytes of `_metadata` and its path; an error names a folder's checkpoints."""
     try:
         return files.metadata()
     except SavepointError:
@@ -48,23 +48,23 @@ def checkpoints_in(folder: str) -> list[FoundCheckpoint]:
     """Return the checkpoints and savepoints in a folder, newest first; none where it has none."""
     local = local_path(folder)
     found: list[FoundCheckpoint] = []
-    with suppress(OSError, SavepointError):
+    with suppress(OSError, ValueError, SavepointError):  # ValueError: no name of a file
         found = [*(_in_store(folder) if local is None else _on_disk(os.fspath(local)))]
     return sorted(found, key=_newest, reverse=True)
 
 
 def time_of(info: dict[str, Any]) -> dt.datetime | None:
     """Return the time that a store tells of a file, in UTC, None where it tells none."""
-    told = next((info[name] for name in _TIMES if info.get(name) is not None), None)
-    if isinstance(told, (int, float)):
-        return dt.datetime.fromtimestamp(told, dt.timezone.utc)
-    if isinstance(told, str):
+    time = next((info[name] for name in _TIMES if info.get(name) is not None), None)
+    if isinstance(time, (int, float)):
+        return dt.datetime.fromtimestamp(time, dt.timezone.utc)
+    if isinstance(time, str):
         with suppress(ValueError):
-            told = dt.datetime.fromisoformat(told.replace("Z", "+00:00"))
-    if not isinstance(told, dt.datetime):
+            time = dt.datetime.fromisoformat(time.replace("Z", "+00:00"))
+    if not isinstance(time, dt.datetime):
         return None
-    zone = told.tzinfo or dt.timezone.utc
-    return told.replace(tzinfo=zone).astimezone(dt.timezone.utc)
+    zone = time.tzinfo or dt.timezone.utc
+    return time.replace(tzinfo=zone).astimezone(dt.timezone.utc)
 
 
 def _newest(found: FoundCheckpoint) -> tuple[float, str]:

@@ -52,7 +52,7 @@ def class_of_store(url: str) -> Any:
 
 
 def _advice(scheme: str, error: Exception) -> str:
-    """Return what to do where no file system is made, "" where that is for its client to say."""
+    """Return the advice where no file system is made, "" where its client says more."""
     if isinstance(error, ImportError) and scheme in _PACKAGES:
         package = _PACKAGES[scheme]
         return f"{scheme}:// is opened with {package}: pip install {package}"
