@@ -14,12 +14,14 @@ r"""The command `keygroups`, also `python -m keygroups`: key groups from a shell
     keygroups savepoint PATH                         the contents of a savepoint or checkpoint
     keygroups savepoint PATH --key KEY [--operator UID]             the keyed state of a key
     keygroups savepoint PATH --export FILE.parquet --state NAME     a state as a table
+    keygroups savepoint PATH --export - --state NAME                as JSON Lines, for jq
     keygroups savepoint PATH --html FILE             the contents as a page for a browser
     keygroups savepoint PATH --set-max-parallelism 4096 --output NEW    the same state, moved
     keygroups savepoint PATH --delete-keys FILE --operator UID --output NEW    without these keys
     keygroups verify PATH                            missing files and damage of a savepoint
     keygroups diff OLD NEW                           the differences of two savepoints
     keygroups restore OLD NEW                        whether OLD restores in the job that wrote NEW
+    keygroups files PATH                             the files of a savepoint, or of a job's folder
     keygroups job URL [JOB_ID]                       the load of the subtasks of a running job
     keygroups job URL --savepoints                   the paths of its checkpoints and savepoints
     keygroups completion bash                        a script that completes this in a shell
@@ -32,7 +34,8 @@ Python, a tab as \t. With `--json` an answer is one JSON value on one line, for 
 seconds shows its progress on standard error, if that is a terminal and `--quiet` is not given.
 
 The status is 0, 2 for a wrong argument and 1 where a file, an answer of Flink or standard output
-is at fault; then standard error has one line, except for `verify`, which prints the faults.
+is at fault; then standard error has one line, except for `verify`, which prints the faults. With
+`--json` that line is JSON too: command, error and status.
 After SIGINT, SIGTERM or SIGHUP, which leave nothing of a savepoint that is being written, it is
 128 and their number.
 """
@@ -47,10 +50,27 @@ from collections.abc import Sequence
 from typing import Any
 
 from keygroups._checks import check_str, show
-from keygroups.cli import _completion, _diff, _job, _key_groups, _restore, _savepoint, _verify
-from keygroups.cli._parser import FAULT, WRONG_ARGUMENT, build_parser
+from keygroups.cli import (
+    _completion,
+    _diff,
+    _files,
+    _job,
+    _key_groups,
+    _restore,
+    _savepoint,
+    _verify,
+)
+from keygroups.cli._parser import FAULT, WRONG_ARGUMENT, UsageError, build_parser
 from keygroups.cli._progress import LINE
-from keygroups.cli._streams import OutputError, catch_signals, complain, discard, print_lines
+from keygroups.cli._refusals import in_shell
+from keygroups.cli._streams import (
+    OutputError,
+    catch_signals,
+    complain,
+    discard,
+    json_line,
+    print_lines,
+)
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 
 __all__ = ["main"]
@@ -58,7 +78,7 @@ __dir__ = __all__.copy
 
 # A command is a function and its arguments in the file of its subject, and a line in the text
 # above. Its function imports the modules that it alone needs, so that the others start faster.
-_SUBJECTS = (_key_groups, _savepoint, _verify, _diff, _restore, _job, _completion)
+_SUBJECTS = (_key_groups, _savepoint, _verify, _diff, _restore, _files, _job, _completion)
 _ADD_COMMANDS = [subject.add_commands for subject in _SUBJECTS]
 
 _BROKEN_PIPE = 141  # the status that shells give after SIGPIPE, 128 + 13
@@ -102,22 +122,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    command, options = "keygroups", Namespace(fault=FAULT)
+    command, options = "keygroups", Namespace(fault=FAULT, own=None)
+    words = sys.argv[1:] if arguments is None else arguments
+    refuse = _refuse_in_json if "--json" in words else _refuse
     try:
-        options = build_parser(*_ADD_COMMANDS).parse_args(arguments)
+        options = build_parser(*_ADD_COMMANDS).parse_args(arguments, Namespace(own=None))
         command = f"keygroups {options.command}"
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: complain(f"{command}: {message}")
             print_lines(options.run(options))
-    except SystemExit as end:  # argparse exits after --help and for a wrong argument.
+    except SystemExit as end:  # argparse exits after --help.
         return int(end.code or 0)
+    except UsageError as error:
+        return refuse(*error.args, WRONG_ARGUMENT)
     except KeyGroupsError as error:
-        complain(f"{command}: {error}")
         wrong = isinstance(error, (InvalidValueError, InvalidTypeError))
-        return WRONG_ARGUMENT if wrong else int(options.fault)
+        status = WRONG_ARGUMENT if wrong else int(options.fault)
+        return refuse(command, in_shell(str(error), options.own), status)
     except OutputError as error:
         if isinstance(error.__cause__, BrokenPipeError):
             return _BROKEN_PIPE
-        complain(f"{command}: standard output {error}")
-        return int(options.fault)
+        return refuse(command, f"standard output {error}", int(options.fault))
     return int(options.status)
+
+
+def _refuse(command: str, text: str, status: int) -> int:
+    complain(f"{command}: {text}")
+    return status
+
+
+def _refuse_in_json(command: str, text: str, status: int) -> int:
+    complain(json_line({"command": command, "error": text, "status": status}))
+    return status

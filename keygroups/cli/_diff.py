@@ -39,9 +39,9 @@ def add_commands(command: AddCommand) -> None:
     add("--operator", action="append", metavar="UID", help=named)
     named = "only the states of this name; may be repeated"
     add("--state", action="append", metavar="STATE", help=named)
-    add_options(add)
     status = "end with 1 if anything is not the same, and with 2 for whatever is at fault"
     add("--exit-code", action="store_true", help=status)
+    add_options(add)
 
 
 def _diff(options: argparse.Namespace) -> Iterator[str]:

@@ -36,6 +36,7 @@ _CALLED = {
         types.OBJECTS_HASH,
     )
 }
+_SQL_ROW = re.compile(r"\bSQL_ROW\((?=\s*[^\W\d])", re.IGNORECASE)  # Its types have no quotes.
 _CONSTANTS = {
     name: value for name, value in vars(types).items() if isinstance(value, types.ScalarType)
 }
@@ -56,10 +57,12 @@ def parse_key_type(text: str) -> KeyType:
 
     >>> parse_key_type("tuple(STRING, sql_date('UTC'))")
     TUPLE(STRING, SQL_DATE('UTC'))
+    >>> parse_key_type("SQL_ROW(BIGINT NOT NULL, DECIMAL(10, 2))")
+    SQL_ROW('BIGINT NOT NULL', 'DECIMAL(10, 2)')
     """
     _check_length("type", text)
     try:
-        return _key_type(_parse(text))
+        return _key_type(_parse(_with_quotes(text)))
     except _SyntaxError as error:
         raise InvalidValueError(
             f"type must be one of {', '.join(CHOICES)}, got {show(text)}{error}"
@@ -115,6 +118,35 @@ def check_text(name: str, text: str) -> str:
     return text
 
 
+def _with_quotes(text: str) -> str:
+    """Return a type with quotes around the SQL types of a row, as savepoints print them."""
+    written, start = "", 0
+    for found in _SQL_ROW.finditer(text):
+        if found.start() < start:
+            continue
+        fields, end = _sql_fields(text, found.end())
+        written += text[start : found.end()] + ", ".join(map(repr, fields))
+        start = end
+    return written + text[start:]
+
+
+def _sql_fields(text: str, start: int) -> tuple[list[str], int]:
+    """Return the types from `start` on, and the place of the bracket after the last."""
+    fields, depth, begin, is_quoted = [], 0, start, False
+    for place in range(start, len(text)):
+        sign = text[place]
+        is_quoted ^= sign == "`"
+        if is_quoted:
+            continue
+        if sign in ",)" and not depth:
+            fields.append(text[begin:place].strip())
+            begin = place + 1
+            if sign == ")":
+                return fields, place
+        depth += (sign in "(<") - (sign in ")>")
+    return [text[start:]], len(text)
+
+
 class _SyntaxError(Exception):
     """A text that cannot be parsed; its message, if any, is the end of the user's: a hint."""
 
@@ -150,10 +182,6 @@ def _key_type(node: ast.expr) -> KeyType:
     cls: Callable[..., KeyType] | None = _CALLED.get(node.func.id.upper())
     if cls is None:
         raise _unknown(node.func.id)
-    if cls is types.SQL_ROW and any(
-        isinstance(field, (ast.Name, ast.Call)) for field in node.args
-    ):
-        raise _SyntaxError(": its types are in quotes, as in SQL_ROW('BIGINT', 'STRING')")
     arguments = [_argument(argument) for argument in node.args]
     named = {str(keyword.arg): _literal(keyword.value) for keyword in node.keywords}
     try:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from keygroups._checks import show
 from keygroups.cli._key_text import check_text
+from keygroups.cli._parser import Arguments
 from keygroups.cli._progress import progress_of
 from keygroups.cli._streams import complain, lines_of
 from keygroups.errors import InvalidValueError
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 _PLACE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")  # the start of a path or URL
 
 
-def add_options(add: Callable[..., Any]) -> None:
+def add_options(add: Arguments) -> None:
     """Add the options of `read`."""
+    add.begin("where its files are, and what its operators are called")
     place = "where files are now whose paths start with OLD; may be repeated"
     add("--moved", action="append", default=[], metavar="OLD=NEW", help=place)
     uids = "the uids of operators, one a line, which Flink before 2.0 did not write; - for input"
@@ -45,7 +46,25 @@ def read(options: argparse.Namespace, *paths: str) -> list[Savepoint]:
     for savepoint in savepoints:
         for uid in savepoint.unknown_uids:
             complain(f"warning: no operator of {savepoint.path} has the uid {show(uid)}")
+    _check_moved(moved, savepoints)
     return savepoints
+
+
+def _check_moved(moved: dict[str, str], savepoints: list[Savepoint]) -> None:
+    """Raise for an OLD that no path starts with, which would be a typo without effect."""
+    from keygroups.savepoint._files.files import moved_path
+    from keygroups.savepoint._files.found_files import streams_of
+
+    if not moved:
+        return
+    named = {stream.path for read in savepoints for stream in streams_of(read.metadata)}
+    for old, new in moved.items():
+        if not any(moved_path(path, {old: new}) for path in named):
+            such_as = f", such as {show(min(named))}" if named else ""
+            raise InvalidValueError(
+                f"--moved must have an OLD that paths of files start with{such_as}, got "
+                f"{show(old)}"
+            )
 
 
 def moved_places(options: argparse.Namespace) -> dict[str, str]:

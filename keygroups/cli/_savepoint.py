@@ -11,7 +11,7 @@ from keygroups.cli import _state
 from keygroups.cli._html import check_html, write_html
 from keygroups.cli._key_groups import rescale_data
 from keygroups.cli._key_text import check_text, parse_key
-from keygroups.cli._parser import AddCommand, to_int
+from keygroups.cli._parser import AddCommand, Arguments, to_int
 from keygroups.cli._reading import add_options, moved_places, read
 from keygroups.cli._streams import (
     complain,
@@ -39,12 +39,29 @@ def add_commands(command: AddCommand) -> None:
     add("path", metavar="PATH", help="a savepoint or checkpoint, or the URL of one")
     named = "only the operator of this uid, name or id, or the one to edit; may be repeated"
     add("--operator", action="append", metavar="UID", help=named)
+    _add_looking(add)
+    _state.add_options(add)
+    _add_writing(add)
+    add_options(add)
+
+
+def _add_looking(add: Arguments) -> None:
+    """Add the options of what is printed, or shown on a page."""
+    add.begin("look at it")
     more = "the parallelism to rescale to (default: one more than the operator's), or to write for"
     add("--parallelism", type=to_int, metavar="N", help=more)
     top = "how many key groups and keys are named (default: 5)"
     add("--top", type=to_int, default=5, metavar="N", help=top)
     whole = "read all entries: each state's entries, keys, bytes, heaviest keys, ages and timers"
     add("--full", action="store_true", help=whole)
+    page = "write what it holds as a page for a browser to this new file"
+    add("--html", metavar="FILE", help=page)
+
+
+def _add_writing(add: Arguments) -> None:
+    """Add the options of what is written anew."""
+    add.begin("write it anew")
+    add("--output", metavar="PATH", help="the new folder, or its URL, that this is written to")
     new = "write the savepoint anew with this max parallelism"
     add("--set-max-parallelism", type=to_int, metavar="N", help=new)
     doomed = "write it without the keys in this file, one a line, of each --operator"
@@ -53,15 +70,10 @@ def add_commands(command: AddCommand) -> None:
     add("--remove-operator", action="append", default=[], metavar="UID", help=less)
     other = "write it with another uid of an operator; may be repeated"
     add("--rename-operator", action="append", default=[], metavar="OLD=NEW", help=other)
-    add("--output", metavar="PATH", help="the new folder, or its URL, that this is written to")
-    page = "write what it holds as a page for a browser to this new file"
-    add("--html", metavar="FILE", help=page)
-    copied = "make a checkpoint that was copied to there one that Flink restores there"
-    add("--relocate", metavar="PATH", help=copied)
-    add_options(add)
     clean = "remove what killed commands left beside --output, untouched for an hour"
     add("--clean", action="store_true", help=clean)
-    _state.add_options(add)
+    copied = "make a checkpoint that was copied to there one that Flink restores there"
+    add("--relocate", metavar="PATH", help=copied)
 
 
 def _savepoint(options: argparse.Namespace) -> Iterator[str]:
@@ -114,11 +126,17 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     does not. JSON: path to operators, as above.
 
     With --export the entries of one state become a table in FILE, which is there when all of it
-    is: those of Operator.to_arrow_batch_reader. JSON: path, operator_id, state, entries. With
-    --key it prints what the states of an operator have for a key, as text that `keygroups trace`
-    takes. JSON: operator_id, key, key_group, subtask, and states, by name, of those that have
-    something: what JSON has as that, any other value as Python shows it. Both read the only
+    is: those of Operator.to_arrow_batch_reader. A .jsonl, or - for standard output, has an object
+    on each line, which needs no PyArrow, as a .csv of numbers and text: key_group, subtask, key,
+    bytes, and namespace, user_key, value, last_access, timestamp and key_bytes as far as the state
+    has them. JSON: path, operator_id, state, entries. With --key it prints what the states of an
+    operator have for a key, as text that `keygroups trace` takes. JSON: operator_id, key,
+    key_group, subtask, and states, by name, of those that have something. Both read the only
     operator with keyed state if there is no --operator.
+
+    Values in JSON: what JSON has as that; Decimals, dates, times and UUIDs as text; bytes as
+    {"base64": ...}; a POJO, or a row with names, as an object of its fields, any other row, tuple
+    or set as a list; a map whose keys are no text as a list of pairs; else as Python shows it.
 
     All this is done by one process in bounded memory. For savepoints of many gigabytes
     keygroups.spark has read_keyed_state, key_sizes, change_max_parallelism and edit_savepoint,

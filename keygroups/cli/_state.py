@@ -4,29 +4,37 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from math import isfinite
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from keygroups._checks import exact_repr, show
 from keygroups._show.tables import text_table
-from keygroups._values.rows import TtlValue
 from keygroups.assignment import trace_key
+from keygroups.cli._json_values import (
+    EntryWriter,
+    json_lines,
+    value_data,
+    write_csv,
+    write_json_lines,
+)
 from keygroups.cli._key_text import check_text, parse_key, parse_key_type
 from keygroups.cli._new_file import new_file
-from keygroups.cli._streams import json_line, key_data
+from keygroups.cli._parser import Arguments
+from keygroups.cli._streams import json_line
 from keygroups.errors import InvalidValueError, KeyGroupsError, printable
 
 if TYPE_CHECKING:
-    from keygroups.savepoint import Operator, Savepoint
+    from keygroups.savepoint import Operator, Savepoint, StateDescriptor
 
 _ROW_GROUP = 64 << 20
 """Bytes of Arrow, in memory, that make a row group of Parquet, about."""
 
 
-def add_options(add: Callable[..., Any]) -> None:
+def add_options(add: Arguments) -> None:
     """Add the options of the command `savepoint`."""
-    file = "write the entries of --state to a new file: .parquet, .arrow, .feather or .csv"
+    add.begin("read keyed state")
+    file = "write the entries of --state to a new file: .parquet, .arrow, .feather, .csv or .jsonl"
+    file += "; - prints JSON Lines"
     add("--export", metavar="FILE", help=file)
     add("--state", metavar="NAME", help="the state of --export, or the only one that --key reads")
     add("--key", metavar="KEY", help="what keyed state has for this key")
@@ -56,6 +64,10 @@ def state_lines(savepoint: Savepoint, options: argparse.Namespace) -> Iterator[s
     if options.key is not None:
         yield from _look_up(operator, options)
         return
+    if options.export == "-":
+        described = _one_state(operator, options.state)
+        yield from json_lines(described, operator.entries([described.name]))
+        return
     count = _export(operator, options.state, options.export)
     names = {"operator_id": operator.operator_id, "state": options.state}
     if options.json:
@@ -73,7 +85,9 @@ def _operator(savepoint: Savepoint, names: list[str] | None) -> Operator:
         return savepoint.operator(names[0])
     keyed = [operator for operator in savepoint.operators if operator.tasks()]
     if len(keyed) != 1:
-        labels = ", ".join(operator.label for operator in keyed) or "none"
+        from keygroups.savepoint._operator import labels_of
+
+        labels = ", ".join(labels_of(keyed)) or "none"
         raise InvalidValueError(
             f"--operator must name the one to read, of those with keyed state: {labels}"
         )
@@ -86,7 +100,10 @@ def _operator(savepoint: Savepoint, names: list[str] | None) -> Operator:
 def _look_up(operator: Operator, options: argparse.Namespace) -> Iterator[str]:
     key_type = next((state.key_type for state in operator.states), None)
     if options.type is not None:
-        asked = parse_key_type(options.type)
+        from keygroups._serializers.base import exact_type
+
+        printed = {exact_type(state.key_serializer) for state in operator.states}
+        asked = key_type if options.type in printed else parse_key_type(options.type)
         if asked != key_type:
             raise InvalidValueError(
                 f"type must be that of the keys of {operator.label}, {key_type}, got {asked}"
@@ -107,26 +124,14 @@ def _look_up(operator: Operator, options: argparse.Namespace) -> Iterator[str]:
     trace = trace_key(key, operator.max_parallelism, operator.parallelism, key_type)
     place = {"key_group": trace.key_group, "subtask": trace.subtask}
     if options.json:
-        data = {"operator_id": operator.operator_id, "key": _data(key), **place}
-        yield json_line(data | {"states": {name: _data(value) for name, value in states.items()}})
+        data = {"operator_id": operator.operator_id, "key": value_data(key), **place}
+        values = {name: value_data(value) for name, value in states.items()}
+        yield json_line(data | {"states": values})
         return
     head = f"key {exact_repr(key)} of {operator.label}, key group {place['key_group']}, subtask"
     yield printable(f"{head} {place['subtask']}{'' if states else ': nothing'}")
     rows = [(name, exact_repr(value)) for name, value in states.items()]
     yield from map(printable, text_table(rows, left_columns=(0, 1)))
-
-
-def _data(value: Any) -> Any:
-    """Return the JSON of a value; one that JSON lacks is its repr."""
-    if isinstance(value, TtlValue):
-        return {"last_access": value.last_access, "value": _data(value.value)}
-    if type(value) is list:
-        return [*map(_data, value)]
-    if type(value) is dict and all(type(key) is str for key in value):
-        return {key: _data(nested) for key, nested in value.items()}
-    if value is None or (type(value) is float and isfinite(value)):
-        return value
-    return key_data(value)
 
 
 # --- --export ---------------------------------------------------------------------------------
@@ -135,15 +140,21 @@ def _data(value: Any) -> Any:
 def _export(operator: Operator, state: str | None, text: str) -> int:
     """Write the entries of a state to a file, and return their number."""
     path = Path(check_text("export", text))
-    write = _WRITERS.get(path.suffix.lower())
-    if write is None:
+    ending = path.suffix.lower()
+    if ending not in (*_WRITERS, _LINES):
         raise InvalidValueError(
-            f"export must be a file that ends in {', '.join(_WRITERS)}, got {show(text)}"
+            f"export must be a file that ends in {', '.join((*_WRITERS, _LINES))}, got "
+            f"{show(text)}"
         )
+    if ending == _LINES:
+        return _export_entries(operator, state, path, write_json_lines)
     try:
         reader = operator.to_arrow_batch_reader(state)
     except ModuleNotFoundError as error:
+        if ending == ".csv":
+            return _export_entries(operator, state, path, write_csv)
         raise KeyGroupsError(str(error)) from None
+    write = _WRITERS[ending]
     from pyarrow import ArrowException
 
     try:
@@ -154,6 +165,32 @@ def _export(operator: Operator, state: str | None, text: str) -> int:
     except (ArrowException, OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise KeyGroupsError(f"export {show(text)} cannot be written: {why}") from None
+
+
+def _export_entries(operator: Operator, name: str | None, path: Path, write: EntryWriter) -> int:
+    """Write the entries of a state without PyArrow, and return their number."""
+    state = _one_state(operator, name)
+    try:
+        with new_file("export", path) as file:
+            return write(file, state, operator.entries([state.name]))
+    except (OSError, ValueError) as error:
+        if isinstance(error, KeyGroupsError):
+            raise
+        why = getattr(error, "strerror", None) or error
+        raise KeyGroupsError(f"export {show(str(path))} cannot be written: {why}") from None
+
+
+def _one_state(operator: Operator, name: str | None) -> StateDescriptor:
+    """Return the state of a name, or the only one besides timers."""
+    if name is not None:
+        operator.entries([name])  # It raises for a name that is none.
+        [found] = [state for state in operator.states if state.name == name]
+        return found
+    states = [state for state in operator.states if state.kind != "PRIORITY_QUEUE"]
+    if len(states) != 1:
+        named = ", ".join(state.name for state in states) or "none"
+        raise InvalidValueError(f"--state must name the one to export, of {named}")
+    return states[0]
 
 
 def _write_parquet(file: IO[bytes], reader: Any) -> int:
@@ -202,6 +239,7 @@ def _write_csv(file: IO[bytes], reader: Any) -> int:
     return _write_batches(csv.CSVWriter(file, reader.schema), reader)
 
 
+_LINES = ".jsonl"
 _WRITERS: dict[str, Callable[[IO[bytes], Any], int]] = {
     ".parquet": _write_parquet,
     ".arrow": _write_arrow,

@@ -34,6 +34,7 @@ Below are these two classes, and functions of whole savepoints. The rest is by s
     sinks        the transactions of a sink that a restore commits
     values       the classes of keys and values
     sql          the columns in the states of Flink SQL
+    storage      the files of a savepoint, and those that nobody needs in a job's folder
     verifying    checks that a savepoint is complete, undamaged, and as Flink looks it up
     comparing    the differences of two savepoints
     restoring    whether another job restores a savepoint, and why not
@@ -146,6 +147,7 @@ from keygroups.savepoint._edits.relocate import relocate
 from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._reports.html_report import html_report
 from keygroups.savepoint._reports.report import OperatorReport, operator_reports
+from keygroups.savepoint._reports.stored_files import job_files, savepoint_files
 from keygroups.savepoint._savepoint import Savepoint, read_savepoint
 from keygroups.savepoint._writing.conversions import change_max_parallelism, convert_to_canonical
 from keygroups.savepoint.comparing import (
@@ -224,6 +226,7 @@ from keygroups.savepoint.summaries import (
     StateSummary,
     TimeCounts,
 )
+from keygroups.savepoint.storage import JobFile, JobFiles, SavepointFile
 from keygroups.savepoint.values import (
     GlobalWindow,
     KryoEnum,
@@ -273,6 +276,8 @@ __all__ = [
     "FaultCount",
     "FileSplit",
     "GlobalWindow",
+    "JobFile",
+    "JobFiles",
     "KafkaOffsets",
     "KafkaProducerState",
     "KafkaSplit",
@@ -306,6 +311,7 @@ __all__ = [
     "Savepoint",
     "SavepointComparison",
     "SavepointEditor",
+    "SavepointFile",
     "SavepointGrowth",
     "SavepointSummary",
     "SavepointVerification",
@@ -346,10 +352,12 @@ __all__ = [
     "convert_to_canonical",
     "describe_sql_state",
     "html_report",
+    "job_files",
     "operator_reports",
     "read_operator_state_dump",
     "read_savepoint",
     "relocate",
+    "savepoint_files",
 ]
 __dir__ = __all__.copy
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 
 from keygroups._checks import check_str, show
@@ -26,9 +27,20 @@ def find_operator(operators: Collection[Operator], name: str) -> Operator:
     if len(matching) == 1:
         (operator,) = matching
         return operator
-    labels = ", ".join(operator.label for operator in matching or operators)
+    labels = ", ".join(labels_of(matching or operators))
     problem = "one operator by its uid or id" if matching else "an operator's uid, name or id"
     raise InvalidValueError(f"operator must be {problem}, of {labels}, got {show(text)}")
+
+
+def labels_of(operators: Collection[Operator]) -> list[str]:
+    """Return the labels of operators, with the ids of those that have the same one."""
+    times = Counter(operator.label for operator in operators)
+    return [
+        f"{operator.label} ({operator.operator_id})"
+        if times[operator.label] > 1
+        else operator.label
+        for operator in operators
+    ]
 
 
 def known_uids(operators: Iterable[Operator]) -> list[str]:

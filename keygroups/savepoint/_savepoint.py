@@ -46,12 +46,13 @@ from keygroups.rescale import check_restore, restore_advice
 from keygroups.savepoint._comparison.compare import OperatorPair
 from keygroups.savepoint._files.files import Files, check_moved, check_path, check_place
 from keygroups.savepoint._files.found_files import find_files
+from keygroups.savepoint._files.job_folders import metadata_of
 from keygroups.savepoint._files.same_bytes import check_apart
 from keygroups.savepoint._metadata.handles import (
     operator_id_of,
 )
 from keygroups.savepoint._metadata.reader import read_metadata
-from keygroups.savepoint._named_operators import find_operator
+from keygroups.savepoint._named_operators import find_operator, labels_of
 from keygroups.savepoint._operator import Operator, bytes_of, has_keyed_state, missing_timers
 from keygroups.savepoint._operator_tables import LABEL, MOST_SHOWN
 from keygroups.savepoint._restoring.restores import (
@@ -116,7 +117,7 @@ class Savepoint:
         serializers: Mapping[str, type[Serializer] | KryoClass],
         progress: ProgressCallback | None = None,
     ) -> None:
-        metadata = read_metadata(*files.metadata())
+        metadata = read_metadata(*metadata_of(files))
         files.elsewhere = find_files(files, metadata)
         check_apart(files, metadata)
         kryo_version = 5 if metadata.version >= FLINK_2 else 2
@@ -401,7 +402,7 @@ class Savepoint:
         return f"<Savepoint {printable(self.path)}>"
 
     def __str__(self) -> str:
-        rows = [*map(_row, self.operators)]
+        rows = _rows(self.operators)
         table = text_table([_HEADINGS, *(row.cells for row in rows)], left_columns=(0,))
         lines = [headline(self), *table, *_hints(rows)]
         for section in in_flight_sections(self, _CHANNELS):
@@ -501,7 +502,7 @@ def operators_section(
 ) -> Section:
     """Return the table of the `most` heaviest operators; `loads` are known ones, by their ids."""
     shown = heaviest(operators, most)
-    rows = [_row(operator, loads.get(operator.operator_id)) for operator in shown]
+    rows = _rows(shown, loads)
     caption = f"Operators; hot: the heaviest subtask has {HOT} times the mean and more"
     if len(shown) < len(operators):
         left_out = len(operators) - len(shown)
@@ -751,7 +752,17 @@ class _Row(NamedTuple):
     is_unread: bool
 
 
-def _row(operator: Operator, load: KeyGroupLoad | None = None) -> _Row:
+def _rows(
+    operators: Sequence[Operator], loads: Mapping[str, KeyGroupLoad | None] = _NO_LOADS
+) -> list[_Row]:
+    """Return the lines of operators; those of one name have their ids too."""
+    return [
+        _row(operator, label, loads.get(operator.operator_id))
+        for operator, label in zip(operators, labels_of(operators))
+    ]
+
+
+def _row(operator: Operator, label: str, load: KeyGroupLoad | None) -> _Row:
     """Return the line of an operator; `load` has the bytes of its key groups if they are known."""
     tasks = operator.tasks()
     known = None
@@ -764,5 +775,5 @@ def _row(operator: Operator, load: KeyGroupLoad | None = None) -> _Row:
     shown = ("-", "-") if known is None else (f"{known[0]}", f"{known[1]:.2f}")
     numbers = (operator.parallelism, operator.max_parallelism)
     size = f"{bytes_of(operator):,}"
-    cells = (short(operator.label, LABEL), *map(str, numbers), size, *shown)
+    cells = (short(label, LABEL), *map(str, numbers), size, *shown)
     return _Row(cells, known is not None and known[1] >= HOT, bool(tasks) and known is None)

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import runpy
+import shlex
 import shutil
 import signal
 import subprocess
@@ -24,6 +25,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
+from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import point
 
 import keygroups
@@ -39,7 +41,9 @@ from keygroups import (
     trace_key,
 )
 from keygroups.cli import _ADD_COMMANDS, main
+from keygroups.cli._examples import EXAMPLES
 from keygroups.cli._parser import build_parser
+from keygroups.cli._refusals import in_shell
 from keygroups.flink_exceptions import explain_exception
 from keygroups.job import read_job
 from keygroups.reports import RescaleReport
@@ -448,7 +452,7 @@ def test_savepoint_that_cannot_be_moved(run: Any, tmp_path: Path) -> None:
     refused(run("savepoint", SAVEPOINT, "--set-max-parallelism", "64"), "go together")
     for number in ("0", "32769"):
         arguments = ("--set-max-parallelism", number, "--output", path)
-        refused(run("savepoint", SAVEPOINT, *arguments), "max_parallelism must be from 1 to 32768")
+        refused(run("savepoint", SAVEPOINT, *arguments), "max-parallelism must be from 1 to 32768")
     inside = ("--set-max-parallelism", "64", "--output", f"{SAVEPOINT}/new")
     refused(run("savepoint", SAVEPOINT, *inside), "output must be outside the savepoint")
     same = ("--set-max-parallelism", "128", "--output", path)
@@ -509,7 +513,6 @@ def test_savepoint_that_cannot_be_read(run: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "keygroups: the following arguments are required: COMMAND"),
         (("foo",), "invalid choice: 'foo' (choose from"),
         (("trace", "a"), "-m/--max-parallelism"),
         (("trace", "42", "-m", "128", "-p", "24"), "type, as in --type INT or --type LONG"),
@@ -520,19 +523,19 @@ def test_savepoint_that_cannot_be_read(run: Any, tmp_path: Path) -> None:
         (("trace", "5", "-m", "128", "-p", "24", "--type", "BIGINT"), "did you mean LONG?"),
         (("trace", "x", "-m", "128", "-p", "24", "--type", "LONG"), "got 'x'"),
         (("trace", "x", "-m", "128", "-p", "24", "--type", "NOPE"), "type must be one of BOOLEAN"),
-        (("trace", "x", "-m", "0", "-p", "24"), "max_parallelism must be from 1 to 32768"),
+        (("trace", "x", "-m", "0", "-p", "24"), "--max-parallelism must be from 1 to 32768"),
         (("trace", "-", "-m", "128", "-p", "129"), "parallelism must be from 1 to 128"),
         (("trace", "\udcff", "-m", "128", "-p", "24"), r"got '\udcff'"),
         (("plan", "128", "24"), "NEW_PARALLELISM"),
         (("plan", "128", "24", "x"), "argument NEW_PARALLELISM: must be an int, got 'x'"),
         (("plan", "128", "24", "9" * 5000), "must be an int"),
-        (("plan", "128", "24", "0"), "new_parallelism must be from 1 to 128"),
+        (("plan", "128", "24", "0"), "NEW_PARALLELISM must be from 1 to 128 (MAX_PARALLELISM)"),
         (("plan", "128", "24", "36", "--load", "nowhere"), "cannot be read from 'nowhere'"),
         (("plan", "128", "24", "36", "--load", "\0"), "cannot be read from"),
-        (("range", "128", "24", "24"), "subtask must be from 0 to 23, got 24"),
-        (("range", "128", "129", "0"), "parallelism must be from 1 to 128"),
-        (("range", "128", "0", "0"), "range: parallelism must be from 1 to 128 (max"),
-        (("default", "0"), "operator_parallelism must be from 1"),
+        (("range", "128", "24", "24"), "SUBTASK must be from 0 to 23, got 24"),
+        (("range", "128", "129", "0"), "PARALLELISM must be from 1 to 128"),
+        (("range", "128", "0", "0"), "range: PARALLELISM must be from 1 to 128 (MAX_"),
+        (("default", "0"), "PARALLELISM must be from 1"),
         (("keys", "128", "24", "--type", "UUID"), "UUID"),
         (("keys", "128", "24", "--type", "STRING", "--prefix", "\udcff"), "prefix must be text"),
         (("keys", "128", "24", "--type", "BOOLEAN"), "keys of type BOOLEAN were tried"),
@@ -542,13 +545,13 @@ def test_savepoint_that_cannot_be_read(run: Any, tmp_path: Path) -> None:
         (("range", "128", "4"), "parallelism and subtask, or --key-groups, must be given"),
         (
             ("range", "128", "4", "--key-groups", "0", "31"),
-            "parallelism must not go with --key-groups, got 4",
+            "PARALLELISM must not go with --key-groups, got 4",
         ),
         (("range", "128", "--key-groups", "0", "128"), "must be from 0 to 127, got 128"),
-        (("where", "128", "128", "4"), "key_group must be from 0 to 127, got 128"),
-        (("where", "0", "128", "129"), "parallelism must be from 1 to 128"),
-        (("explain", "hello"), "text must have a message of Flink that is known, got 'hello'"),
-        (("evenness", "32769"), "max_parallelism must be from 1 to 32768"),
+        (("where", "128", "128", "4"), "KEY_GROUP must be from 0 to 127, got 128"),
+        (("where", "0", "128", "129"), "PARALLELISM must be from 1 to 128"),
+        (("explain", "hello"), "TEXT must have a message of Flink that is known, got 'hello'"),
+        (("evenness", "32769"), "MAX_PARALLELISM must be from 1 to 32768"),
         (("evenness", "12", "13"), "unrecognized arguments: 13"),
         (("evenness", "12", "--js"), "unrecognized arguments: --js"),
         (("evenness", "1\n2"), "got '1\\n2'"),
@@ -1051,3 +1054,127 @@ def test_version_of_the_command() -> None:
 
 def test_version_is_that_of_what_is_installed() -> None:
     assert keygroups.__version__ == version("keygroups")
+
+
+# --- refusals --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("top must be from 1, got 0", "--top must be from 1, got 0"),
+        ("path must be a str, got 5", "PATH must be a str, got 5"),
+        ("new_max_parallelism must be 5", "--set-max-parallelism must be 5"),
+        ("key_type must be 5", "--type must be 5"),
+        ("a file must be 5", "a file must be 5"),
+        ("subtasks must be from 1 to 5 (parallelism), got 7",) * 2,
+        (
+            "parallelism must be from 1 to 5 (max_parallelism), got 7",
+            "--parallelism must be from 1 to 5 (max_parallelism), got 7",
+        ),
+        (
+            "s: it is not in the savepoint: pass allow=['/a'] if it is to be read there, or moved "
+            "to say where it is now, as in moved={'/a': '/b' or '/c', '/d': ...}",
+            "s: it is not in the savepoint: pass --allow '/a' if it is to be read there, or "
+            "--moved to say where it is now, as in --moved /a=/b --moved /d=NEW",
+        ),
+        ("pass moved={old: new} for 5", "pass --moved OLD=NEW for 5"),
+        (
+            "5 is the most: keygroups.savepoint.change_max_parallelism writes more",
+            "5 is the most: `keygroups savepoint PATH --set-max-parallelism N --output NEW` "
+            "writes more",
+        ),
+    ],
+)
+def test_refusals_name_options(text: str, shown: str) -> None:
+    [commands] = (one for one in build_parser(*_ADD_COMMANDS)._actions if one.dest == "command")
+    shown = shown.replace("(parallelism), got 7", "(--parallelism), got 7")
+    assert in_shell(text, commands.choices["savepoint"]) == shown
+    assert in_shell("text must be 5", None) == "text must be 5"
+
+
+def test_errors_are_json_too(run: Any, tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "nowhere")
+    for arguments, status, says in [
+        (("savepoint", nowhere), 1, "No such file"),
+        (("range", "128", "24", "24"), 2, "SUBTASK must be from 0 to 23, got 24"),
+        (("range", "128", "24", "x"), 2, "argument SUBTASK: must be an int, got 'x'"),
+    ]:
+        ended = run(*arguments, "--json")
+        assert (ended.status, ended.out) == (status, "")
+        error = json.loads(ended.err)
+        assert (error["command"], error["status"]) == (f"keygroups {arguments[0]}", status)
+        assert says in error["error"]
+
+
+def test_no_command_prints_the_usage(run: Any) -> None:
+    said = ok(run())
+    assert said.startswith("usage: keygroups [-h] [--version] COMMAND ...")
+    assert said == ok(run("--help"))
+
+
+def test_a_moved_folder_that_nothing_is_in(run: Any, tmp_path: Path) -> None:
+    says = "--moved must have an OLD that paths of files start with, got '/nowhere'"
+    refused(run("diff", SAVEPOINT, SAVEPOINT, "--moved", "/nowhere=/new"), says)
+    task = sb.subtask(managed_keyed=sb.canonical(0, [0], sb.absolute("/old/a", 5)))
+    path = str(sb.write(tmp_path / "a", [sb.operator([task])]))
+    says = "start with, such as '/old/a', got '/nowhere'"
+    refused(run("savepoint", path, "--moved", "/nowhere=/new"), says)
+    assert run("savepoint", path, "--moved", f"/old={tmp_path}").status == 0
+
+
+def test_operators_of_one_name_have_their_ids(run: Any, tmp_path: Path) -> None:
+    ids = [bytes([number] * 16) for number in (1, 2)]
+    twice = [sb.operator([], name="Sink: Writer", operator_id=by_id) for by_id in ids]
+    path = str(sb.write(tmp_path / "a", [*twice, sb.operator([], uid="a")]))
+    said = ok(run("savepoint", path))
+    for by_id in ids:
+        assert f"Sink: Writer ({by_id.hex()})" in said
+    assert f"Sink: Writer ({ids[0].hex()}), Sink: Writer ({ids[1].hex()})" in (
+        run("savepoint", path, "--operator", "Sink: Writer").err
+    )
+    assert "a (" not in said
+
+
+def test_the_folder_of_a_job_lists_its_checkpoints(run: Any, tmp_path: Path) -> None:
+    for number, time in ((7, 86_400), (12, 172_800)):
+        sb.write(tmp_path / f"chk-{number}", [])
+        os.utime(tmp_path / f"chk-{number}" / "_metadata", (time, time))
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "file").touch()
+    ended = run("savepoint", str(tmp_path))
+    assert (ended.status, ended.out) == (1, "")
+    assert ended.err == (
+        f"keygroups savepoint: {tmp_path}: it has no _metadata, but is the folder of a job or of "
+        "savepoints: name one of chk-12 (1970-01-03 00:00 UTC), chk-7 (1970-01-02 00:00 UTC)\n"
+    )
+    for number in range(20, 31):
+        sb.write(tmp_path / f"chk-{number}", [])
+    assert run("savepoint", str(tmp_path)).err.endswith(", and 3 older ones\n")
+
+
+def test_each_command_has_two_examples_that_it_takes() -> None:
+    parser = build_parser(*_ADD_COMMANDS)
+    [commands] = (one for one in parser._actions if one.dest == "command")
+    assert commands.choices.keys() == EXAMPLES.keys()
+    for name, command in commands.choices.items():
+        _, _, below = command.format_help().partition("\nexamples:\n")
+        assert below.splitlines() == [f"  {line}" for line in EXAMPLES[name]]
+        for line in EXAMPLES[name]:
+            words = shlex.split(re.split(r" (?:[|<]|>>?) ", line)[0])
+            assert parser.parse_args(words[1:]).command == name
+
+
+def test_the_options_of_a_savepoint_are_in_groups() -> None:
+    [commands] = (one for one in build_parser(*_ADD_COMMANDS)._actions if one.dest == "command")
+    said = commands.choices["savepoint"].format_help()
+    places = [
+        said.index(f"\n{title}:\n")
+        for title in (
+            "look at it",
+            "read keyed state",
+            "write it anew",
+            "where its files are, and what its operators are called",
+        )
+    ]
+    assert places == sorted(places)

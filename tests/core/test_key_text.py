@@ -7,6 +7,7 @@ import math
 import re
 import struct
 import uuid
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -23,10 +24,12 @@ from keygroups import (
     InvalidTypeError,
     InvalidValueError,
     KeyGroupsError,
+    UnsupportedKeyTypeError,
     hash_code,
     types,
 )
 from keygroups.savepoint.values import Left, Right
+from keygroups.state_keys import serializer_of
 from keygroups.types import FLOAT, INT, LIST, PYFLINK, ROW, SQL_ROW, STRING, TUPLE, KeyType
 
 UTC = dt.timezone.utc
@@ -164,11 +167,48 @@ def test_what_was_meant_is_not_known(text: str) -> None:
     assert "did you mean" not in str(caught.value)
 
 
-def test_types_of_sql_are_in_quotes() -> None:
-    for text in ("SQL_ROW(BIGINT)", "SQL_ROW('INT', DECIMAL(10, 2))"):
-        says = r"got .*: its types are in quotes, as in SQL_ROW\('BIGINT', 'STRING'\)$"
-        with pytest.raises(InvalidValueError, match=says):
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        ("SQL_ROW(BIGINT)", types.SQL_ROW("BIGINT")),
+        ("sql_row( INT, 'BIGINT')", None),
+        ("SQL_ROW(INT NOT NULL, DECIMAL(10, 2))", types.SQL_ROW("INT NOT NULL", "DECIMAL(10, 2)")),
+        ("SQL_ROW(ROW<`a, )` INT, b ARRAY<INT>>)", types.SQL_ROW("ROW<`a, )` INT, b ARRAY<INT>>")),
+        ("SQL_ROW(BIGINT", None),
+        ("SQL_ROW(SQL_ROW(BIGINT))", None),
+    ],
+)
+def test_types_of_sql_need_no_quotes(text: str, made: types.KeyType | None) -> None:
+    """As savepoints print them; a mixture is an error."""
+    if made is None:
+        with pytest.raises(InvalidValueError):
             parse_key_type(text)
+    else:
+        assert parse_key_type(text) == made
+
+
+PRINTED = [
+    *(value for value in vars(types).values() if isinstance(value, types.ScalarType)),
+    types.TUPLE(types.INT, types.STRING),
+    types.ROW(types.LONG, types.LIST(types.STRING)),
+    types.MAP(types.STRING, types.SET(types.INT)),
+    types.PYFLINK(types.TUPLE(types.LONG, types.SQL_DATE("UTC"))),
+    types.PYFLINK(types.LONG),
+    types.SQL_ROW("BIGINT", "ROW<`a` INT NOT NULL, `b` STRING>"),
+    types.SCALA_TUPLE(types.INT, types.INT, scala="2.12"),
+    types.CASE_CLASS("a.B", types.INT, scala="2.13"),
+    types.OBJECTS_HASH(types.INT),
+]
+
+
+@pytest.mark.parametrize("key_type", PRINTED, ids=str)
+def test_every_printed_type_is_read(key_type: types.KeyType) -> None:
+    """Its own text, and that of its serializer where this is of no class of the job."""
+    assert parse_key_type(str(key_type)) == key_type
+    with suppress(UnsupportedKeyTypeError):
+        serializer = serializer_of(key_type)
+        if not serializer.java_class:
+            assert parse_key_type(str(serializer)) == key_type
 
 
 def test_a_key_type_that_is_text() -> None:

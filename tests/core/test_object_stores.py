@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Iterator
 from concurrent.futures import Future
 from itertools import chain, islice
@@ -25,18 +26,20 @@ from support.inside.savepoints import (
     Metadata,
     StreamHandle,
     _Reader,
+    class_of_store,
     filesystem_of,
+    fsspec_url,
     read_metadata,
     rocksdb,
+    store_file,
     write_metadata,
     write_operator,
 )
 from support.inside.savepoints import files as files_module
 from support.inside.savepoints import sst as sst_module
 
-from keygroups.errors import SavepointError
+from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.savepoint import Operator, read_savepoint
-from keygroups.savepoint._files import store_file
 from keygroups.state_keys import CompositeKeySerializer
 from keygroups.types import STRING
 
@@ -684,3 +687,57 @@ def what_is_in(operator: Operator) -> list[object]:
         except SavepointError as error:
             seen.append(type(error))
     return seen
+
+
+# --- schemes --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("url", "same"),
+    [
+        ("s3p://b/a", "s3://b/a"),
+        ("s3n://b/a", "s3://b/a"),
+        ("abfss://c@a.dfs.core.windows.net/a", "abfs://c@a.dfs.core.windows.net/a"),
+        ("wasbs://c@a.blob.core.windows.net/a", "abfs://c@a.blob.core.windows.net/a"),
+        ("s3a://b/a", "s3a://b/a"),
+        ("memory://a", "memory://a"),
+        ("/a/b", "/a/b"),
+    ],
+)
+def test_the_schemes_of_flink_are_those_of_fsspec(url: str, same: str) -> None:
+    assert fsspec_url(url) == same
+
+
+@pytest.mark.parametrize(
+    ("url", "advice"),
+    [
+        ("oss://b/a", "oss:// is opened with ossfs: pip install ossfs"),
+        ("wasbs://c@a.blob.core.windows.net/a", "abfs:// is opened with adlfs: pip install adlfs"),
+        ("cos://b/a", "fsspec knows no cos://, nor any package for it"),
+    ],
+)
+def test_what_a_scheme_takes_is_told_in_a_line(
+    url: str, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for package in ("ossfs", "adlfs"):
+        monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(KeyGroupsError) as error:
+        read_savepoint(url)
+    assert str(error.value) == f"{url}/_metadata: {advice}"
+
+
+def test_hdfs_without_hadoop_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError("Unable to load libjvm\ndlopen(...) failed")
+
+    monkeypatch.setattr("fsspec.core.url_to_fs", refuse)
+    with pytest.raises(
+        KeyGroupsError, match=r"^hdfs://n:1/a/_metadata: hdfs takes a Hadoop client"
+    ):
+        read_savepoint("hdfs://n:1/a")
+    with pytest.raises(SavepointError, match=r"^s3://b/a/_metadata: cannot be opened: U"):
+        read_savepoint("s3://b/a")
+
+
+def test_the_class_of_a_store() -> None:
+    assert class_of_store("memory://a").__name__ == "MemoryFileSystem"

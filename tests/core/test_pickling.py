@@ -158,6 +158,12 @@ def restore() -> savepoint.RestoreReport:
     return savepoint.RestoreReport("/a", "/b", (operator,))
 
 
+def job_files() -> savepoint.JobFiles:
+    written = datetime(2026, 1, 2, tzinfo=timezone.utc)
+    file = savepoint.JobFile("/a/shared/b", 5, written, ("chk-7",), False)
+    return savepoint.JobFiles("/a", ("chk-7",), (("chk-8", "damaged"),), (file,))
+
+
 def comparison() -> savepoint.SavepointComparison:
     element = savepoint.OperatorStateElement("rules", "UNION", 1, None, [5])
     example = savepoint.EntryDifference("by-user", "rules", "only_here", element, None)
@@ -314,6 +320,9 @@ MADE: list[Callable[[], object]] = [
     lambda: savepoint.UnknownWriterState(0, 2, b"bucket"),
     lambda: savepoint.SinkState((), (savepoint.UnknownWriterState(0, 2, b"bucket"),)),
     lambda: savepoint.SourceSplits((savepoint.UnknownSplit(0, 1, b"split"),), b"", 1),
+    job_files,
+    lambda: job_files().files[0],
+    lambda: savepoint.SavepointFile("/a", 5, 4, "keyed state", ("a",), (0,), False),
     restore,
     lambda: restore().operators[0],
     lambda: restore().operators[0].states[0],

@@ -51,6 +51,8 @@ from keygroups.savepoint import (
     ChannelState,
     ConnectorSplit,
     FaultCount,
+    JobFile,
+    JobFiles,
     KafkaSplit,
     KeyGroupGrowth,
     KeySize,
@@ -66,6 +68,7 @@ from keygroups.savepoint import (
     Pojo,
     RestoreReport,
     Row,
+    SavepointFile,
     SavepointGrowth,
     SavepointSummary,
     SavepointVerification,
@@ -372,6 +375,9 @@ def hostile_values(folder: Path) -> Iterator[object]:
     yield from (fault, counted, verified, ChannelState("input", 0, 1, 2, 30))
     state = StateRestore(NAME, "VALUE", None, "unknown", (NAME,), NAME)
     restored = OperatorRestore(NAME, NAME, None, (NAME,), NAME, (state,), "as_is")
+    file = JobFile(NAME, 5, None, (NAME,), False)
+    yield from (file, JobFiles(NAME, (NAME,), ((NAME, NAME),), (file,)))
+    yield SavepointFile(NAME, 5, 4, "keyed state", (NAME,), (0,), False)
     yield from (state, restored, RestoreReport(NAME, NAME, (restored,)))
     heaviest, times = (KeySize(NAME, 5, 0, 1, 20),), TimeCounts(5, 9, (("due", 2),))
     summed = StateSummary(NAME, "LIST", 1, 3, 1, 20, heaviest, times, times, NAME)

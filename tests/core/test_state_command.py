@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import signal
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import point
-from support.inside.serializers import write_string
+from support.inside.serializers import LONG as LONG_SERIALIZER
+from support.inside.serializers import VOID_NAMESPACE, write_string
 
 from keygroups.cli import _state, main
+from keygroups.cli._json_values import _cell, json_lines, value_data
 from keygroups.cli._new_file import new_file
 from keygroups.errors import LeftoverWarning
+from keygroups.savepoint import KryoEnum, Pojo, Row, StateDescriptor, StateEntry, TtlValue
 
 HEAP = str(point("2.3.0-heap-canonical").path)
 STRING, LONG = sb.simple("String"), sb.simple("Long")
@@ -71,11 +77,105 @@ def test_the_data_of_values(capsys: pytest.CaptureFixture[str]) -> None:
     of = operator.get(key)
     assert data["count"] == of["count"]
     assert data["avg"] == of["avg"]
-    assert data["pair"] == repr(of["pair"])
+    assert data["pair"] == [*of["pair"]]
     assert data["visits"] == [element._asdict() for element in of["visits"]]
     assert data["label"] == of["label"]._asdict()
-    assert data["ttlMap"] == repr(of["ttlMap"])
+    assert data["ttlMap"] == [[key, value._asdict()] for key, value in of["ttlMap"].items()]
     assert data["history"] == of["history"]
+
+
+@pytest.mark.parametrize(
+    ("value", "data"),
+    [
+        (None, None),
+        (True, True),
+        (2**70, 2**70),
+        (1.5, 1.5),
+        (float("nan"), "nan"),
+        (Decimal("1.50"), "1.50"),
+        (dt.datetime(2026, 1, 2, 3, 4, 5, 600), "2026-01-02T03:04:05.000600"),
+        (dt.time(3, 4), "03:04:00"),
+        (UUID(int=5), str(UUID(int=5))),
+        (b"\0\xff", {"base64": "AP8="}),
+        (Pojo("a.B", {"n": (1, b"a")}), {"n": [1, {"base64": "YQ=="}]}),
+        (Row((1, "a"), names=("n", "m")), {"n": 1, "m": "a"}),
+        (Row((1, None)), [1, None]),
+        (TtlValue(5, {"a": 1}), {"last_access": 5, "value": {"a": 1}}),
+        ({1: "a"}, [[1, "a"]]),
+        ({"b", "a"}, ["a", "b"]),
+        (KryoEnum("A"), "KryoEnum('A')"),
+    ],
+)
+def test_the_json_of_a_value(value: Any, data: Any) -> None:
+    assert value_data(value) == data
+    assert json.loads(json.dumps(value_data(value))) == data
+
+
+def test_json_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The rows of the table, by the entries: one operator's only state, or a named one."""
+    path = savepoint(tmp_path)
+    status, out, _ = run(capsys, path, "--export", "-", "--state", "by")
+    line = {"key_group": 3, "subtask": 0, "key": "157", "user_key": "a", "value": 7, "bytes": 16}
+    assert (status, json.loads(out)) == (0, line)
+    status, out, _ = run(capsys, path, "--export", str(tmp_path / "by.jsonl"), "--state", "by")
+    assert (status, out) == (0, f"1 entries of by: {tmp_path}/by.jsonl\n")
+    assert json.loads((tmp_path / "by.jsonl").read_text()) == line
+    status, _, err = run(capsys, path, "--export", "-")
+    assert (status, "--state must name the one to export, of n, by" in err) == (2, True)
+    status, _, err = run(capsys, path, "--export", str(tmp_path / "no" / "by.jsonl"))
+    assert status == 2
+    missing = str(tmp_path / "no" / "by.jsonl")
+    status, _, err = run(capsys, path, "--export", missing, "--state", "by")
+    assert (status, "cannot be written: No such file" in err) == (1, True)
+    status, _, err = run(capsys, path, "--export", str(tmp_path / "by.jsonl"), "--state", "by")
+    assert (status, "export must be of a new file" in err) == (2, True)
+
+
+def test_json_lines_of_real_state(capsys: pytest.CaptureFixture[str]) -> None:
+    read = point("2.3.0-heap-canonical").read().operator("by-string")
+    for state in read.states:
+        arguments = ("--operator", "by-string", "--export", "-", "--state", state.name)
+        status, out, _ = run(capsys, HEAP, *arguments)
+        lines = [json.loads(line) for line in out.splitlines()]
+        entries = [*read.entries([state.name])]
+        assert (status, len(lines)) == (0, len(entries))
+        assert [line["key"] for line in lines] == [entry.key for entry in entries]
+        has = {name for name in ("last_access", "timestamp", "user_key") if name in lines[0]}
+        assert has == {name for name in has if getattr(entries[0], name) is not None}
+
+
+def test_keys_that_only_the_job_reads_are_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    described = StateDescriptor("s", "VALUE", LONG_SERIALIZER, VOID_NAMESPACE, LONG_SERIALIZER)
+    entry = StateEntry("s", "VALUE", 1, 0, None, None, None, 5, None, None, 9, b"ab")
+    [line] = json_lines(described, [entry])
+    assert json.loads(line)["key_bytes"] == {"base64": "YWI="}
+
+
+def test_a_csv_without_pyarrow(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_pyarrow(monkeypatch)
+    path = savepoint(tmp_path)
+    status, _, _ = run(capsys, path, "--export", str(tmp_path / "by.csv"), "--state", "by")
+    assert (status, (tmp_path / "by.csv").read_text()) == (
+        0,
+        '"key_group","subtask","key","user_key","value","bytes"\n3,0,"157","a",7,16\n',
+    )
+    target = tmp_path / "pair.csv"
+    arguments = ("--operator", "by-string", "--export", str(target), "--state", "pair")
+    status, _, err = run(capsys, HEAP, *arguments)
+    assert (status, target.exists()) == (1, False)
+    assert "is written with PyArrow: pip install 'keygroups[arrays]', or export .jsonl" in err
+    assert [_cell("value", value) for value in (True, 5, "a")] == ["true", 5, "a"]
+
+
+def without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for name in [*sys.modules]:
+        if name.startswith("keygroups.savepoint._columns"):
+            monkeypatch.delitem(sys.modules, name)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +188,11 @@ def test_the_data_of_values(capsys: pytest.CaptureFixture[str]) -> None:
         (["--key", "1", "--type", "LONG"], 2, "type must be that of the keys of by-key, STRING"),
         (["--key", "1", "--operator", "a", "--operator", "b"], 2, "--operator must be one"),
         (["--key", "1", "--state", "x"], 2, "state must be one of by-key, which has n, by, got"),
-        (["--export", "a.xls", "--state", "n"], 2, "ends in .parquet, .arrow, .feather, .csv"),
+        (
+            ["--export", "a.xls", "--state", "n"],
+            2,
+            "ends in .parquet, .arrow, .feather, .csv, .jsonl",
+        ),
         (["--export", "a\udcff.csv", "--state", "n"], 2, "export must be text in the encoding"),
     ],
 )
@@ -263,11 +367,8 @@ def test_a_warning_names_the_line_that_writes(tmp_path: Path) -> None:
 def test_a_missing_pyarrow_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    for name in [*sys.modules]:
-        if name.startswith("keygroups.savepoint._columns"):
-            monkeypatch.delitem(sys.modules, name)
-    target = tmp_path / "n.csv"
+    without_pyarrow(monkeypatch)
+    target = tmp_path / "n.parquet"
     status, _, err = run(capsys, savepoint(tmp_path), "--export", str(target), "--state", "n")
     assert (status, target.exists()) == (1, False)
     assert "tables of state need NumPy and PyArrow: pip install 'keygroups[arrays]'" in err

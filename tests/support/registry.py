@@ -73,6 +73,7 @@ from keygroups.savepoint import (
     read_operator_state_dump,
     read_savepoint,
     relocate,
+    savepoint_files,
 )
 from keygroups.source_partitions import (
     partition_for_key,
@@ -452,6 +453,9 @@ RECORDS = {
     "SavepointComparison",
     "SavepointVerification",
     "OperatorVerification",
+    "JobFile",
+    "JobFiles",
+    "SavepointFile",
     "RestoreReport",
     "OperatorRestore",
     "StateRestore",
@@ -818,6 +822,14 @@ REGISTRY: dict[str, Registered] = {
     ),
     "savepoint.html_report": Registered(
         lambda n: html_report(read_savepoint(savepoint_folder(n)), top=n)
+    ),
+    "savepoint.savepoint_files": Registered(
+        lambda n: savepoint_files(read_savepoint(savepoint_folder(1, n))),
+        arguments={"savepoint": [read_savepoint(savepoint_folder())]},
+    ),
+    "savepoint.job_files": Registered(
+        constant="it reads the `_metadata` of each checkpoint as read_savepoint does",
+        arguments={"folder": [os.curdir], "others": [()]},
     ),
     "savepoint.change_max_parallelism": Registered(
         lambda n: str(change_max_parallelism(written_folder(n), 256, NewPath())),

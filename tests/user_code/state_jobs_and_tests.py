@@ -22,6 +22,7 @@ from keygroups.savepoint import (
     sinks,
     sources,
     sql,
+    storage,
     summaries,
     values,
     verifying,
@@ -113,6 +114,15 @@ def what_a_savepoint_has(path: str) -> None:
     assert_type((report.states, report.unread)[1], tuple[str, ...])
     if report.rescale is not None and report.key_group_bytes is not None:
         assert_type(report.rescale.moved_weight_share, float)
+    needed: tuple[savepoint.SavepointFile, ...] = savepoint.savepoint_files(found)
+    assert_type((needed[0].bytes, needed[0].used_bytes), tuple[int | None, int])
+    of_job: savepoint.JobFiles = savepoint.job_files(path, others=["other"], moved={"a": "b"})
+    unused: tuple[savepoint.JobFile, ...] = of_job.unused
+    assert_type((of_job.bytes, unused[0].used_by), tuple[int, tuple[str, ...]])
+    stored: storage.JobFiles = of_job
+    one_file: storage.JobFile = stored.files[0]
+    its_file: storage.SavepointFile = needed[0]
+    print(one_file, its_file)
     assert_type(savepoint.html_report(found, ["by-user"], top=3), str)
     sql: savepoint.SqlOperatorDescription = savepoint.describe_sql_state(operator, "a plan")
     about: savepoint.SqlStateDescription = sql.states[0]

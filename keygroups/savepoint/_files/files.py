@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from types import ModuleType
 from typing import Any, BinaryIO, NamedTuple, cast
 from urllib.parse import unquote
 
@@ -29,6 +28,7 @@ from keygroups.errors import (
 )
 from keygroups.progress import Meter
 from keygroups.savepoint._files.store_file import Requests, Span, StoreFile
+from keygroups.savepoint._files.stores import filesystem_of
 from keygroups.savepoint._metadata.handles import StreamHandle
 
 METADATA = "_metadata"
@@ -510,22 +510,6 @@ def absolute_path(path: str) -> str:
     """Return a local path made absolute, and the URL of another place as it is."""
     local = local_path(path)
     return path if local is None or local.is_absolute() else str(local.absolute())
-
-
-def import_fsspec(path: str) -> ModuleType:
-    """Return fsspec, which opens a URL, or raise KeyGroupsError naming the extra."""
-    try:
-        import fsspec
-    except ImportError:
-        raise KeyGroupsError(
-            f"{path}: a URL is opened with fsspec: pip install 'keygroups[savepoint]'"
-        ) from None
-    return cast("ModuleType", fsspec)
-
-
-def filesystem_of(url: str) -> tuple[Any, str]:
-    """Return the file system of a URL, and the path in it."""
-    return cast("tuple[Any, str]", import_fsspec(url).core.url_to_fs(url))
 
 
 def _has_ranges(filesystem: Any) -> bool:

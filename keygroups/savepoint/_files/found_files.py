@@ -20,13 +20,13 @@ from keygroups.savepoint._files.files import (
     Files,
     FolderPath,
     errors_of,
-    filesystem_of,
     is_plain,
     is_server,
     job_folder,
     joined,
     local_path,
 )
+from keygroups.savepoint._files.stores import filesystem_of
 from keygroups.savepoint._metadata.handles import Metadata, StreamHandle
 
 # Flink: FsCheckpointStateOutputStream.createStatePath, and others, a UUID.randomUUID().
@@ -47,7 +47,7 @@ def find_files(files: Files, metadata: Metadata) -> Elsewhere:
     It is found if all of its files are in exactly one other folder.
     """
     folders: dict[str, StreamsByName] = {}
-    for stream in _streams(metadata):
+    for stream in streams_of(metadata):
         if not stream.is_relative:
             folder, _, name = stream.path.rpartition("/")
             folders.setdefault(folder, {})[name] = stream
@@ -57,7 +57,7 @@ def find_files(files: Files, metadata: Metadata) -> Elsewhere:
     if not missing:
         return NOWHERE
     places = _listed(files, missing)
-    paths = {stream.path for stream in _streams(metadata)}
+    paths = {stream.path for stream in streams_of(metadata)}
     times = Counter(path.rpartition("/")[2] for path in paths)
     found: dict[str, FolderPath] = {}
     known: dict[str, list[str]] = {}
@@ -72,7 +72,8 @@ def find_files(files: Files, metadata: Metadata) -> Elsewhere:
     return Elsewhere(found, frozenset(known), _advice(known))
 
 
-def _streams(metadata: Metadata) -> Iterator[StreamHandle]:
+def streams_of(metadata: Metadata) -> Iterator[StreamHandle]:
+    """Yield the streams that are in files, one for each time that `_metadata` names it."""
     for handle in metadata.said():
         if isinstance(handle, StreamHandle) and handle.data is None:
             yield handle

@@ -29,9 +29,9 @@ from keygroups.savepoint._files.files import (
     METADATA,
     check_path,
     file_error,
-    import_fsspec,
     local_path,
 )
+from keygroups.savepoint._files.stores import filesystem_of
 
 W = TypeVar("W", bound="FolderWriter")
 
@@ -104,7 +104,7 @@ class OutputFolder:
 
     @property
     def _filesystem(self) -> Any:
-        return import_fsspec(self.path).core.url_to_fs(self.path)[0]
+        return filesystem_of(self.path)[0]
 
     def is_within(self, folder: str) -> bool:
         """Return whether the folder would be inside another, however the paths are spelled."""
@@ -114,8 +114,7 @@ class OutputFolder:
             return any(_is_same(parent, other) for parent in (place, *place.parents))
         if self._local is not None or other is not None:
             return False
-        to_filesystem = import_fsspec(folder).core.url_to_fs
-        (ours, inner), (theirs, outer) = map(to_filesystem, (self.path, folder))
+        (ours, inner), (theirs, outer) = map(filesystem_of, (self.path, folder))
         return type(ours) is type(theirs) and _plain(inner).is_relative_to(_plain(outer))
 
     def leftovers(self) -> list[Path]:
@@ -266,7 +265,7 @@ def replace_file(path: str, data: bytes) -> None:
     local = local_path(path)
     try:
         if local is None:
-            filesystem, inner = import_fsspec(path).core.url_to_fs(path)
+            filesystem, inner = filesystem_of(path)
             filesystem.pipe_file(inner, data)
             return
         beside = local.with_name(f".{local.name}.{uuid.uuid4().hex}.writing")

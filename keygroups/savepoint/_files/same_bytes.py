@@ -23,9 +23,9 @@ from keygroups.savepoint._files.files import (
     METADATA,
     Files,
     errors_of,
-    import_fsspec,
     local_path,
 )
+from keygroups.savepoint._files.stores import class_of_store, fsspec_url
 from keygroups.savepoint._metadata.handles import (
     ChangelogHandle,
     KeyedHandle,
@@ -67,7 +67,7 @@ class FileIds:
         try:
             path = self._local_path(stream)
             if path is None:
-                return _key_in_store(self._files.path_of(stream))
+                return id_of_url(self._files.path_of(stream))
             info = os.stat(path)  # noqa: PTH116  # there are many, and a Path for each takes longer
             if info.st_ino:  # Some file systems have no inodes, and say 0.
                 return info.st_dev, info.st_ino
@@ -90,11 +90,11 @@ class FileIds:
         return None if local is None else str(local)
 
 
-def _key_in_store(url: str) -> Id:
+def id_of_url(url: str) -> Id:
     """Return the file system class of a URL and the path in it: a store may have two schemes."""
     with errors_of(url):
-        cls = import_fsspec(url).get_filesystem_class(url.partition("://")[0])
-        return cls, cls._strip_protocol(url)
+        cls = class_of_store(url)
+        return cls, cls._strip_protocol(fsspec_url(url))
 
 
 class _Use(NamedTuple):

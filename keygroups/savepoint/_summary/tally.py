@@ -23,12 +23,12 @@ from keygroups.progress import Meter
 from keygroups.savepoint._columns.batches import typed_columns
 from keygroups.savepoint._columns.columns import ArrowColumn
 from keygroups.savepoint._columns.readers.parts import Column, Ints
-from keygroups.savepoint._operator import KeySize
 from keygroups.savepoint._state.entry_columns import EntryColumns
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.native_columns import taken
 from keygroups.savepoint._summary.times import TimesTally
 from keygroups.savepoint._tasks.read import ReadTask, ahead
+from keygroups.savepoint.entries import KeySize
 
 _HELD = 1 << 16  # entries of a state that are held before those of one key are joined
 _VIEWS = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}  # 0.0 and -0.0 are two keys

@@ -4,7 +4,7 @@ from keygroups.savepoint._edits import edit_task, keyed_state
 from keygroups.savepoint._edits.edit_task import EditTask, StatePlan
 from keygroups.savepoint._edits.keyed_state import EditedKeyedState
 from keygroups.savepoint._edits.steps import DeleteKeys, MapEntries, MapKeys, SetTtl, StepContext
-from keygroups.savepoint._files import feed, files, output_folder, sst
+from keygroups.savepoint._files import feed, files, output_folder, sst, store_file
 from keygroups.savepoint._files.feed import (
     STREAM_START,
     Feed,
@@ -17,11 +17,11 @@ from keygroups.savepoint._files.files import (
     Files,
     OpenStream,
     _Reader,
-    filesystem_of,
     job_folder,
 )
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._files.sst import RangeDeletion, Record, SstFile
+from keygroups.savepoint._files.stores import class_of_store, filesystem_of, fsspec_url
 from keygroups.savepoint._metadata import codes
 from keygroups.savepoint._metadata.codes import MODES, VERSIONS, ChannelHandleCode, HandleCode
 from keygroups.savepoint._metadata.handles import (
@@ -127,6 +127,7 @@ __all__ = [
     "_live",
     "_merged",
     "ahead",
+    "class_of_store",
     "codes",
     "decompressed",
     "edit_task",
@@ -134,6 +135,7 @@ __all__ = [
     "files",
     "filesystem_of",
     "format_of",
+    "fsspec_url",
     "has_lost_offsets",
     "has_same_content",
     "header",
@@ -162,6 +164,7 @@ __all__ = [
     "splits_section",
     "sst",
     "state_infos",
+    "store_file",
     "write_keyed_header",
     "write_metadata",
     "write_operator",
