@@ -85,7 +85,7 @@ def _operator(savepoint: Savepoint, names: list[str] | None) -> Operator:
         return savepoint.operator(names[0])
     keyed = [operator for operator in savepoint.operators if operator.tasks()]
     if len(keyed) != 1:
-        from keygroups.savepoint._operator import labels_of
+        from keygroups.savepoint._named_operators import labels_of
 
         labels = ", ".join(labels_of(keyed)) or "none"
         raise InvalidValueError(

@@ -43,8 +43,9 @@ class Lookup:
             )
         self._serializer = serializer
         self._max_parallelism = max_parallelism
-        self._has_one_form = has_one_form(serializer)
         self._hasher = key_hasher(serializer)
+        # The bytes of a key in RocksDB begin with its key group, which takes the hash.
+        self._has_one_form = self._hasher is not None and has_one_form(serializer)
         self._sought = SoughtKeys(set(), {})
         self._keys: dict[bytes, Any] = {}  # tokens, as SoughtKeys.add returns, to keys
         self._key_group_of: dict[bytes, int] = {}  # empty if hashes are not known
@@ -98,7 +99,8 @@ class Lookup:
     def _keys_of(self, task: ReadTask) -> frozenset[bytes] | None:
         """Return the keys that a task may find, as it takes them.
 
-        RocksDB seeks one form of the bytes: where a key has several, all entries are read.
+        RocksDB seeks one form of the bytes: where a key has several, or its key group is not
+        known, all entries are read.
         """
         if not self._has_one_form:
             return None

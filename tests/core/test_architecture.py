@@ -42,8 +42,8 @@ REACH_OF_THE_ADAPTER = {
     "keygroups.savepoint._columns.column_types": {"column_to_write"},
     "keygroups.savepoint._columns.entry_frames": {"FileWriter"},
     "keygroups.savepoint._jobs": {
-        *("PartedJob", "StateReader", "difference_job", "encoded_keys", "key_size_job"),
-        *("parse_key_groups", "read_tasks"),
+        *("SAME_IN_SPARK", "PartedJob", "StateReader", "difference_job", "encoded_keys"),
+        *("key_size_job", "parse_key_groups", "read_tasks"),
     },
     "keygroups.savepoint._columns.row_shapes": {
         *(

@@ -510,3 +510,17 @@ def test_blocks_of_rocksdb_without_the_key_are_left_out(
     some = [encoded[key] for key in sorted(encoded)[50:20:-3]]
     assert operator.get_many(some, "n") == [*range(50, 20, -3)]
     assert len(blocks) <= of_all - len(encoded) + 2 * len(some) + 1 < of_all
+
+
+def test_keys_of_rocksdb_whose_hash_only_the_job_has(tmp_path: Path) -> None:
+    """A subclass of a Tuple may have a hashCode of its own, so that its key group is not known."""
+    key = write_string("a")
+    snapshot = sb.tuple_of(STRING, java_class="shop.Item")
+    header = sb.keyed_header(snapshot, [sb.state("n", "VALUE", LONG)])
+    table = sst([(b"\3" + key + b"\0", 5, VALUE, sb.i64(7))], "n")
+    keyed = sb.rocksdb(3, 4, sb.inline(header), [("1.sst", sb.inline(table))])
+    task = sb.operator([sb.subtask(managed_keyed=keyed)])
+    (operator,) = read_savepoint(sb.write(tmp_path, [task])).operators
+    assert operator.states[0].key_type is None
+    assert operator.get(("a",)) == {"n": 7}
+    assert operator.get_many([("b",), ("a",)], "n") == [None, 7]
