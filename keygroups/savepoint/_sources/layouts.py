@@ -60,7 +60,7 @@ class ConnectorSplit(NamedTuple):
 
 @dataclass(frozen=True)
 class SplitLayout:
-    """How the splits of a source lie in their bytes: for `splits` of `read_savepoint`.
+    """The bytes of the splits of a source: for `splits` of `read_savepoint`.
 
     `source` is a name for people, `versions` are those of the serializer that `read` knows, of
     SimpleVersionedSerializer.getVersion. `read` takes a version and a cursor on the bytes of a
