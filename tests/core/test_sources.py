@@ -701,7 +701,8 @@ def test_topics_are_removed(version: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("topics", "error", "says"),
     [
-        (["b"], InvalidValueError, "which reads a, c, got 'b'"),
+        (["b"], InvalidValueError, "which reads a, c, each once, got 'b'"),
+        (["a", "a"], InvalidValueError, "each once, got 'a'"),
         ([], InvalidValueError, r"some of those of .*, and not all, got \[\]"),
         (["a", "c"], InvalidValueError, r"some of those of .*, and not all, got \['a', 'c'\]"),
         ("a", InvalidTypeError, "topics must be"),

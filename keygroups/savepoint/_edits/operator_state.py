@@ -234,15 +234,16 @@ class OperatorStateEditor:
         Kafka's source: KafkaSourceEnumerator.start.
         """
         self._check_open()
-        names = {check_str("topic", topic) for topic in iterate("topics", "str", topics)}
         state, stops = self._kafka_partitions()
         known = {topic for topic, _ in stops}
-        for topic in sorted(names):
-            if topic not in known:
+        names: set[str] = set()
+        for topic in iterate("topics", "str", topics):
+            if check_str("topic", topic) not in known or topic in names:
                 raise InvalidValueError(
                     f"topics must be those of {self._operator.label}, which reads "
-                    f"{', '.join(sorted(known))}, got {show(topic)}"
+                    f"{', '.join(sorted(known))}, each once, got {show(topic)}"
                 )
+            names.add(topic)
         if not names or names == known:
             raise InvalidValueError(
                 f"topics must be some of those of {self._operator.label}, and not all, got "
