@@ -691,6 +691,8 @@ def test_topics_are_removed(version: int, tmp_path: Path) -> None:
         edited.remove_topics(["b"])
         edited.set_offsets({("a", 0): 7})
         edited.remove_topics(["d", "c"])
+        with pytest.raises(InvalidValueError, match="and not all, got"):
+            edited.remove_topics(["a"])
     [new] = read_savepoint(tmp_path / "new").operators
     assert new.coordinator_state() == coordinator(version, of_enumerator(version, "a"))
     assert splits_of(new) == [KafkaSplit("a", 0, 7, None, 0, True)]

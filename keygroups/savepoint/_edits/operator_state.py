@@ -118,6 +118,7 @@ class OperatorStateEditor:
         self._operator_states: dict[str, _State] | None = None  # new names; None before the read
         self._removed_operator_states: list[_State] = []
         self._edited_operator_states: set[str] = set()  # their old names
+        self._removed_topics: set[str] = set()
         self._coordinator: bytes | None = None  # the new one, None where it stays
         self._is_closed = False
 
@@ -235,7 +236,7 @@ class OperatorStateEditor:
         """
         self._check_open()
         state, stops = self._kafka_partitions()
-        known = {topic for topic, _ in stops}
+        known = {topic for topic, _ in stops} - self._removed_topics
         names: set[str] = set()
         for topic in iterate("topics", "str", topics):
             if check_str("topic", topic) not in known or topic in names:
@@ -249,6 +250,7 @@ class OperatorStateEditor:
                 f"topics must be some of those of {self._operator.label}, and not all, got "
                 f"{show(sorted(names))}"
             )
+        self._removed_topics |= names
         coordinator = self._coordinator or self._operator.coordinator_state()
         if coordinator is not None:
             self._coordinator = coordinator_without(names, coordinator, self._operator.label)
