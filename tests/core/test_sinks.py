@@ -351,7 +351,8 @@ def test_no_producer(state: bytes, hint: bytes, tmp_path: Path) -> None:
 
 def test_damaged_producers(tmp_path: Path) -> None:
     state = producer_bytes(b"\1" + started("tx-2"), [started("tx-1")], ("tx-1", "tx-2"))
-    chosen, kinds = random.Random(44), set()
+    chosen = random.Random(44)
+    kinds: set[type] = set()
     for number in range(60):
         damaged = bytearray(state)
         damaged[chosen.randrange(len(state))] ^= chosen.choice((1, 0x80, 0xFF))

@@ -424,6 +424,8 @@ def test_refused_layouts(tmp_path: Path) -> None:
     for arguments, message in made:
         with pytest.raises(InvalidTypeError, match=message):
             SplitLayout(*arguments)
+    with pytest.raises(InvalidValueError, match="versions must be at most 1,000, got more"):
+        SplitLayout("a", range(1_001), read_queue)  # type: ignore[arg-type]  # Any will do.
     none = SplitLayout("a", (1,), lambda version, cursor: None)  # type: ignore[arg-type, return-value]  # A user may do so.
     with pytest.raises(InvalidTypeError, match="what read returns must be a mapping of fields"):
         split_of(none, 1, b"", 0, "file")

@@ -705,6 +705,8 @@ def test_topics_are_removed(version: int, tmp_path: Path) -> None:
         edited.remove_topics(["b"])
         edited.set_offsets({("a", 0): 7})
         edited.remove_topics(["d", "c"])
+        with pytest.raises(InvalidValueError, match="and not all, got"):
+            edited.remove_topics(["a"])
     [new] = read_savepoint(tmp_path / "new").operators
     assert new.coordinator_state() == coordinator(version, of_enumerator(version, "a"))
     assert splits_of(new) == [KafkaSplit("a", 0, 7, None, 0, True)]
@@ -715,7 +717,8 @@ def test_topics_are_removed(version: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("topics", "error", "says"),
     [
-        (["b"], InvalidValueError, "which reads a, c, got 'b'"),
+        (["b"], InvalidValueError, "which reads a, c, each once, got 'b'"),
+        (["a", "a"], InvalidValueError, "each once, got 'a'"),
         ([], InvalidValueError, r"some of those of .*, and not all, got \[\]"),
         (["a", "c"], InvalidValueError, r"some of those of .*, and not all, got \['a', 'c'\]"),
         ("a", InvalidTypeError, "topics must be"),

@@ -119,6 +119,7 @@ class OperatorStateEditor:
         self._operator_states: dict[str, _StateVerbs] | None = None
         self._removed_operator_states: list[_StateVerbs] = []
         self._edited_operator_states: set[str] = set()  # their old names
+        self._removed_topics: set[str] = set()
         self._coordinator: bytes | None = None  # the new one, None where it stays
         self._is_closed = False
 
@@ -235,20 +236,22 @@ class OperatorStateEditor:
         Kafka's source: KafkaSourceEnumerator.start.
         """
         self._check_open()
-        names = {check_str("topic", topic) for topic in iterate("topics", "str", topics)}
         state, stops = self._kafka_partitions()
-        known = {topic for topic, _ in stops}
-        for topic in sorted(names):
-            if topic not in known:
+        known = {topic for topic, _ in stops} - self._removed_topics
+        names: set[str] = set()
+        for topic in iterate("topics", "str", topics):
+            if check_str("topic", topic) not in known or topic in names:
                 raise InvalidValueError(
                     f"topics must be those of {self._operator.label}, which reads "
-                    f"{', '.join(sorted(known))}, got {show(topic)}"
+                    f"{', '.join(sorted(known))}, each once, got {show(topic)}"
                 )
+            names.add(topic)
         if not names or names == known:
             raise InvalidValueError(
                 f"topics must be some of those of {self._operator.label}, and not all, got "
                 f"{show(sorted(names))}"
             )
+        self._removed_topics |= names
         coordinator = self._coordinator or self._operator.coordinator_state()
         if coordinator is not None:
             self._coordinator = coordinator_without(names, coordinator, self._operator.label)

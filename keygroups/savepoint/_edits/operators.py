@@ -79,7 +79,7 @@ class CopiedOperator:
         self.keyed_state: EditedKeyedState | None = None
         self.operator_state: EditedOperatorState | None = None
         self.traces: tuple[UnsearchedPlace, ...] | None = None  # places of deleted keys
-        self.committables: tuple[Committable, ...] | None = ()  # those of a sink that is removed
+        self.committables: tuple[Committable, ...] | None = ()  # a removed sink's
 
     def rename(self, uid: str, operator_id: str) -> None:
         """Give it another uid, and the id that Flink derives from it."""

@@ -233,11 +233,10 @@ class _MetadataReader:
 
     def dumped_subtask(self, max_parallelism: int) -> SubtaskState:
         """Read a subtask's lists of handles, each of one at most, up to the end."""
-        raw_operator, managed_operator = (
-            self._dumped(self._operator_state, has_flag=True) for _ in range(2)
-        )
-        raw_keyed = self._dumped(lambda: self._raw_keyed(max_parallelism))
-        managed_keyed = self._dumped(lambda: self._keyed_state(max_parallelism))
+        raw_operator = self._operator_state() if self._is_dumped(has_flag=True) else None
+        managed_operator = self._operator_state() if self._is_dumped(has_flag=True) else None
+        raw_keyed = self._raw_keyed(max_parallelism) if self._is_dumped() else None
+        managed_keyed = self._keyed_state(max_parallelism) if self._is_dumped() else None
         if self._cursor.left:  # Before Flink 1.11 there were no channels.
             for _ in range(2):
                 number = self._cursor.i32()
@@ -251,15 +250,13 @@ class _MetadataReader:
             raw_keyed=raw_keyed,
         )
 
-    def _dumped(self, read: Callable[[], T | None], has_flag: bool = False) -> T | None:
-        """Read a list, whose number of handles is also the flag that some of them begin with."""
+    def _is_dumped(self, has_flag: bool = False) -> bool:
+        """Read whether a list has a handle, a number that is also the flag before some handles."""
         cursor = self._cursor
         number = cursor.expect("number of handles in a dump", cursor.i32(), -1, 0, 1)
-        if number < 1:
-            return None
-        if has_flag:
+        if has_flag and number == 1:
             cursor.pos -= 4
-        return read()
+        return number == 1
 
     def _field(self, name: str, as_read: dict[str, FieldBytes], read: Callable[[], T]) -> T:
         """Read a field, and keep its bytes unless all are 0, which says that it is empty."""

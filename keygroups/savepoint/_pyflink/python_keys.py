@@ -50,7 +50,7 @@ def stored_key(key_type: kt.PYFLINK) -> Serializer:
 def pickled_key(in_process: bool) -> Serializer:
     """Return the serializer of keys that `key_by` pickles, as it has no key type.
 
-    PyFlink: PickleCoder in process mode, which takes the highest protocol; pickle.dumps elsewhere.
+    Savepoints of process mode have pickles of protocol 5, those of thread mode of 4.
     """
     return PyFlinkSerializer(None, PickledKeySerializer(5 if in_process else 4))
 

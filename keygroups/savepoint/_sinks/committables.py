@@ -129,11 +129,7 @@ def read_sink_state(elements: Iterable[tuple[str, int, object]], name: str) -> S
     committables: list[Committable] = []
     writers: list[Writer] = []
     for state, subtask, element in elements:
-        if not isinstance(element, bytes):
-            raise SavepointError(
-                f"{name}: an element of subtask {subtask} is no bytes, but {show(element)}"
-            )
-        cursor = Cursor(element, f"{name}, an element of subtask {subtask}")
+        cursor = _cursor(element, subtask, name)
         version, framed = _versioned(cursor)
         cursor.expect_end("an element")
         if state == COMMITTER_STATE:
@@ -141,6 +137,15 @@ def read_sink_state(elements: Iterable[tuple[str, int, object]], name: str) -> S
         else:
             writers.append(_writer(version, framed, subtask))
     return SinkState(tuple(committables), tuple(writers))
+
+
+def _cursor(element: object, subtask: int, name: str) -> Cursor:
+    """Return a cursor on the bytes of an element."""
+    if not isinstance(element, bytes):
+        raise SavepointError(
+            f"{name}: an element of subtask {subtask} is no bytes, but {show(element)}"
+        )
+    return Cursor(element, f"{name}, an element of subtask {subtask}")
 
 
 def _versioned(cursor: Cursor) -> tuple[int, Cursor]:
@@ -263,11 +268,7 @@ def read_producer_state(elements: Iterable[tuple[str, int, object]], name: str) 
     writers: dict[int, KafkaProducerState] = {}
     for state, subtask, element in elements:
         writer = writers.get(subtask, KafkaProducerState(subtask))
-        if not isinstance(element, bytes):
-            raise SavepointError(
-                f"{name}: an element of subtask {subtask} is no bytes, but {show(element)}"
-            )
-        cursor = Cursor(element, f"{name}, an element of subtask {subtask}")
+        cursor = _cursor(element, subtask, name)
         if state == HINT_STATE:
             writer = writer._replace(next_free_id=cursor.i64())
             cursor.i32()  # the parallelism

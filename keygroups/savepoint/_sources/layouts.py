@@ -11,7 +11,8 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
 
 from keygroups._checks import (
     INT_MAX,
@@ -25,8 +26,11 @@ from keygroups._checks import (
 )
 from keygroups._serializers.base import TRUNCATED
 from keygroups._serializers.data_input import Cursor
-from keygroups.errors import InvalidTypeError, SavepointError
+from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 
+T = TypeVar("T")
+
+_MOST = 1_000  # versions, and fields in a name or position, of a layout
 _JAVA_OBJECT = b"\xac\xed\0\5"  # the start of a stream of Java's objects
 _NULL_OBJECT = _JAVA_OBJECT + b"p"
 _MOST_OF_RANGE = 65_535  # Pulsar: TopicRange.MAX_RANGE
@@ -60,7 +64,7 @@ class ConnectorSplit(NamedTuple):
 
 @dataclass(frozen=True)
 class SplitLayout:
-    """How the splits of a source lie in their bytes: for `splits` of `read_savepoint`.
+    """The bytes of the splits of a source: for `splits` of `read_savepoint`.
 
     `source` is a name for people, `versions` are those of the serializer that `read` knows, of
     SimpleVersionedSerializer.getVersion. `read` takes a version and a cursor on the bytes of a
@@ -84,16 +88,29 @@ class SplitLayout:
     position: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        check_str("source", self.source)
+        object.__setattr__(self, "source", _plain("source", self.source))
         check_callable("read", self.read)
-        versions = tuple(
-            check_int("version", version, INT_MIN, INT_MAX)
-            for version in iterate("versions", "int", self.versions)
+        versions = _few("versions", "int", self.versions)
+        object.__setattr__(
+            self,
+            "versions",
+            tuple(check_int("version", version, INT_MIN, INT_MAX) for version in versions),
         )
-        object.__setattr__(self, "versions", versions)
         for names in ("name", "position"):
-            chosen = iterate(names, "str", getattr(self, names))
-            object.__setattr__(self, names, tuple(check_str(names, name) for name in chosen))
+            chosen = _few(names, "str", getattr(self, names))
+            object.__setattr__(self, names, tuple(_plain(names, name) for name in chosen))
+
+
+def _plain(name: str, text: str) -> str:
+    return str.__str__(check_str(name, text))
+
+
+def _few(name: str, elements: str, values: Iterable[T]) -> list[T]:
+    """Return values of which there are at most as many as a layout may have."""
+    few = [*islice(iterate(name, elements, values), _MOST + 1)]
+    if len(few) > _MOST:
+        raise InvalidValueError(f"{name} must be at most {_MOST:,}, got more")
+    return few
 
 
 def split_of(
