@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from keygroups._checks import exact_repr, show
@@ -76,7 +77,7 @@ class Lookup:
             states.update(of_task)
             for entry in self._entries(task, of_task):
                 entries.setdefault(entry.state, []).append(entry)
-        return {name: self._of_state(states[name], held) for name, held in entries.items()}
+        return {name: _of_state(states[name], held, self._key) for name, held in entries.items()}
 
     def _entries(
         self, task: ReadTask, states: Mapping[str, StateDescriptor]
@@ -124,26 +125,51 @@ class Lookup:
         find, sought = key_finder(state), self._sought
         return lambda data: find(data, sought) is not None
 
-    def _of_state(self, state: StateDescriptor, entries: list[StateEntry]) -> Any:
-        """Return a state's value for the key from its entries; by namespace, if it has any."""
-        if isinstance(state.namespace_serializer, NullSerializer):
-            return self._of_namespace(state, entries)
-        # Two namespaces of Java may be one in Python.
-        groups: dict[str, list[StateEntry]] = {}
-        for entry in entries:
-            groups.setdefault(exact_repr(entry.namespace), []).append(entry)
-        return as_dict(
-            [(group[0].namespace, self._of_namespace(state, group)) for group in groups.values()]
-        )
 
-    def _of_namespace(self, state: StateDescriptor, entries: list[StateEntry]) -> Any:
-        if state.value_serializer is None:
-            return sorted(entry.timestamp or 0 for entry in entries)
-        if state.user_key_serializer is not None:
-            return as_dict([(entry.user_key, _value(entry)) for entry in entries])
-        if len(entries) > 1:
-            raise SavepointError(f"of {state} key {show(self._key)} has {len(entries)} entries")
-        return _value(entries[0])
+def contents_by_key(
+    tasks: Sequence[ReadTask], meter: Meter | None, label: str
+) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Yield each key with its values by state name; the keys of one key group are held."""
+    for task in ahead(tasks, meter=meter):
+        states = {state.name: state for state in task.descriptors()}
+        for _, entries in groupby(task.entries(), lambda entry: entry.key_group):
+            # Two keys of Java may be one in Python, such as 0.0 and -0.0.
+            keys: dict[tuple[str, bytes | None], tuple[Any, dict[str, list[StateEntry]]]] = {}
+            for entry in entries:
+                if not _is_known(states[entry.state], entry):
+                    raise SavepointError(
+                        f"{task.files.base}: operator {label}: of {states[entry.state]} the bytes "
+                        "do not say what is of the key"
+                    )
+                key = entry.key
+                own = keys.setdefault((exact_repr(key), entry.key_bytes), (key, {}))
+                own[1].setdefault(entry.state, []).append(entry._replace(key=None))
+            for key, held in keys.values():
+                known = [name for name in states if name in held]
+                yield key, {name: _of_state(states[name], held[name], key) for name in known}
+
+
+def _of_state(state: StateDescriptor, entries: list[StateEntry], key: Any) -> Any:
+    """Return a state's value for a key from its entries; by namespace, if it has any."""
+    if isinstance(state.namespace_serializer, NullSerializer):
+        return _of_namespace(state, entries, key)
+    # Two namespaces of Java may be one in Python.
+    groups: dict[str, list[StateEntry]] = {}
+    for entry in entries:
+        groups.setdefault(exact_repr(entry.namespace), []).append(entry)
+    return as_dict(
+        [(group[0].namespace, _of_namespace(state, group, key)) for group in groups.values()]
+    )
+
+
+def _of_namespace(state: StateDescriptor, entries: list[StateEntry], key: Any) -> Any:
+    if state.value_serializer is None:
+        return sorted(entry.timestamp or 0 for entry in entries)
+    if state.user_key_serializer is not None:
+        return as_dict([(entry.user_key, _value(entry)) for entry in entries])
+    if len(entries) > 1:
+        raise SavepointError(f"of {state} key {show(key)} has {len(entries)} entries")
+    return _value(entries[0])
 
 
 def _is_known(state: StateDescriptor, entry: StateEntry) -> bool:
