@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from keygroups._checks import exact_repr, show
@@ -90,7 +91,8 @@ class Lookup:
                 entries[token].setdefault(entry.state, []).append(entry)
         found = {
             token: {
-                name: self._of_state(states[name], token, held) for name, held in by_state.items()
+                name: _of_state(states[name], held, self._keys[token])
+                for name, held in by_state.items()
             }
             for token, by_state in entries.items()
         }
@@ -174,33 +176,51 @@ class Lookup:
 
         return find_one_form
 
-    def _of_state(self, state: StateDescriptor, token: bytes, entries: list[StateEntry]) -> Any:
-        """Return a state's value for the key from its entries; by namespace, if it has any."""
-        if isinstance(state.namespace_serializer, NullSerializer):
-            return self._of_namespace(state, token, entries)
-        # Two namespaces of Java may be one in Python.
-        groups: dict[str, list[StateEntry]] = {}
-        for entry in entries:
-            groups.setdefault(exact_repr(entry.namespace), []).append(entry)
-        return as_dict(
-            [
-                (group[0].namespace, self._of_namespace(state, token, group))
-                for group in groups.values()
-            ]
-        )
 
-    def _of_namespace(
-        self, state: StateDescriptor, token: bytes, entries: list[StateEntry]
-    ) -> Any:
-        if state.value_serializer is None:
-            return sorted(entry.timestamp or 0 for entry in entries)
-        if state.user_key_serializer is not None:
-            return as_dict([(entry.user_key, _value(entry)) for entry in entries])
-        if len(entries) > 1:
-            raise SavepointError(
-                f"of {state} key {show(self._keys[token])} has {len(entries)} entries"
-            )
-        return _value(entries[0])
+def contents_by_key(
+    tasks: Sequence[ReadTask], meter: Meter | None, label: str
+) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Yield each key with its values by state name; the keys of one key group are held."""
+    for task in ahead(tasks, meter=meter):
+        states = {state.name: state for state in task.descriptors()}
+        for _, entries in groupby(task.entries(), lambda entry: entry.key_group):
+            # Two keys of Java may be one in Python, such as 0.0 and -0.0.
+            keys: dict[tuple[str, bytes | None], tuple[Any, dict[str, list[StateEntry]]]] = {}
+            for entry in entries:
+                if not _is_known(states[entry.state], entry):
+                    raise SavepointError(
+                        f"{task.files.base}: operator {label}: of {states[entry.state]} the bytes "
+                        "do not say what is of the key"
+                    )
+                key = entry.key
+                own = keys.setdefault((exact_repr(key), entry.key_bytes), (key, {}))
+                own[1].setdefault(entry.state, []).append(entry._replace(key=None))
+            for key, held in keys.values():
+                known = [name for name in states if name in held]
+                yield key, {name: _of_state(states[name], held[name], key) for name in known}
+
+
+def _of_state(state: StateDescriptor, entries: list[StateEntry], key: Any) -> Any:
+    """Return a state's value for a key from its entries; by namespace, if it has any."""
+    if isinstance(state.namespace_serializer, NullSerializer):
+        return _of_namespace(state, entries, key)
+    # Two namespaces of Java may be one in Python.
+    groups: dict[str, list[StateEntry]] = {}
+    for entry in entries:
+        groups.setdefault(exact_repr(entry.namespace), []).append(entry)
+    return as_dict(
+        [(group[0].namespace, _of_namespace(state, group, key)) for group in groups.values()]
+    )
+
+
+def _of_namespace(state: StateDescriptor, entries: list[StateEntry], key: Any) -> Any:
+    if state.value_serializer is None:
+        return sorted(entry.timestamp or 0 for entry in entries)
+    if state.user_key_serializer is not None:
+        return as_dict([(entry.user_key, _value(entry)) for entry in entries])
+    if len(entries) > 1:
+        raise SavepointError(f"of {state} key {show(key)} has {len(entries)} entries")
+    return _value(entries[0])
 
 
 def _is_known(state: StateDescriptor, entry: StateEntry) -> bool:

@@ -15,6 +15,7 @@ from keygroups._serializers.base import Serializer
 from keygroups._serializers.data_input import ReadingContext
 from keygroups._show.tables import Section, html_sections
 from keygroups.errors import (
+    InvalidTypeError,
     InvalidValueError,
     SavepointError,
     UnsupportedKeyTypeError,
@@ -74,6 +75,8 @@ if TYPE_CHECKING:
     from polars import DataFrame as PolarsFrame
 
 T = TypeVar("T")
+
+_NAMED = 10  # states in a message
 
 
 class Operator:
@@ -353,6 +356,38 @@ class Operator:
             KeyContents((name, held[name]) for name in names if name in held) for held in found
         ]
 
+    def entries_by_key(
+        self, states: Iterable[str] | None = None, key_groups: Iterable[int] | None = None
+    ) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """Return an iterator over the keys, each with what all its states have.
+
+        A key comes once, with a dict by the names of the states that have something for it, of
+        values as `get` returns them. `states` are names of `states`, `key_groups` some of
+        0..max_parallelism-1; None is all. The keys of one key group are held at a time. Raises
+        what `entries` raises, and SavepointError where the bytes do not say what is of a key, or
+        a key has two values in a state.
+
+        >>> from tempfile import mkdtemp
+        >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
+        >>> from keygroups.types import LONG, STRING
+        >>> folder = mkdtemp() + "/savepoint"
+        >>> with SavepointWriter(folder) as writer:
+        ...     states = [ValueStateDescriptor(name, LONG) for name in ("clicks", "views")]
+        ...     by_user = writer.add_operator("by-user", STRING, states, 128, 1, sort=True)
+        ...     for state, key in [("clicks", "ann"), ("views", "ann"), ("views", "bob")]:
+        ...         by_user.write(state, key, 7)
+        >>> sorted(read_savepoint(folder).operator("by-user").entries_by_key())
+        [('ann', {'clicks': 7, 'views': 7}), ('bob', {'views': 7})]
+        """
+        return self._by_key(self.tasks(states, key_groups))
+
+    def _by_key(self, tasks: Sequence[ReadTask]) -> Iterator[tuple[Any, dict[str, Any]]]:
+        from keygroups.savepoint._lookup import contents_by_key
+
+        with self._measured("read", tasks) as meter:
+            for key, contents in contents_by_key(tasks, meter, self.label):
+                yield key, KeyContents(contents)
+
     def as_pyflink(self, key_type: KeyType | Serializer, states: Iterable[NewState]) -> Operator:
         """Return the operator with the keys, the names and the types that its PyFlink job has.
 
@@ -611,6 +646,12 @@ class Operator:
             if state in states:
                 return state
         else:
+            if isinstance(state, (list, tuple)):
+                named = ", ".join(show(name) for name in state[:_NAMED])
+                raise InvalidTypeError(
+                    f"state must be one state, as each has columns of its own, got "
+                    f"{len(state):,}: {named}"
+                )
             name = check_str("state", state)
             for described in states:
                 if described.name == name:

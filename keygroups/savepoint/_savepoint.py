@@ -11,7 +11,6 @@ from copy import copy
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from heapq import nlargest
-from importlib.util import find_spec
 from itertools import compress, pairwise
 from typing import Any, NamedTuple
 
@@ -450,10 +449,6 @@ def summarized(
     else:
         names = iterate("operators", "names", operators)
         chosen = [savepoint.operator(check_str("operator", name)) for name in names]
-    if find_spec("numpy") is None or find_spec("pyarrow") is None:
-        raise ModuleNotFoundError(
-            "a summary needs NumPy and PyArrow: pip install 'keygroups[arrays]'"
-        )
     from keygroups.savepoint._summary.summarize import summarize_operator
 
     millis = (time - _EPOCH) // timedelta(milliseconds=1)

@@ -159,7 +159,7 @@ class SplitDifference(NamedTuple):
         for field in names:
             values = [getattr(side, field) for side in sides]
             if values[0] != values[-1]:
-                texts.append(f"{field} {change_text(*values, _LONGEST)}")
+                texts.append(f"{field} {change_text(values[0], values[1], _LONGEST)}")
             elif len(values) == 1 and values[0] is not None:
                 texts.append(f"{field} {short(show(values[0]), _LONGEST)}")
         which = {"only_here": " -> none", "only_there": "none -> "}.get(self.kind, "")

@@ -416,13 +416,16 @@ def _state_growths(points: Sequence[OperatorSummary | None]) -> Iterator[StateGr
     operator = [point for point in points if point is not None][-1]
     named: dict[tuple[bool, str], list[StateSummary | OperatorStateSummary | None]] = {}
     for number, point in enumerate(points):
-        for state in () if point is None else (*point.states, *point.operator_states):
+        states: Sequence[StateSummary | OperatorStateSummary] = ()
+        if point is not None:
+            states = [*point.states, *point.operator_states]
+        for state in states:
             of_points = named.setdefault(
                 (isinstance(state, StateSummary), state.state), [None] * len(points)
             )
             of_points[number] = state
-    for states in named.values():
-        last = [state for state in states if state is not None][-1]
+    for at_points in named.values():
+        last = [state for state in at_points if state is not None][-1]
         is_keyed = isinstance(last, StateSummary)
         yield StateGrowth(
             operator.operator,
@@ -430,7 +433,7 @@ def _state_growths(points: Sequence[OperatorSummary | None]) -> Iterator[StateGr
             last.state,
             last.kind if isinstance(last, StateSummary) else last.mode,
             *(
-                tuple(0 if state is None else getattr(state, name) for state in states)
+                tuple(0 if state is None else getattr(state, name) for state in at_points)
                 for name in ("bytes", "entries" if is_keyed else "elements", "elements")
             ),
         )

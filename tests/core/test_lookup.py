@@ -524,3 +524,39 @@ def test_keys_of_rocksdb_whose_hash_only_the_job_has(tmp_path: Path) -> None:
     assert operator.states[0].key_type is None
     assert operator.get(("a",)) == {"n": 7}
     assert operator.get_many([("b",), ("a",)], "n") == [None, 7]
+
+
+@pytest.mark.parametrize(
+    "name", ["2.3.0-heap-native", "2.3.0-rocksinc-checkpoint", "2.3.0-pojo-canonical"]
+)
+def test_keys_with_all_their_states(name: str) -> None:
+    """Each key comes once, with what a look at it alone finds."""
+    for operator in point(name).read().operators:
+        if not operator.states:
+            continue
+        by_key = [*operator.entries_by_key()]
+        assert len({repr(key) for key, _ in by_key}) == len(by_key)
+        assert sum(1 for _ in operator.entries_by_key(key_groups=range(64))) <= len(by_key)
+        assert {repr(key) for key, _ in by_key} == {repr(one.key) for one in operator.entries()}
+        for key, contents in by_key[::7]:
+            assert contents == operator.get(key)
+
+
+def test_keys_that_are_not_told_apart_are_refused(tmp_path: Path) -> None:
+    states = [sb.state("m", "MAP", sb.map_of(sb.simple("String"), sb.simple("Long")))]
+    header = sb.keyed_header(sb.kryo_of("shop.Key"), states)
+    entries = [(0, [(bytes([97, 1, 2, 3]) + b"\0\x02a", b"\0" + sb.i64(5))])]
+    stream = sb.inline(header + sb.canonical_key_group(entries))
+    task = sb.subtask(managed_keyed=sb.canonical(97, [len(header)], stream))
+    sb.write(tmp_path, [sb.operator([task], uid="op")])
+    operator = read_savepoint(tmp_path).operator("op")
+    with pytest.raises(SavepointError, match=r"operator op: of m: MAP .* what is of the key"):
+        list(operator.entries_by_key())
+
+
+def test_several_states_are_named() -> None:
+    operator = point("2.3.0-heap-canonical").read().operator("by-string")
+    says = r"state must be one state, as each has columns of its own, got 2: 'count', 'label'"
+    for states in (["count", "label"], ("count", "label")):
+        with pytest.raises(InvalidTypeError, match=says):
+            operator.to_arrow(states)  # type: ignore[arg-type]  # as a user may

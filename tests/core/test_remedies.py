@@ -394,6 +394,11 @@ def values_of_state(name: str, read: Callable[[Operator], Any]) -> Any:
         return read(keyed_savepoint(folder, state, content, True))
 
 
+def keys_in_summary(operator: Operator) -> int | None:
+    [summed] = read_savepoint(operator.tasks()[0].files.base).summary().operators
+    return summed.states[0].keys
+
+
 def check_rows_of(operator: Operator) -> None:
     from support.inside.columns import difference_layout
 
@@ -1183,6 +1188,14 @@ OF_EXTRAS = [
         lambda: imported("keygroups.savepoint._columns.table_rows", "pyarrow"),
         lambda: in_any_order(True, is_table=True),
         ["B", "A"],
+        ARRAYS,
+    ),
+    Remedy(
+        "savepoint/_summary/tally",
+        "a summary needs NumPy and PyArrow: pip install 'keygroups[arrays]'",
+        lambda: imported("keygroups.savepoint._summary.tally", "pyarrow"),
+        lambda: values_of_state("v", keys_in_summary),
+        1,
         ARRAYS,
     ),
     Remedy(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import sys
 from collections import defaultdict
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -35,7 +36,6 @@ from keygroups.savepoint import (
     html_report,
     read_savepoint,
 )
-from keygroups.savepoint import _savepoint as of_savepoints
 from keygroups.savepoint._savepoint import summarized
 from keygroups.savepoint._state import entry_columns
 from keygroups.savepoint._summary import tally as tallies
@@ -349,7 +349,9 @@ def test_arguments_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
         savepoint.summary(["nobody"])
     with pytest.raises(InvalidValueError, match="2 points or more, got 1"):
         SavepointGrowth.of([savepoint.summary(["by-string"])])
-    monkeypatch.setattr(of_savepoints, "find_spec", lambda name: None)
+    for name in ("tally", "summarize"):
+        monkeypatch.delitem(sys.modules, f"keygroups.savepoint._summary.{name}")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'keygroups\[arrays\]'$"):
         savepoint.summary()
 
@@ -376,7 +378,8 @@ def test_summary_as_json_and_as_a_frame() -> None:
     assert (frame.loc["ttlMap", "entries"], frame.loc["ttlMap", "keys"]) == (100, 25)
     assert frame.loc["count", "elements"] is pd.NA
     assert "ttlMap" in str(summary.operators[0])
-    for report in (summary, *summary.operators):
+    reports: list[Any] = [summary, *summary.operators]
+    for report in reports:
         assert "ttlMap" in report._repr_html_()
     assert "13 keyed states" in repr(summary)
     assert repr(summary.operators[0].states[0]).startswith("StateSummary(state=")
@@ -387,8 +390,8 @@ def test_keys_are_values_of_json(tmp_path: Path) -> None:
     summary = written(tmp_path / "s", [ValueStateDescriptor("c", LONG)], rows, LONG).summary()
     [state] = summary.to_dict()["operators"][0]["states"]
     assert {size["key"] for size in state["heaviest_keys"]} == {5, -5}
-    rows = [("c", 1.5, 1)]
-    summary = written(tmp_path / "t", [ValueStateDescriptor("c", LONG)], rows, DOUBLE).summary()
+    others = [("c", 1.5, 1)]
+    summary = written(tmp_path / "t", [ValueStateDescriptor("c", LONG)], others, DOUBLE).summary()
     [state] = summary.to_dict()["operators"][0]["states"]
     assert [size["key"] for size in state["heaviest_keys"]] == ["1.5"]
 

@@ -256,6 +256,46 @@ REFUSED: dict[str, tuple[type[KeyGroupsError], str, str, Any]] = {
             }
         ),
     ),
+    "a field of another type": (
+        InvalidTypeError,
+        r"got struct<.*>: value\.f1 must be int64, got string$",
+        "pair",
+        pa.table({"key": ["a"], "value": [{"f0": "x", "f1": "1"}]}),
+    ),
+    "a field that is missing": (
+        InvalidTypeError,
+        r"got struct<f0: string>: value\.f1 is not there$",
+        "pair",
+        pa.table({"key": ["a"], "value": [{"f0": "x"}]}),
+    ),
+    "a field too many": (
+        InvalidTypeError,
+        r"got struct<.*>: value\.f2 must not be there$",
+        "pair",
+        pa.table({"key": ["a"], "value": [{"f0": "x", "f1": 1, "f2": 1}]}),
+    ),
+    "fields in another order": (
+        InvalidTypeError,
+        "got struct<.*>: its fields must be in this order$",
+        "pair",
+        pa.table({"key": ["a"], "value": [{"f1": 1, "f0": "x"}]}),
+    ),
+    "a field of elements of another zone": (
+        InvalidTypeError,
+        r"value\.element\.value must be timestamp\[us, tz=UTC\], got timestamp\[us\]$",
+        "seen",
+        pa.table(
+            {
+                "key": ["a"],
+                "value": pa.array(
+                    [[{"last_access": 1, "value": dt.datetime(2024, 2, 29)}]],
+                    pa.large_list(
+                        pa.struct([("last_access", pa.int64()), ("value", pa.timestamp("us"))])
+                    ),
+                ),
+            }
+        ),
+    ),
     "a number that is too large": (
         InvalidValueError,
         "value of state 'count' must be int32, got another: .*2147483648",
@@ -296,6 +336,17 @@ def test_what_is_refused(case: str, tmp_path: Path) -> None:
     with pytest.raises(cls, match=message):
         write(tmp_path / "new", lambda operator: operator.write_table(state, table))
     assert not [*tmp_path.iterdir()]
+
+
+def test_the_part_of_a_map_that_differs_is_named(tmp_path: Path) -> None:
+    values = pa.array([[("x", "1")]], pa.map_(pa.string(), pa.string()))
+    table = pa.table({"key": ["a"], "value": values})
+    says = r"value of state 'm' must be map<.*: value\.value must be int64, got string$"
+    with SavepointWriter(tmp_path / "new") as writer:
+        states = [ValueStateDescriptor("m", MAP(STRING, LONG))]
+        operator = writer.add_operator("op", STRING, states, 128, 3)
+        with pytest.raises(InvalidTypeError, match=says):
+            operator.write_table("m", table)
 
 
 def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1041,6 +1041,9 @@ REGISTRY: dict[str, Registered] = {
         lambda n: operator_of(n).key_group_bytes(),
         more={"of key groups": lambda n: gs.operator_of(gs.key_groups, n // 5).key_group_bytes()},
     ),
+    "Operator.entries_by_key": Registered(
+        lambda n: list(operator_of(n).entries_by_key()), arguments={"states": [None, ["count"]]}
+    ),
     "Operator.key_sizes": Registered(lambda n: operator_of(n).key_sizes(n)),
     "Operator.get": Registered(
         lambda n: operator_of(n).get(5), arguments={"key": [5], "state": ["count"]}

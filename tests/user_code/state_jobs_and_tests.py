@@ -64,6 +64,8 @@ def what_a_savepoint_has(path: str) -> None:
     heaviest: list[savepoint.KeySize] = operator.key_sizes(top=1)
     assert_type((heaviest[0].subtask, heaviest[0].bytes), tuple[int, int])
     assert_type(operator.key_group_bytes(), load.KeyGroupLoad)
+    for key, contents in operator.entries_by_key(["count"]):
+        print(key, contents["count"])
     print(operator.get("user-1"), operator.get("user-1", state=operator.states[0]))
     print(operator.get_many(["user-1", "user-2"], state="count")[1])
     states: list[savepoint.OperatorStateEntry] = list(operator.operator_state())

@@ -91,8 +91,9 @@ def table_columns(table: object, state: StateDescriptor) -> Iterator[TableColumn
             )
         actual = reader.schema.field(name).type
         if not _is_same(actual, data_type):
+            field = "".join(_differing(name, actual, data_type))
             raise InvalidTypeError(
-                f"{name} of state {state.name!r} must be {data_type}, got {actual}"
+                f"{name} of state {state.name!r} must be {data_type}, got {actual}{field}"
             )
 
     def parts() -> Iterator[TableColumns]:
@@ -106,6 +107,39 @@ def table_columns(table: object, state: StateDescriptor) -> Iterator[TableColumn
                 yield TableColumns(state.name, arrays, columns)
 
     return parts()
+
+
+def _differing(name: str, actual: Any, wanted: Any) -> Iterator[str]:
+    """Yield the end of a message that names the first part of a type that differs, if it has any.
+
+    For struct<f0: string, f1: int64> and a field f1 of strings that is "f1 must be int64".
+    """
+    parts = [(f"{name}.{field.name}", field.type) for field in _fields(wanted)]
+    others = {f"{name}.{field.name}": field.type for field in _fields(actual)}
+    if not parts or not others:
+        return
+    for part, part_type in parts:
+        other = others.pop(part, None)
+        if other is None:
+            yield f": {part} is not there"
+            return
+        if not _is_same(other, part_type):
+            deeper = [*_differing(part, other, part_type)]
+            yield from deeper or [f": {part} must be {part_type}, got {other}"]
+            return
+    named = " and ".join(others)
+    yield f": {named} must not be there" if others else ": its fields must be in this order"
+
+
+def _fields(data_type: Any) -> Sequence[Any]:
+    """Return the fields of a type, none of one that is no struct, list or map."""
+    if pa.types.is_map(data_type):
+        return [data_type.key_field, data_type.item_field]
+    if pa.types.is_struct(data_type):
+        return list(data_type)
+    if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
+        return [data_type.value_field.with_name("element")]
+    return []
 
 
 def _reader(table: object) -> Any:

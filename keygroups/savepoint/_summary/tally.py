@@ -11,8 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
+try:
+    import numpy as np
+    import pyarrow as pa
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "a summary needs NumPy and PyArrow: pip install 'keygroups[arrays]'", name=error.name
+    ) from None
 from numpy.typing import NDArray
 
 from keygroups._checks import exact_repr

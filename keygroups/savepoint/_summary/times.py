@@ -80,6 +80,6 @@ class TimesTally:
         named = [*zip(self.names, self.counts)]
         if self.names[0] == "older":
             named.reverse()
-        has_firing = self.latest > LONG_MIN
-        times = (self.earliest, self.latest) if has_firing else (None, None)
-        return TimeCounts(*times, tuple(named))
+        if self.latest == LONG_MIN:  # All are timers that never fire.
+            return TimeCounts(None, None, tuple(named))
+        return TimeCounts(self.earliest, self.latest, tuple(named))
