@@ -20,6 +20,7 @@ from keygroups.savepoint import (
     html_report,
     read_savepoint,
 )
+from keygroups.savepoint._metadata.reader import read_metadata
 
 NAME = "2.3.0-unaligned-checkpoint"
 STREAM = sb.inline(bytes(4) + b"\1" * 96)
@@ -146,6 +147,37 @@ def test_empty_buffers_are_nothing_in_flight(
 def test_damaged_handles(handle: bytes, message: str, tmp_path: Path) -> None:
     with pytest.raises(SavepointError, match=message):
         written(tmp_path, 6, [handle], [])
+
+
+FOLLOW = "bytes were to follow"
+
+
+@pytest.mark.parametrize(
+    ("before", "least", "is_merged", "otherwise"),
+    [
+        (b"", 9, False, "channel handle 0"),  # handles
+        (sb.i32(1) + b"\1" + sb.i32(0, 0, 0), 8, False, FOLLOW),  # offsets of a channel
+        (b"", 20, True, FOLLOW),  # channels of a subtask: two ints, a long and a count
+        (sb.i32(1, 0, 0) + sb.i64(0), 8, True, FOLLOW),  # offsets of such a channel
+    ],
+)
+@pytest.mark.parametrize("count", [1, 5])
+def test_counts_of_what_does_not_fit(
+    count: int, before: bytes, least: int, is_merged: bool, otherwise: str
+) -> None:
+    """Where there are as many bytes as they take at least, it is something else that is wrong."""
+    subtask = sb.subtask(77)
+    data = sb.metadata([sb.operator([subtask], parallelism=128)])
+    start = data[: data.index(subtask) + len(subtask) - 8]  # the counts of inputs and outputs
+    for missing in (0, 1):
+        left = least * count - missing
+        content = before + sb.i32(count) + bytes(left)
+        if is_merged:
+            head = sb.i32(1) + b"\3" + sb.i32(0) + sb.i64(0) + b"\0"
+            content = head + sb.i32(len(content)) + content
+        problem = f"a count of {count} cannot be, with {left} bytes left" if missing else otherwise
+        with pytest.raises(SavepointError, match=problem):
+            read_metadata(start + content, "x")
 
 
 def test_reports_weigh_it(capsys: pytest.CaptureFixture[str]) -> None:

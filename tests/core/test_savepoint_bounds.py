@@ -11,6 +11,7 @@ import pickle
 import struct
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -606,8 +607,17 @@ def test_entries_that_repeat_a_key_are_read_in_runs(
 ) -> None:
     """Each of them repeats 64 KiB at most, but is of one entry at least."""
     feed = HeldFeed(bytes(50_000), "a stream, offset ", 7)
+    assert feed.offset == 7
     feed.pos = 50_000
     assert [*feed.runs(count, size, "n")] == runs
+
+
+def test_bytes_of_runs_count_together() -> None:
+    """Of 6 entries of 10,000 bytes 17 times make less than 1 MiB, and 18 times more."""
+    runs = HeldFeed(b"", "a stream, offset ", 7).runs(1_000, 10_000, "n")
+    assert [*islice(runs, 17)] == [6] * 17
+    with pytest.raises(SavepointError, match=r"^a stream, offset 7: of n 0 bytes would become"):
+        next(runs)
 
 
 @pytest.mark.parametrize("is_held", [True, False])

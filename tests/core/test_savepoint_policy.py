@@ -33,7 +33,7 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.savepoint._files import files as files_module
-from keygroups.savepoint._files.files import Files
+from keygroups.savepoint._files.files import Files, OpenStream
 from keygroups.savepoint._metadata.handles import StreamHandle
 from keygroups.types import INT
 
@@ -536,6 +536,31 @@ def test_a_file_that_ends_too_early(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(files_module, "_opened", lambda name, path: io.BytesIO(CONTENT[:-3]))
     with pytest.raises(SavepointError, match=r"/a, offset .*: the file ends 3 bytes too early"):
         list(operator.entries())
+
+
+def test_a_large_piece_is_read_in_chunks() -> None:
+    """The size that `_metadata` says may be a lie: no more room is made than for a chunk."""
+    asked: list[int] = []
+
+    class File(io.BytesIO):
+        def read(self, count: int | None = -1) -> bytes:
+            asked.append(count or 0)
+            return super().read(count)
+
+    stream = OpenStream(StreamHandle(1 << 40, path="a"), File(b"abc"), "a")
+    with pytest.raises(SavepointError, match=r"^a, offset 0: the file ends \d+ bytes too early$"):
+        stream.read(0, 1 << 40)
+    assert asked == [files_module.CHUNK]
+
+
+def test_a_long_reason_is_cut() -> None:
+    class Failing(io.BytesIO):
+        def read(self, count: int | None = -1) -> bytes:
+            raise OSError("x" * 501)
+
+    with pytest.raises(SavepointError) as caught:
+        OpenStream(StreamHandle(3, path="a"), Failing(), "a").read(0, 3)
+    assert str(caught.value) == "a, offset 0: " + "x" * 500
 
 
 def test_a_header_is_read_as_far_as_it_goes(tmp_path: Path) -> None:

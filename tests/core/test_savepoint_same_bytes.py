@@ -167,6 +167,22 @@ def test_the_same_file_by_other_names(tmp_path: Path) -> None:
         check(folder, of_changes, [], streams[0] == streams[1])  # Flink's have one name
 
 
+def test_a_file_that_may_not_be_read_is_not_looked_at(tmp_path: Path) -> None:
+    """Nor is it where another file of its folder may be."""
+    folder = tmp_path / "other"
+    folder.mkdir()
+    (folder / "a").write_bytes(bytes(SIZE))
+    (folder / "b").hardlink_to(folder / "a")
+    streams = [sb.absolute(f"{folder}/{name}", SIZE) for name in "ab"]
+    tasks = [PLACES["operator state"](number, stream) for number, stream in enumerate(streams)]
+    point = tmp_path / "point"
+    point.mkdir()
+    sb.write(point, [sb.operator(tasks, parallelism=2)])
+    assert len(read_savepoint(point, allow=[folder / "a"]).operators) == 1
+    with pytest.raises(SavepointError, match=SAME):
+        read_savepoint(point, allow=[folder])
+
+
 def test_files_of_equal_bytes(tmp_path: Path) -> None:
     """They are two, also where neither is there, or may be read."""
     folder = put(tmp_path / "sp")
