@@ -220,6 +220,46 @@ def test_types_of_time(root: str) -> None:
 # Values
 
 
+# Flink: LogicalTypeRoot, and the numbers that the classes of its types have.
+ROOTS: list[tuple[str, str, dict[str, int]]] = [
+    *((name, name, {"length": 5}) for name in ("CHAR", "VARCHAR", "BINARY", "VARBINARY")),
+    ("DECIMAL", "DECIMAL", {"precision": 7, "scale": 3}),
+    *((name, name, {}) for name in ("BOOLEAN", "TINYINT", "SMALLINT", "BIGINT", "FLOAT")),
+    *((name, name, {}) for name in ("DOUBLE", "DATE", "RAW", "VARIANT", "BITMAP")),
+    *((name, name, {}) for name in ("INTERVAL_YEAR_MONTH", "INTERVAL_DAY_TIME")),
+    ("INTEGER", "INT", {}),
+    ("TIME_WITHOUT_TIME_ZONE", "TIME", {"precision": 4}),
+    ("TIMESTAMP_WITHOUT_TIME_ZONE", "TIMESTAMP", {"precision": 4}),
+    ("TIMESTAMP_WITH_LOCAL_TIME_ZONE", "TIMESTAMP_LTZ", {"precision": 4}),
+]
+
+
+@pytest.mark.parametrize("nullable", [True, False])
+@pytest.mark.parametrize(("root", "name", "numbers"), ROOTS)
+def test_types_of_each_root(root: str, name: str, numbers: dict[str, int], nullable: bool) -> None:
+    data = java.stream(java.logical_type(root, *numbers.items(), nullable=nullable))
+    assert read_type(data) == LogicalType(name, **numbers, nullable=nullable)
+
+
+@pytest.mark.parametrize(
+    ("root", "names", "text"),
+    [
+        ("ARRAY", ["elementType"], "ARRAY<INT>"),
+        ("MULTISET", ["elementType"], "MULTISET<INT>"),
+        ("MAP", ["keyType", "valueType"], "MAP<INT, INT>"),
+        ("STRUCTURED_TYPE", ["attributes"], "ROW<INT>"),
+    ],
+)
+def test_types_with_types_in_them(root: str, names: list[str], text: str) -> None:
+    """A structured type has its attributes in the place of a row's fields."""
+    number = JavaObject("T", {"typeRoot": JavaEnum("R", "INTEGER")})
+    member = JavaObject("A", {"name": "a", "type": number})
+    inner = [member] if root == "STRUCTURED_TYPE" else number
+    outer = JavaObject("T", {"typeRoot": JavaEnum("R", root), **dict.fromkeys(names, inner)})
+    found, _ = _TypeReader(Cursor(b"", "a file"), 100).read(outer, 0)
+    assert str(found) == text
+
+
 def test_types_without_bytes() -> None:
     """Any number of them would fit in a list; Flink's Tuple0 has its own serializer, of a byte."""
     no_kind = sb.composite(f"{sb.JAVA}RowSerializer$RowSerializerSnapshot", 4, [], b"\0")

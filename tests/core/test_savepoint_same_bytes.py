@@ -167,6 +167,41 @@ def test_the_same_file_by_other_names(tmp_path: Path) -> None:
         check(folder, of_changes, [], streams[0] == streams[1])  # Flink's have one name
 
 
+def test_which_names_are_told(tmp_path: Path) -> None:
+    """Those of the first handles, in the order of `_metadata`."""
+    folder = put(tmp_path / "sp")
+    relative, absolute = sb.relative("data", SIZE), sb.absolute(f"{folder}/data", SIZE)
+    own = [PLACES["operator state"](i, name) for i, name in enumerate((relative, absolute))]
+    shared = [PLACES["SST file"](i, name) for i, name in enumerate((relative, absolute))]
+    inside = PLACES["operator state"](2, sb.segment(f"{folder}/data", 5, 10))
+    for tasks, told in (
+        (own, f"'data', which is also '{folder}/data'"),
+        (own[::-1], f"'{folder}/data', which is also 'data'"),
+        ([*shared, inside], f"'data', which is also '{folder}/data'"),
+    ):
+        sb.write(folder, [sb.operator(tasks, parallelism=3)])
+        with pytest.raises(SavepointError) as caught:
+            read_savepoint(folder)
+        assert str(caught.value).endswith(f"the same bytes of the file {told}")
+
+
+@pytest.mark.parametrize(
+    ("names", "is_same"),
+    [
+        ([sb.absolute("file:/gone/a%62", SIZE), sb.absolute("file:/gone/ab", SIZE)], True),
+        ([sb.relative("a%62", SIZE), sb.relative("ab", SIZE)], False),
+        ([sb.relative("x/../ab", SIZE), sb.relative("ab", SIZE)], True),
+        ([sb.relative("ab", SIZE), sb.absolute("ab", SIZE)], False),
+    ],
+)
+def test_names_of_a_file_that_is_not_there(
+    names: list[bytes], is_same: bool, tmp_path: Path
+) -> None:
+    """A path with %-escapes is one of a URL; a name in the folder has none."""
+    tasks = [PLACES["operator state"](number, name) for number, name in enumerate(names)]
+    check(tmp_path, tasks, [], not is_same)
+
+
 def test_a_file_that_may_not_be_read_is_not_looked_at(tmp_path: Path) -> None:
     """Nor is it where another file of its folder may be."""
     folder = tmp_path / "other"
