@@ -806,6 +806,13 @@ def test_schemas_that_say_they_are_checked(schema: Any, marks: dict[str, Any]) -
                 call(sb.i32(0))
 
 
+@pytest.mark.parametrize("name", [1, None, ["a"], {"a": 1}])
+def test_names_of_fields_that_are_no_text(name: Any) -> None:
+    schema = record("R") | {"fields": [{"name": name, "type": "int"}]}
+    with pytest.raises(InvalidValueError, match=re.escape(f"the name {name}")):
+        avro(schema).decode(sb.i32(0))
+
+
 def test_marks_of_schemas() -> None:
     named = {"__fastavro_parsed": True, "__named_schemas": {"E": {"type": "int"}}}
     assert avro(ENUM | named).decode(sb.i32(1)) == "B"
