@@ -189,6 +189,8 @@ ENUM, ANY = KryoEnum("X", "Y"), "java.lang.Object"
 TWICE = ["a"]
 REFUSED: list[tuple[str, Any, type[Exception], str]] = [
     (ANY, 5, UnsupportedKeyTypeError, "5 of a java.lang.Object cannot be written, as it does not"),
+    ("java.util.ArrayList", [5], UnsupportedKeyTypeError, "5 of a java.lang.Object cannot be"),
+    ("java.math.BigInteger", "a", InvalidTypeError, "BIG_INT must be an int, got 'a'"),
     ("java.util.List", [], UnsupportedKeyTypeError, r"such as java\.util\.ArrayList"),
     ("java.util.LinkedHashSet", {"a"}, UnsupportedKeyTypeError, "of a java.util.LinkedHashSet"),
     (ANY, Pojo("a.D", {}), UnsupportedKeyTypeError, "an object of 'a.D' takes the job to write"),
@@ -222,6 +224,62 @@ def test_refused(
     )
     with pytest.raises(error, match=message):
         serializer.encode(Pojo("a.B", {"f": value}))
+
+
+# JDK: BigInteger.toByteArray, the fewest bytes with a bit of the sign.
+BIG_INTEGERS = {
+    0: "00",
+    -1: "ff",
+    127: "7f",
+    128: "0080",
+    -128: "80",
+    -129: "ff7f",
+    255: "00ff",
+    -256: "ff00",
+    -257: "feff",
+    32_767: "7fff",
+    -32_768: "8000",
+    -32_769: "ff7fff",
+}
+
+
+@pytest.mark.parametrize("number", BIG_INTEGERS)
+def test_big_integers(number: int) -> None:
+    """The number of bytes, above 0, and the bytes. Kryo: BigIntegerSerializer."""
+    serializer = kryo("a.B", a_B=KryoFields(f=types.BIG_INT))
+    data = bytes.fromhex(BIG_INTEGERS[number])
+    written = serializer.encode(Pojo("a.B", {"f": number}))
+    big_integer = by_name("java.math.BigInteger", 1)
+    assert written == by_name("a.B") + b"\1" + big_integer + b"\1" + bytes([len(data) + 1]) + data
+
+
+STRINGS_TO_INTS = "java.util.HashMap<java.lang.String, java.lang.Integer>"
+MAPS_IN_OTHERS: list[tuple[str, int, Any, bytes]] = [
+    # Kryo 5 passes the types of a map on to it, which final keys and values have no class then.
+    (f"java.util.ArrayList<{STRINGS_TO_INTS}>", 5, [{"ab": 1}], b"\1\2\1a\xe2\1\2"),
+    (
+        f"java.util.HashMap<java.lang.String, {STRINGS_TO_INTS}>",
+        5,
+        {"x": {"ab": 1}},
+        b"\1\2\1a\xe2\1\2",
+    ),
+    # Kryo 2 does not.
+    (
+        f"java.util.HashMap<java.lang.String, {STRINGS_TO_INTS}>",
+        2,
+        {"x": {"ab": 1}},
+        b"\1\1\3\1a\xe2\2\2",
+    ),
+]
+
+
+@pytest.mark.parametrize(("declared", "version", "value", "end"), MAPS_IN_OTHERS)
+def test_maps_in_others(declared: str, version: int, value: Any, end: bytes) -> None:
+    """Kryo 5: MapSerializer, Generics.nextGenericTypes; Kryo 2: MapSerializer.setGenerics."""
+    serializer = kryo("a.B", version, a_B=KryoFields(f=declared))
+    written = serializer.encode(Pojo("a.B", {"f": value}))
+    assert written.endswith(end)
+    assert serializer.decode(written) == Pojo("a.B", {"f": value})
 
 
 def test_elements_without_null() -> None:
