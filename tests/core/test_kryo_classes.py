@@ -106,6 +106,7 @@ FIELDS = [
     (STRINGS, 5, LIST + NEW + b"\3" + NEW + TEXT + b"\4", ["ab", "ab"]),  # the second refers
     (STRINGS, 5, LIST + NEW + b"\x82\0", [None]),
     (STRINGS, 5, LIST + NEW + b"\1", []),
+    ("java.util.List", 5, LIST + NEW + b"\x81", []),  # none is of another class
     (STRINGS, 2, LIST + NEW + b"\2" + NEW + TEXT + b"\0", ["ab", None]),
     ("java.util.List", 5, LIST + NEW + b"\x82\3\0" + NEW + TEXT, ["ab"]),
     ("java.util.List", 2, LIST + NEW + b"\1\3" + NEW + TEXT, ["ab"]),

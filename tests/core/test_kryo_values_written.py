@@ -201,7 +201,7 @@ REFUSED: list[tuple[str, Any, type[Exception], str]] = [
     ("java.util.ArrayList", {}, InvalidTypeError, "a java.util.ArrayList must be a list, got {}"),
     ("java.util.HashSet", [], InvalidTypeError, "a java.util.HashSet must be a set"),
     ("java.util.HashMap", [], InvalidTypeError, "a java.util.HashMap must be a dict"),
-    ("java.math.BigDecimal", 5, InvalidTypeError, "must be a Decimal, got 5"),
+    ("java.math.BigDecimal", 5, InvalidTypeError, "BIG_DEC must be a Decimal, got 5"),
     ("a.E", "Z", InvalidValueError, r"a a\.E must be one of \('X', 'Y'\), got 'Z'"),
     ("a.C", "x", InvalidTypeError, r"a a\.C must be a Pojo of that class, got 'x'"),
     ("a.C", Pojo("a.C", {"g": 1}), InvalidValueError, r"must have the fields \['f'\], got"),
@@ -251,6 +251,26 @@ def test_big_integers(number: int) -> None:
     written = serializer.encode(Pojo("a.B", {"f": number}))
     big_integer = by_name("java.math.BigInteger", 1)
     assert written == by_name("a.B") + b"\1" + big_integer + b"\1" + bytes([len(data) + 1]) + data
+
+
+# The scale follows in zigzag: 0, -1, 1 and -2 are 0, 1, 2 and 3.
+BIG_DECIMALS = {
+    "5": "020500",
+    "5E+1": "020501",
+    "0.5": "020502",
+    "5E+2": "020503",
+    "-1.28": "028004",
+}
+
+
+@pytest.mark.parametrize("number", BIG_DECIMALS)
+def test_big_decimals(number: str) -> None:
+    """Kryo: DefaultSerializers.BigDecimalSerializer."""
+    serializer = kryo("a.B", a_B=KryoFields(f=types.BIG_DEC))
+    value = Pojo("a.B", {"f": Decimal(number)})
+    start = by_name("a.B") + b"\1" + by_name("java.math.BigDecimal", 1) + b"\1"
+    assert serializer.encode(value) == start + bytes.fromhex(BIG_DECIMALS[number])
+    assert repr(serializer.decode(serializer.encode(value))) == repr(value)
 
 
 STRINGS_TO_INTS = "java.util.HashMap<java.lang.String, java.lang.Integer>"
