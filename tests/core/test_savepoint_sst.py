@@ -519,6 +519,12 @@ def test_long_keys_that_share_much() -> None:
         assert [key for key, *_ in found] == [key for key, *_ in records]
 
 
+def test_entries_of_a_block_that_are_held_at_once() -> None:
+    records = [(sb.i32(number), 5, VALUE, b"") for number in range(4_097)]
+    table = SstFile(opened(sst(records, "s", per_block=5_000)))
+    assert [len(run) for run in table.records(ALL)] == [4_096, 1]
+
+
 def test_keys_of_a_block_share_256_times_its_bytes() -> None:
     """Its first entry has 4,096 + 12 bytes, and 12 each other: 1,027 * 4,096 = 256 * 16,432."""
     long, end = b"k" * 4_096, struct.pack("<II", 0, 1)
