@@ -10,7 +10,7 @@ import pickle
 import struct
 from array import array
 from collections.abc import Mapping
-from datetime import date, datetime, time, timezone
+from datetime import date, datetime, time, timedelta, timezone
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -25,7 +25,7 @@ from keygroups import assign_to_key_group, types
 from keygroups._serializers.base import Serializer
 from keygroups._serializers.jvm.kryo import KryoSerializer
 from keygroups._serializers.jvm.kryo_bodies import BODIES
-from keygroups._serializers.jvm.kryo_classes import FINAL, KEY_TYPES, SUPERTYPES
+from keygroups._serializers.jvm.kryo_classes import FINAL, KEY_TYPES, PRIMITIVES, SUPERTYPES
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -34,6 +34,7 @@ from keygroups.errors import (
     UnsupportedKeyTypeError,
 )
 from keygroups.savepoint import KryoEnum, KryoFields, Pojo, read_savepoint
+from keygroups.savepoint.values import LocalDate
 
 
 @pytest.mark.parametrize("name", OF_THE_JOB)
@@ -57,6 +58,7 @@ STRINGS = "java.util.List<java.lang.String>"
 LISTS = f"java.util.Map<java.lang.String, {STRINGS}>"
 PARTITION = "org.apache.flink.streaming.connectors.kafka.internals.KafkaTopicPartition"
 TEXT = b"a\xe2"  # "ab"
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 # Kryo 5: CollectionSerializer, MapSerializer, DefaultGenerics; Kryo 2: their setGenerics.
 # type, version, the bytes of the field, its value
@@ -76,6 +78,25 @@ FIELDS = [
     ("java.lang.Object", 5, b"\0", None),
     ("java.lang.Object", 5, b"\2\5", -3),  # an Integer by its number
     ("java.util.UUID", 5, NEW + bytes(15) + b"\1", UUID(int=1 << 56)),
+    ("double", 5, struct.pack("<d", 1.5), 1.5),
+    # Kryo 5: TimeSerializers. Of hour, minute and second the last that is not 0 is inverted.
+    *(
+        ("java.time.LocalTime", 5, NEW + bytes.fromhex(data), value)
+        for data, value in [
+            ("ff", time(0)),
+            ("f8", time(7)),
+            ("f7", time(8)),
+            ("07e1", time(7, 30)),
+            ("07e0", time(7, 31)),
+            ("071efa", time(7, 30, 5)),
+            ("071efb", time(7, 30, 4)),
+            ("071e05e807", time(7, 30, 5, 1)),  # 1,000 nanoseconds
+        ]
+    ),
+    ("java.time.LocalDate", 5, NEW + b"\xe5\x0f\3\4", date(2021, 3, 4)),
+    ("java.time.LocalDate", 5, NEW + b"\xff\xff\xff\xff\x0f\3\4", LocalDate(-1, 3, 4)),
+    ("java.time.Instant", 5, NEW + b"\xff" * 9 + b"\0", EPOCH - timedelta(seconds=1)),
+    ("java.time.Instant", 5, NEW + b"\1\0", EPOCH + timedelta(seconds=1)),
     # A class of Flink's, which is final, with a hash, a number and a topic.
     (
         PARTITION,
@@ -163,6 +184,8 @@ def test_fields(declared: str, version: int, data: bytes, value: Any) -> None:
     read = serializer.decode(by_name("a.B") + NEW + data)
     assert read == Pojo("a.B", {"f": value})
     assert type(read.f) is type(value)
+    if declared in {*PRIMITIVES, *KEY_TYPES}:
+        assert serializer.encode(read) == by_name("a.B") + NEW + data
 
 
 @pytest.mark.parametrize(

@@ -191,6 +191,15 @@ REFUSED: list[tuple[str, Any, type[Exception], str]] = [
     (ANY, 5, UnsupportedKeyTypeError, "5 of a java.lang.Object cannot be written, as it does not"),
     ("java.util.ArrayList", [5], UnsupportedKeyTypeError, "5 of a java.lang.Object cannot be"),
     ("java.math.BigInteger", "a", InvalidTypeError, "BIG_INT must be an int, got 'a'"),
+    *(
+        (f"java.time.{name}", "a", InvalidTypeError, f"{key_type} must be ")
+        for name, key_type in [
+            ("LocalDate", "LOCAL_DATE"),
+            ("LocalTime", "LOCAL_TIME"),
+            ("LocalDateTime", "LOCAL_DATE_TIME"),
+            ("Instant", "INSTANT"),
+        ]
+    ),
     ("java.util.List", [], UnsupportedKeyTypeError, r"such as java\.util\.ArrayList"),
     ("java.util.LinkedHashSet", {"a"}, UnsupportedKeyTypeError, "of a java.util.LinkedHashSet"),
     (ANY, Pojo("a.D", {}), UnsupportedKeyTypeError, "an object of 'a.D' takes the job to write"),
