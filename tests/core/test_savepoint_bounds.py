@@ -139,6 +139,17 @@ def test_types_that_share_parts(root: list[Any], text: str) -> None:
     assert str(read_type(TypeGraph(root).data)) == text
 
 
+def test_types_are_counted_by_the_bytes_of_their_own() -> None:
+    """What is before them in a file makes no room for more."""
+    data = TypeGraph(twice(12)).data
+    cursor = Cursor(bytes(1 << 20) + data, "a file")
+    cursor.skip(1 << 20)
+    with pytest.raises(
+        SavepointError, match=f"a logical type of {len(data)} bytes has more types"
+    ):
+        read_logical_type(cursor)
+
+
 def test_a_type_as_deep_as_its_text() -> None:
     found = str(read_type(TypeGraph(deep(100)).data))
     assert found == "ROW<" + "ARRAY<" * 99 + "INT" + ">" * 100
