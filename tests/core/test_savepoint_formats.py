@@ -165,6 +165,18 @@ def test_compressed_blocks(kind: int) -> None:
         assert decompress_block(kind, varint(len(data)) + COMPRESS[kind](data), "f", 0) == data
 
 
+@pytest.mark.parametrize("version", [2, 3, 4, 5])
+@pytest.mark.parametrize("kind", COMPRESS)
+def test_sizes_before_blocks_since_format_version_2(kind: int, version: int) -> None:
+    """They are varints. RocksDB: GetCompressFormatForVersion in util/compression.h."""
+    key = internal_key(b"\3a", 5, VALUE)
+    data = block([(key, ROW)])
+    compressed = varint(len(data)) + COMPRESS[kind](data)
+    content = sst_of_blocks([(key, compressed)], "s", compression=kind, version=version)
+    table = SstFile(OpenStream(StreamHandle(len(content), content), None, "a.sst"))
+    assert [value for run in table.records([(b"", b"\xff")]) for _, _, value in run] == [ROW]
+
+
 @pytest.mark.parametrize("kind", COMPRESS)
 def test_damaged_blocks(kind: int) -> None:
     """Of another size, cut, with more behind; of no size. Each is refused."""

@@ -182,6 +182,8 @@ def test_a_file_of_format_version_0() -> None:
         all_of(bytes(flipped))
     with pytest.raises(SavepointError, match=f"offset {len(old) - 47}: the footer is damaged$"):
         all_of(b"\0" + old)
+    with pytest.raises(SavepointError, match=f"offset {len(old) - 48}: the footer is damaged$"):
+        all_of(old[:-9] + b"\1" + old[-8:])  # the last byte before the magic
     for version in (0, 6):
         footer = struct.pack("<IQ", version, MAGIC)
         with pytest.raises(SavepointError, match="this is no SST file of a known version"):
@@ -497,9 +499,9 @@ def test_a_key_of_no_bytes_but_its_mark(user_key_index: bool, sequence: int) -> 
 def test_range_deletions_of_as_many_bytes_as_their_block_has() -> None:
     def content(shared: int) -> bytes:
         keys = [internal_key(b"k" * shared + last, 5, 15) for last in (b"a", b"b")]
-        return sst_of_blocks([(KEY, DATA)], "s", deletions=block([(key, b"") for key in keys]))
+        return sst_of_blocks([(KEY, DATA)], "s", deletions=block([(key, b"z") for key in keys]))
 
-    # Besides the keys a block has three lengths of each, and 8 bytes of restarts.
+    # Besides the keys and ends a block has three lengths of each, and 8 bytes of restarts.
     assert len(SstFile(opened(content(2 * 3 + 8))).range_deletions) == 2
     with pytest.raises(SavepointError, match="deletions of more bytes than their block has"):
         SstFile(opened(content(2 * 3 + 8 + 1)))
