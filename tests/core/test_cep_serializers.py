@@ -166,3 +166,22 @@ def test_a_state_name_and_a_page_may_be_null() -> None:
 def test_a_count_makes_no_more_than_there_are_bytes(serializer: Serializer, data: str) -> None:
     with pytest.raises(InvalidValueError, match="data must be a"):
         serializer.decode(bytes.fromhex(data))
+
+
+@pytest.mark.parametrize(
+    ("make", "value", "message"),
+    [
+        (EventIdSerializer, EventId._make(("a", 5)), "id of an EventId must be an int"),
+        (DeweyNumberSerializer, DeweyNumber._make((5,)), "digits of a DeweyNumber must be of"),
+        (
+            lambda: NFAStateSerializer(DEWEY_NUMBER, NODE_ID, EVENT_ID),
+            NFAState._make((5, [])),
+            "partial_matches of an NFAState must be of class list, got 5",
+        ),
+    ],
+)
+def test_what_a_field_of_a_record_is_called(
+    make: Callable[[], Serializer], value: object, message: str
+) -> None:
+    with pytest.raises(InvalidTypeError, match=message):
+        make().encode(value)

@@ -171,6 +171,7 @@ ONE_HASH = {
     "63 of 64": ([_MODULUS * i if i % 64 else _MODULUS * i + i for i in range(1, 1_000)], False),
     "as many as may": ([*range(1, 900), *(_MODULUS * i for i in range(1, 101))], True),
     "one more": ([*range(1, 900), *(_MODULUS * i for i in range(1, 102))], False),
+    "two hundreds": ([_MODULUS * i + j for i in range(1, 101) for j in (0, 1)], True),
     "pairs": ([_MODULUS * i + j for i in (0, 1) for j in range(1, 501)], True),
 }
 """Numbers, by which of them have one hash, and whether they are hashed."""

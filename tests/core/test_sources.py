@@ -721,6 +721,7 @@ def test_files_and_then_kafka(tmp_path: Path) -> None:
     )
     assert found.source_indexes == (0, 1, 1, 1)
     assert (found.enumerator, found.enumerator_version) == (state, 0)
+    assert found.initial_discovery_finished is True
     found = source(tmp_path / "2", elements).source_splits()  # It has no coordinator.
     assert found.source_indexes == (0, 1, 1)
     # Bytes of a source that is not known stay bytes beside one that is.
@@ -734,6 +735,10 @@ def test_files_and_then_kafka(tmp_path: Path) -> None:
     ("element", "state"),
     [
         (of_hybrid(0, 7, b"?"), None),
+        (
+            of_hybrid(1, 0, A0),
+            (1, struct.pack(">i", 1) + versioned(2, partitions(("a", 0, 0)))),  # of version 1
+        ),
         (of_hybrid(0, 0, A0) + b"", (1, struct.pack(">i", 0) + versioned(2, b""))),
         (versioned(0, struct.pack(">i", 0) + sb.utf("id") + versioned(0, A0) + b"\0"), None),
         (versioned(1, struct.pack(">i", 0) + sb.utf("id") + versioned(0, A0)), None),
@@ -743,9 +748,9 @@ def test_what_is_no_hybrid_source(
     element: bytes, state: tuple[int, bytes] | None, tmp_path: Path
 ) -> None:
     operator = source(tmp_path / "1", [[element]], state and coordinator(*state))
-    [split] = operator.source_splits().splits
-    assert isinstance(split, UnknownSplit)
-    assert element.endswith(split.data)
+    found = operator.source_splits()
+    assert found.splits == (UnknownSplit(0, int.from_bytes(element[:4], "big"), element[8:]),)
+    assert found.source_indexes == ()
 
 
 # --- other sources, and what is none ------------------------------------------------------------
