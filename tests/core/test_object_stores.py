@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from concurrent.futures import Future
 from itertools import chain, islice
 from typing import Any
 
@@ -455,6 +456,34 @@ def test_pieces_that_are_asked_for_by_one_request(
         for start, end in spans:
             assert stream.read(start, end) == bytes(end - start)
     assert [(start, end) for _, start, end in store.reads()] == asked
+
+
+def test_how_many_requests_are_made_ahead(store: type[CountedStore]) -> None:
+    """As many as 32 MiB are, where each counts as 128 KiB at least."""
+    store.asked.clear()
+    spans = [(start, start + 10) for start in range(0, 300 * 70_000, 70_000)]
+    handle = StreamHandle(300 * 70_000, path="a", is_relative=True)
+    store.files = {"folder/a": bytes(300 * 70_000)}
+    with Files(URL, {}).ahead([(handle, spans)]) as reader, reader.open(handle) as stream:
+        assert stream.read(0, 10) == bytes(10)
+        assert len(store.reads()) == 256
+
+
+@pytest.mark.parametrize("size", [0, 1, 2])
+def test_a_file_that_a_listing_lacks_is_asked_for_its_size(
+    size: int, store: type[CountedStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.asked.clear()
+    store.files = {"folder/a": bytes(size)}
+    listing: Future[Any] = Future()
+    listing.set_result({})
+    monkeypatch.setattr(store_file.Requests, "ask_size", lambda *_: listing)
+    filesystem, _ = filesystem_of(URL)
+    handle = StreamHandle(size, path="a")
+    file = store_file.StoreFile(store_file.Requests(), filesystem, "folder/a", handle)
+    file.begin()
+    assert file.size == size
+    assert store.count(SIZE) == 1
 
 
 def test_what_is_planned_may_be_left_out(store: type[CountedStore], small: int) -> None:
