@@ -136,6 +136,7 @@ NAMES: dict[str, Callable[[Path], bytes]] = {
     "URL": lambda folder: sb.absolute(f"file:{folder}/data", SIZE),
     "URL with a host": lambda folder: sb.absolute(f"file://{folder}/data", SIZE),
     "quoted": lambda folder: sb.absolute(f"file:{folder}".replace("p", "%70") + "/data", SIZE),
+    "quoted name": lambda folder: sb.absolute(f"file:{folder}/d%61ta", SIZE),
     "other slashes": lambda folder: sb.absolute(f"{folder.parent}//{folder.name}/data", SIZE),
     "dots": lambda folder: sb.absolute(f"{folder.parent}/./{folder.name}/data", SIZE),
     "link": lambda folder: sb.relative("link", SIZE),
