@@ -76,8 +76,8 @@ class Sized:
     """A task of a size."""
 
     bytes: int
-    states: frozenset[str] | None = None
-    keys: frozenset[bytes] | None = None
+    states: Any = None
+    keys: Any = None
 
     def split(self, size: int) -> Iterator[Sized]:
         yield replace(self, bytes=size)

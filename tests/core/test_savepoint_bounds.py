@@ -234,7 +234,7 @@ def test_types_of_time(root: str) -> None:
 
 
 # Flink: LogicalTypeRoot, and the numbers that the classes of its types have.
-ROOTS: list[tuple[str, str, dict[str, int]]] = [
+ROOTS: list[tuple[str, str, dict[str, Any]]] = [
     *((name, name, {"length": 5}) for name in ("CHAR", "VARCHAR", "BINARY", "VARBINARY")),
     ("DECIMAL", "DECIMAL", {"precision": 7, "scale": 3}),
     *((name, name, {}) for name in ("BOOLEAN", "TINYINT", "SMALLINT", "BIGINT", "FLOAT")),
@@ -249,7 +249,7 @@ ROOTS: list[tuple[str, str, dict[str, int]]] = [
 
 @pytest.mark.parametrize("nullable", [True, False])
 @pytest.mark.parametrize(("root", "name", "numbers"), ROOTS)
-def test_types_of_each_root(root: str, name: str, numbers: dict[str, int], nullable: bool) -> None:
+def test_types_of_each_root(root: str, name: str, numbers: dict[str, Any], nullable: bool) -> None:
     data = java.stream(java.logical_type(root, *numbers.items(), nullable=nullable))
     assert read_type(data) == LogicalType(name, **numbers, nullable=nullable)
 

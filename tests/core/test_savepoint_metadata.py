@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.bytes import java_bytes as java
@@ -78,7 +79,7 @@ def test_state_in_files_elsewhere_is_written_as_it_was(field: str) -> None:
     """A handle with an absolute path, of each field: new ones have none."""
     file = sb.absolute("f", 3)
     keyed, of_operator = sb.native(3, [-1, 0], file), sb.operator_state([("s", 0, [0])], file)
-    fields = {field: keyed if "keyed" in field else of_operator}
+    fields: dict[str, Any] = {field: keyed if "keyed" in field else of_operator}
     data = sb.metadata([sb.operator([sb.subtask(**fields)])])
     metadata = read_metadata(data, "x")
     operators = [write_operator(operator, metadata.version) for operator in metadata.operators]
