@@ -52,7 +52,9 @@ SLICES = sb.state("window-aggs", "VALUE", NUMBER, namespace=NUMBER)
 SLICE_TIMERS = sb.state(
     "_timer_state/event_window-timers", "", sb.timer_of(TEXT, NUMBER), backend_type=3
 )
-BUFFER = sb.state("LEFT_BUFFER", "MAP", sb.map_of(NUMBER, NUMBER))
+BUFFER, RIGHT_BUFFER = (
+    sb.state(f"{side}_BUFFER", "MAP", sb.map_of(NUMBER, NUMBER)) for side in ("LEFT", "RIGHT")
+)
 CLEANUP = sb.state("_timer_state/event_CLEANUP_TIMER", "", sb.timer_of(TEXT, TEXT), backend_type=3)
 A = assign_to_key_group("a", 128, STRING)
 FIVE = sb.i64(5)
@@ -737,6 +739,7 @@ def native(folder: Path, states: Sequence[bytes], entries: Entries) -> Savepoint
         ([CONTENTS], "window-contents"),
         ([COUNT, SLICES], "window-aggs"),
         ([BUFFER], "LEFT_BUFFER"),
+        ([RIGHT_BUFFER], "RIGHT_BUFFER"),
     ],
 )
 def test_native_savepoints_that_lack_timers(
