@@ -550,6 +550,7 @@ def test_a_map_on_the_heap_whose_keys_only_the_job_reads(tmp_path: Path) -> None
     [operator] = report.verify().operators
     assert (operator.entries, operator.faults) == (0, ())
     assert operator.unverified[-1].startswith("states m: ")
+    assert "(nothing here reads KRYO(a.B))" in operator.unverified[-1]
 
 
 def test_states_that_only_the_job_reads_hide_others() -> None:
