@@ -480,8 +480,8 @@ def enum_of(size: int) -> bytes:
 
 def with_subclasses(registered: dict[str, bytes | None], met: dict[str, bytes | None]) -> bytes:
     """A POJO of which some subclasses are known."""
-    maps = [sb.optional_map(members) for members in ({"n": LONG}, registered, met)]
-    contents = sb.utf("x.P") + b"".join(maps)
+    maps = sb.optional_map({"n": LONG}) + sb.optional_map(registered) + sb.optional_map(met)
+    contents = sb.utf("x.P") + maps
     return sb.snapshot(f"{sb.JAVA}PojoSerializerSnapshot", 2, contents)
 
 

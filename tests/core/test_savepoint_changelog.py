@@ -100,6 +100,8 @@ def test_values(kind: str, tmp_path: Path) -> None:
     assert seen(operator) == [(3, "a", None, None, "y"), (5, "a", None, None, "x")]
     assert [entry.key_group for entry in operator.entries(key_groups=[5, 6])] == [5]
     assert list(operator.entries(states=["t"])) == []
+    weights = operator.key_group_bytes().weights
+    assert {group: size for group, size in enumerate(weights) if size} == {3: 5, 5: 5}
 
 
 def test_lists(tmp_path: Path) -> None:

@@ -51,7 +51,9 @@ SLICES = sb.state("window-aggs", "VALUE", NUMBER, namespace=NUMBER)
 SLICE_TIMERS = sb.state(
     "_timer_state/event_window-timers", "", sb.timer_of(TEXT, NUMBER), backend_type=3
 )
-BUFFER = sb.state("LEFT_BUFFER", "MAP", sb.map_of(NUMBER, NUMBER))
+BUFFER, RIGHT_BUFFER = (
+    sb.state(f"{side}_BUFFER", "MAP", sb.map_of(NUMBER, NUMBER)) for side in ("LEFT", "RIGHT")
+)
 CLEANUP = sb.state("_timer_state/event_CLEANUP_TIMER", "", sb.timer_of(TEXT, TEXT), backend_type=3)
 A = assign_to_key_group("a", 128, STRING)
 FIVE = sb.i64(5)
@@ -547,6 +549,7 @@ def test_a_map_on_the_heap_whose_keys_only_the_job_reads(tmp_path: Path) -> None
     [operator] = report.verify().operators
     assert (operator.entries, operator.faults) == (0, ())
     assert operator.unverified[-1].startswith("states m: ")
+    assert "(nothing here reads KRYO(a.B))" in operator.unverified[-1]
 
 
 def test_states_that_only_the_job_reads_hide_others() -> None:
@@ -736,6 +739,7 @@ def native(folder: Path, states: Sequence[bytes], entries: Entries) -> Savepoint
         ([CONTENTS], "window-contents"),
         ([COUNT, SLICES], "window-aggs"),
         ([BUFFER], "LEFT_BUFFER"),
+        ([RIGHT_BUFFER], "RIGHT_BUFFER"),
     ],
 )
 def test_native_savepoints_that_lack_timers(
