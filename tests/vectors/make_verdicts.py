@@ -13,7 +13,9 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.support.flink.flink_oracle import flink_class_path, flink_version
+sys.path.append(str(Path(__file__).parents[1]))
+
+from support.flink.flink_oracle import flink_class_path, flink_version
 
 FOLDER = Path(__file__).parent
 SOURCE = FOLDER.parent / "support" / "flink" / "java" / "Verdicts.java"
