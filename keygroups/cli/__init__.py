@@ -134,7 +134,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     except SystemExit as end:  # argparse exits after --help.
         return int(end.code or 0)
     except UsageError as error:
-        return refuse(*error.args, WRONG_ARGUMENT)
+        command, text = error.args
+        return refuse(command, text, WRONG_ARGUMENT)
     except KeyGroupsError as error:
         wrong = isinstance(error, (InvalidValueError, InvalidTypeError))
         status = WRONG_ARGUMENT if wrong else int(options.fault)

@@ -113,8 +113,8 @@ def _cell(name: str, value: Any) -> Any:
         return str(value).lower()
     if not isinstance(value, _CELLS):
         raise KeyGroupsError(
-            f"a .csv of {name}s such as {exact_repr(value)[:100]} is written with PyArrow: "
-            "pip install 'keygroups[arrays]', or export .jsonl"
+            f"a .csv of {name}s such as {exact_repr(value)[:100]} takes PyArrow, which "
+            "keygroups[arrays] has, and a .jsonl does not"
         )
     return value
 

@@ -36,7 +36,7 @@ _CALLED = {
         types.OBJECTS_HASH,
     )
 }
-_SQL_ROW = re.compile(r"\bSQL_ROW\((?=\s*[^\W\d])", re.IGNORECASE)  # Its types have no quotes.
+_SQL_ROW = re.compile(r"\bSQL_ROW\(\s*[^\W\d]", re.IGNORECASE)  # Its types have no quotes.
 _CONSTANTS = {
     name: value for name, value in vars(types).items() if isinstance(value, types.ScalarType)
 }
@@ -124,8 +124,9 @@ def _with_quotes(text: str) -> str:
     for found in _SQL_ROW.finditer(text):
         if found.start() < start:
             continue
-        fields, end = _sql_fields(text, found.end())
-        written += text[start : found.end()] + ", ".join(map(repr, fields))
+        begin = text.index("(", found.start()) + 1
+        fields, end = _sql_fields(text, begin)
+        written += text[start:begin] + ", ".join(map(repr, fields))
         start = end
     return written + text[start:]
 

@@ -6,8 +6,8 @@ import argparse
 import re
 from collections.abc import Iterator
 
-_START = re.compile(r"([a-z][a-z_]*)(?= must )")
-_BOUND = re.compile(r"\(([a-z_]+)\)(?=, got )")  # the argument that is the bound of another
+_START = re.compile(r"([a-z][a-z_]*) must ")
+_BOUND = re.compile(r"\(([a-z_]+)\), got ")  # the argument that is the bound of another
 _PAIR = re.compile(r"('[^']*'|\"[^\"]*\"|old): ('[^']*'|\"[^\"]*\"|new|\.\.\.)")
 _MOVED = re.compile(r"\bmoved=\{([^{}]*)\}")
 _ALLOW = re.compile(r"\ballow=\[('[^']*'|\"[^\"]*\")\]")
@@ -33,8 +33,8 @@ def in_shell(text: str, parser: argparse.ArgumentParser | None) -> str:
     names = dict(_names(parser)) if parser is not None else {}
     if start := _START.match(text):
         name = names.get(start[1]) or _SAME.get(start[1], start[1])
-        text = name + text[start.end() :]
-    text = _BOUND.sub(lambda found: f"({names.get(found[1], found[1])})", text)
+        text = name + text[start.end(1) :]
+    text = _BOUND.sub(lambda found: f"({names.get(found[1], found[1])}), got ", text)
     text = _MOVED.sub(lambda found: _moved(found[1]), text)
     text = _ALLOW.sub(lambda found: f"--allow {found[1]}", text)
     for ours, shells in _PHRASES:
@@ -52,7 +52,8 @@ def _names(parser: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
 
 def _moved(pairs: str) -> str:
     """Return a `moved` of Python as options."""
-    options = [f"--moved {_plain(old)}={_plain(new)}" for old, new in _PAIR.findall(pairs)]
+    found = _PAIR.finditer(pairs)
+    options = [f"--moved {_plain(pair[1])}={_plain(pair[2])}" for pair in found]
     return " ".join(options)
 
 

@@ -1088,6 +1088,7 @@ def test_version_is_that_of_what_is_installed() -> None:
 )
 def test_refusals_name_options(text: str, shown: str) -> None:
     [commands] = (one for one in build_parser(*_ADD_COMMANDS)._actions if one.dest == "command")
+    assert isinstance(commands.choices, dict)
     shown = shown.replace("(parallelism), got 7", "(--parallelism), got 7")
     assert in_shell(text, commands.choices["savepoint"]) == shown
     assert in_shell("text must be 5", None) == "text must be 5"
@@ -1156,6 +1157,7 @@ def test_the_folder_of_a_job_lists_its_checkpoints(run: Any, tmp_path: Path) -> 
 def test_each_command_has_two_examples_that_it_takes() -> None:
     parser = build_parser(*_ADD_COMMANDS)
     [commands] = (one for one in parser._actions if one.dest == "command")
+    assert isinstance(commands.choices, dict)
     assert commands.choices.keys() == EXAMPLES.keys()
     for name, command in commands.choices.items():
         _, _, below = command.format_help().partition("\nexamples:\n")
@@ -1167,6 +1169,7 @@ def test_each_command_has_two_examples_that_it_takes() -> None:
 
 def test_the_options_of_a_savepoint_are_in_groups() -> None:
     [commands] = (one for one in build_parser(*_ADD_COMMANDS)._actions if one.dest == "command")
+    assert isinstance(commands.choices, dict)
     said = commands.choices["savepoint"].format_help()
     places = [
         said.index(f"\n{title}:\n")

@@ -56,7 +56,8 @@ def of_flink(pair: dict[str, Any]) -> str:
 
 
 def resolved(pair: dict[str, Any], version: str, *known: str) -> list[Finding]:
-    return [*resolve(*(read(pair[side], version) for side in ("old", "new")), known)]
+    old, new = (read(pair[side], version) for side in ("old", "new"))
+    return [*resolve(old, new, known)]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -27,6 +27,7 @@ from keygroups.savepoint import (
     operator_reports,
     read_savepoint,
 )
+from keygroups.savepoint._operator import labels_of
 from keygroups.savepoint._reports import html_report as html_report_module
 from keygroups.skew import HOT
 from keygroups.types import LONG, STRING
@@ -174,7 +175,7 @@ def test_every_operator_with_keyed_state_has_a_section() -> None:
         *(f"Operator {label}" for label in keyed),
     ]
     table = [row for row in page.rows if len(row) == 6 and row[0] != "operator"]
-    assert [row[0] for row in table[:25]] == [operator.label for operator in savepoint.operators]
+    assert [row[0] for row in table[:25]] == labels_of(savepoint.operators)
     assert {"session", "tumbling", "by-long"} <= {row[0] for row in page.marked}
     assert set(page.words) == {"hot"}
 

@@ -711,8 +711,11 @@ def test_the_schemes_of_flink_are_those_of_fsspec(url: str, same: str) -> None:
 @pytest.mark.parametrize(
     ("url", "advice"),
     [
-        ("oss://b/a", "oss:// is opened with ossfs: pip install ossfs"),
-        ("wasbs://c@a.blob.core.windows.net/a", "abfs:// is opened with adlfs: pip install adlfs"),
+        ("oss://b/a", "oss:// takes the package ossfs, which is not installed"),
+        (
+            "wasbs://c@a.blob.core.windows.net/a",
+            "abfs:// takes the package adlfs, which is not installed",
+        ),
         ("cos://b/a", "fsspec knows no cos://, nor any package for it"),
     ],
 )

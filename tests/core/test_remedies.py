@@ -176,7 +176,7 @@ def command(*arguments: str) -> Any:
     with redirect_stdout(out), redirect_stderr(err):
         status = main([*arguments, "--json"])
     if status:
-        raise KeyGroupsError(err.getvalue().rstrip("\n"))
+        raise KeyGroupsError(json.loads(err.getvalue())["error"])
     return json.loads(out.getvalue())
 
 
@@ -1231,7 +1231,7 @@ OF_EXTRAS = [
         ARRAYS,
     ),
     Remedy(
-        "savepoint/_files/files",
+        "savepoint/_files/stores",
         "pip install 'keygroups[savepoint]'",
         lacking("fsspec")(lambda: read_savepoint("memory://remedies")),
         in_memory,

@@ -40,13 +40,13 @@ Lists = dict[str, bytes]
 """An operator state by its mode."""
 
 
-def value(made: bytes, **more: bytes) -> bytes:
-    return sb.state("s", "VALUE", made, **more)
+def value(made: bytes, namespace: bytes = sb.NONE) -> bytes:
+    return sb.state("s", "VALUE", made, namespace=namespace)
 
 
 def task(states: Sequence[bytes], key: bytes = TEXT, lists: Lists | None = None) -> bytes:
     keyed = sb.keyed_header(key, states)
-    parts: dict[str, bytes] = {}
+    parts: dict[str, Any] = {}
     if states:
         stream = sb.inline(keyed + sb.canonical_key_group([(0, [])]))
         parts["managed_keyed"] = sb.canonical(0, [len(keyed)], stream)
@@ -54,7 +54,7 @@ def task(states: Sequence[bytes], key: bytes = TEXT, lists: Lists | None = None)
         [(mode, listing)] = lists.items()
         is_map = mode == "BROADCAST"
         header = sb.operator_header(*(([], [listing]) if is_map else ([listing], [])))
-        modes = [("o", MODES.index(mode), [])]
+        modes: list[tuple[str, int, list[int]]] = [("o", MODES.index(mode), [])]
         parts["managed_operator"] = sb.operator_state(modes, sb.inline(header))
     return sb.subtask(**parts)
 

@@ -16,8 +16,8 @@ _PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "oss": "ossfs", "gs": "gcsfs", "gcs": 
     dict.fromkeys(("abfs", "az"), "adlfs")
 )
 _HADOOP = (
-    "hdfs takes a Hadoop client and a JVM: set HADOOP_HOME and JAVA_HOME, or name the folder "
-    "as webhdfs://HOST:PORT/..."
+    "hdfs takes a Hadoop client and a JVM, which HADOOP_HOME and JAVA_HOME name; "
+    "webhdfs://HOST:PORT/... takes neither"
 )
 
 
@@ -54,8 +54,7 @@ def class_of_store(url: str) -> Any:
 def _advice(scheme: str, error: Exception) -> str:
     """Return the advice where no file system is made, "" where its client says more."""
     if isinstance(error, ImportError) and scheme in _PACKAGES:
-        package = _PACKAGES[scheme]
-        return f"{scheme}:// is opened with {package}: pip install {package}"
+        return f"{scheme}:// takes the package {_PACKAGES[scheme]}, which is not installed"
     if scheme == "hdfs" and isinstance(error, OSError):
         return _HADOOP
     if isinstance(error, ValueError) and "Protocol not known" in str(error):

@@ -215,7 +215,7 @@ def _state(
 
 def _values(old: StateDescriptor, new: StateDescriptor, known: Collection[str]) -> list[Finding]:
     """Return a Finding for each difference of user keys and values, of two states of one kind."""
-    findings = []
+    findings: list[Finding] = []
     for name in ("user_key", "value"):
         part, other = (getattr(state, f"{name}_serializer") for state in (old, new))
         if part is not None and other is not None:
@@ -260,8 +260,8 @@ def _operator_states(
     for key in {**own, **others}:
         shown, name = own.get(key) or others[key], key[0]
         if key not in others:
-            reasons = ("the job does not register it: Flink keeps it, and nobody reads it",)
-            yield StateRestore(name, shown.kind, _ONLY_HERE, AS_IS, reasons, "")
+            kept = ("the job does not register it: Flink keeps it, and nobody reads it",)
+            yield StateRestore(name, shown.kind, _ONLY_HERE, AS_IS, kept, "")
         elif key not in own:
             yield StateRestore(name, shown.kind, _ONLY_THERE, AS_IS, (), "")
         else:
