@@ -38,12 +38,16 @@ REACH_OF_THE_ADAPTER = {
     "keygroups.reports._skew": {
         *("MOST_TOP_KEYS", "CountedKey", "SkewCounts", "check_null_keys", "skew_report_of"),
     },
-    "keygroups.savepoint._columns": {"entry_batches"},
+    "keygroups.savepoint._columns.batch_sorter": {"BatchSorter"},
+    "keygroups.savepoint._columns.byte_arrays": {
+        *("bounds_of", "fixed", "octets_of", "of_octets", "runs"),
+    },
     "keygroups.savepoint._columns.column_types": {"column_to_write"},
+    "keygroups.savepoint._columns.entry_batches": {"SCHEMA"},
     "keygroups.savepoint._columns.entry_frames": {"FileWriter"},
     "keygroups.savepoint._jobs": {
-        *("Job", "StateReader", "difference_job", "encoded_keys", "key_size_job"),
-        *("parse_key_groups", "read_tasks"),
+        *("SAME_IN_SPARK", "Job", "StateReader", "difference_job", "encoded_keys"),
+        *("key_size_job", "parse_key_groups", "read_tasks"),
     },
     "keygroups.savepoint._columns.row_shapes": {
         *("LongRows", "Place", "StateColumns", "WideRows", "check_states_of_rows", "long_columns"),
