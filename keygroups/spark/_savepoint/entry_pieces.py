@@ -122,7 +122,7 @@ def pieces_of(
     columns = [*map(pa.concat_arrays, zip(*(batch.columns for batch in batches)))]
     subtasks = columns[0].to_numpy().astype(np.int64) * parallelism // max_parallelism
     if (np.diff(subtasks) < 0).any():
-        order = np.argsort(subtasks.astype(np.int16), kind="stable")  # by radix
+        order = np.argsort(subtasks.astype(np.int16), kind="stable")  # a radix sort
         subtasks = subtasks[order]
         columns = [column.take(pa.array(order)) for column in columns]
     key_groups, states, keys, values = columns
