@@ -64,7 +64,7 @@ def wanted_keys(
     return WantedKeys(df, encoded_keys(operator, [found] if len(found) <= _MOST_KEYS else []))
 
 
-def _checked(key_type: KeyType, keys: Iterable[Any]) -> Iterator[Any]:
+def _checked(key_type: KeyType, keys: Any) -> Iterator[Any]:
     for key in iterate("keys", "keys of the operator, or a DataFrame", keys):
         hash_code(key, key_type)  # raises for a key that is not of the type
         yield key
