@@ -20,8 +20,10 @@ from keygroups.savepoint._state.entry_columns import EntryColumns
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.keys import has_one_form
 from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
-from keygroups.savepoint._tasks.read import TASK_BYTES, ReadTask
+from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.state_keys import key_group_prefix_bytes
+
+_SORTED = 1 << 22  # bytes of entries that are sorted at once, in about 20 times as much memory
 
 Mask = NDArray[np.bool_]
 
@@ -96,7 +98,7 @@ def write_kept(read: ReadTask, states: Mapping[str, KeptState], file: KeyedState
     Raises SavepointError where state is damaged, InvalidValueError where a key is there twice.
     """
     frames, is_any = EntryFrames(file, key_group_prefix_bytes(read.max_parallelism), ()), False
-    for split in read.split(TASK_BYTES):
+    for split in read.split(_SORTED):
         with closing(BatchSorter(None)) as sorter:
             for columns in split.framed_columns():
                 batch = states[columns.state.name].kept(columns)
