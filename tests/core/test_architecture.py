@@ -38,8 +38,12 @@ REACH_OF_THE_ADAPTER = {
     "keygroups.reports._skew": {
         *("MOST_TOP_KEYS", "CountedKey", "SkewCounts", "skew_report_of"),
     },
-    "keygroups.savepoint._columns": {"entry_batches"},
+    "keygroups.savepoint._columns.batch_sorter": {"BatchSorter"},
+    "keygroups.savepoint._columns.byte_arrays": {
+        *("bounds_of", "fixed", "octets_of", "of_octets", "runs"),
+    },
     "keygroups.savepoint._columns.column_types": {"column_to_write"},
+    "keygroups.savepoint._columns.entry_batches": {"SCHEMA"},
     "keygroups.savepoint._columns.entry_frames": {"FileWriter"},
     "keygroups.savepoint._jobs": {
         *("SAME_IN_SPARK", "PartedJob", "StateReader", "difference_job", "encoded_keys"),

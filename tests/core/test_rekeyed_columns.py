@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from support.bytes import savepoint_bytes as sb
+from support.bytes.all_states import write_all
 from support.bytes.column_forms import canonical, native, rocksdb
 from support.bytes.damaged_files import damages
 from support.bytes.real_savepoints import POINTS, Point
@@ -23,11 +24,6 @@ from keygroups import KeyGroupsError
 from keygroups.errors import SavepointError
 from keygroups.progress import Progress
 from keygroups.savepoint import (
-    ListStateDescriptor,
-    MapStateDescriptor,
-    SavepointWriter,
-    TimerServiceDescriptor,
-    ValueStateDescriptor,
     change_max_parallelism,
     read_savepoint,
 )
@@ -58,7 +54,7 @@ def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Both:
     counted = iter(range(1_000))
 
     def outcome(read: Callable[[], Any], new: int, least: int) -> Outcome:
-        monkeypatch.setattr(keyed_state, "_LEAST_OF_COLUMNS", least)
+        monkeypatch.setattr(keyed_state, "LEAST_OF_COLUMNS", least)
         folder = tmp_path / f"new-{next(counted)}"
         try:
             change_max_parallelism(read(), new, folder)
@@ -95,25 +91,6 @@ KEYS: dict[KeyType, list[Any]] = {
     TUPLE(STRING, LONG): [(f"user-{n}", n) for n in range(1, 300)],
     TUPLE(TUPLE(INT, STRING), BOOLEAN): [((n, "\u00e9" * n), n % 2 == 0) for n in range(130)],
 }
-TIME = 1_700_000_000_000
-
-
-def write_all(folder: Path, key_type: KeyType, groups: int, keys: list[Any]) -> None:
-    """Write a savepoint with states of all kinds."""
-    states = [
-        ValueStateDescriptor("count", LONG),
-        ListStateDescriptor("tags", STRING, has_ttl=True),
-        MapStateDescriptor("cities", STRING, STRING),
-        TimerServiceDescriptor("timers"),
-    ]
-    with SavepointWriter(folder) as writer:
-        operator = writer.add_operator("by-key", key_type, states, groups, 3, sort=True)
-        for number, key in enumerate(keys):
-            operator.write("count", key, number)
-            operator.write("tags", key, ["x", ""], last_access=TIME)
-            for city in range(number % 3):
-                operator.write("cities", key, None if city else str(number), f"city {city}")
-            operator.write_timer(key, number, service="timers")
 
 
 @pytest.mark.parametrize("groups", [128, 1_000])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.progress import Meter, ProgressCallback, measured
 from keygroups.savepoint._edits.edit_task import (
+    LEAST_OF_COLUMNS,
     EditedFile,
     Edits,
     EditTask,
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
     from keygroups.savepoint._columns.batch_sorter import BatchSorter
-
-_LEAST_OF_COLUMNS = 1 << 21  # bytes
 
 
 class WrittenState(NamedTuple):
@@ -206,7 +205,7 @@ class EditedKeyedState(OperatorFiles):
         their old order, and where some are damaged, of which `_entries` names the first. So are
         few, which take less time than to import those two.
         """
-        if self.has_steps or self._is_sorted or self._bytes < _LEAST_OF_COLUMNS:
+        if self.has_steps or self._is_sorted or self._bytes < LEAST_OF_COLUMNS:
             return None
         try:
             import numpy  # noqa: F401  # This and PyArrow are of an extra.

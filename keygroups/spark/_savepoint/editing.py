@@ -16,6 +16,7 @@ from keygroups.savepoint._edits.keyed_state import EditedKeyedState, with_keyed_
 from keygroups.savepoint._edits.merged_header import merged_header
 from keygroups.savepoint._tasks.write import OperatorFiles
 from keygroups.spark._savepoint.entry_files import write_entries
+from keygroups.spark._savepoint.entry_pieces import write_anew
 from keygroups.spark._savepoint.old_entries import old_entries
 from keygroups.spark._savepoint.results import described, run_tasks
 from keygroups.spark._savepoint.rows.sent_entries import entries_of
@@ -25,7 +26,7 @@ class SparkEditor(SavepointEditor):
     """Writes a savepoint from another, its edited keyed state in tasks of Spark.
 
     A task edits the state of one subtask, and further tasks merge the entries that moved. Where
-    entries move only as the max parallelism or parallelism changes, Spark sorts them.
+    entries move only as the max parallelism or parallelism changes, Spark moves them in pieces.
     """
 
     _path_name = "output"
@@ -40,7 +41,7 @@ class SparkEditor(SavepointEditor):
         spark, tasks = self._spark, keyed_state.tasks
         with described(spark, f"edit_savepoint: {keyed_state.label}, to {self._folder.path}"):
             if keyed_state.is_anew and not keyed_state.has_steps:
-                write_entries(old_entries(spark, tasks), keyed_state)
+                write_anew(spark, keyed_state)
                 return
             edited = run_tasks(spark, [task.run for task in tasks])
             for file in run_tasks(spark, [task.run for task in keyed_state.merges(edited)]):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,9 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from keygroups.savepoint._edits.edit_task import EditTask
 from keygroups.savepoint._tasks.read import TASK_BYTES
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
-from keygroups.spark._savepoint.rows.sent_entries import ENTRIES, entry_batch
-
-_BATCH = 4096  # entries of a batch
+from keygroups.spark._savepoint.rows.sent_entries import ENTRIES, sent
 
 
 def old_entries(spark: SparkSession, edit_tasks: Iterable[EditTask]) -> DataFrame:
@@ -33,9 +30,7 @@ class OldEntryReader:
     tasks: tuple[EditTask, ...]
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Yield the entries; raises SavepointError as `EditTask.entries` does."""
+        """Yield the entries; raises SavepointError as `EditTask.batches` does."""
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                entries = self.tasks[number].entries()
-                while chunk := list(islice(entries, _BATCH)):
-                    yield entry_batch(chunk)
+                yield from map(sent, self.tasks[number].batches())

@@ -28,7 +28,7 @@ class WantedKeys(NamedTuple):
     encoded: frozenset[bytes] | None
 
     def of(self, entries: DataFrame) -> DataFrame:
-        """Return those entries that have one of the keys."""
+        """Return the entries that have one of the keys."""
         return entries.join(self.df, entries["key"] == self.df["key"], "left_semi")
 
 
@@ -64,7 +64,7 @@ def wanted_keys(
     return WantedKeys(df, encoded_keys(operator, [found] if len(found) <= _MOST_KEYS else []))
 
 
-def _checked(key_type: KeyType, keys: Iterable[Any]) -> Iterator[Any]:
+def _checked(key_type: KeyType, keys: Any) -> Iterator[Any]:
     for key in iterate("keys", "keys of the operator, or a DataFrame", keys):
         hash_code(key, key_type)  # raises for a key that is not of the type
         yield key
@@ -73,7 +73,7 @@ def _checked(key_type: KeyType, keys: Iterable[Any]) -> Iterator[Any]:
 def _column_of(df: DataFrame, spark_type: T.DataType) -> DataFrame:
     """Return the distinct keys of a DataFrame, but for null, which no entry has."""
     key = named_column(df, "keys", "key")
-    assert key.spark_type is not None  # as the DataFrame is known
+    assert key.spark_type is not None  # a DataFrame has types
     if simple_type(key.spark_type) != spark_type.simpleString():
         raise InvalidTypeError(
             f"keys must have a column key of type {spark_type.simpleString()}, got "

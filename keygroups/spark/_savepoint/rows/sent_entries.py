@@ -30,17 +30,11 @@ class _Sent:
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Yield the entries; raises what `encode` raises."""
-        return map(_sent, self.encode(batches))
+        return map(sent, self.encode(batches))
 
 
-def entry_batch(entries: Iterable[EncodedEntry]) -> Any:
-    """Return a batch of Arrow with a row for each entry, in Spark's types."""
-    from keygroups.savepoint._columns import entry_batches  # needs PyArrow
-
-    return _sent(entry_batches.entry_batch(entries))
-
-
-def _sent(batch: Any) -> Any:
+def sent(batch: Any) -> Any:
+    """Return a batch of entries in Spark's types."""
     import pyarrow as pa
 
     columns = [*batch.columns[:2], *(column.cast(pa.binary()) for column in batch.columns[2:])]

@@ -1,0 +1,182 @@
+"""Keys deleted and states renamed by columns, against entry by entry.
+
+What comes of single entries is held to Flink's own restores elsewhere.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.bytes import savepoint_bytes as sb
+from support.bytes.all_states import write_all
+from support.bytes.column_forms import canonical
+from support.bytes.damaged_files import damages
+from support.bytes.real_savepoints import point
+
+from keygroups import KeyGroupsError
+from keygroups.savepoint import EditReport, SavepointEditor, SavepointWriter, read_savepoint
+from keygroups.savepoint._edits import edit_task
+from keygroups.savepoint._state.writing import spill
+from keygroups.state_keys import BYTES
+from keygroups.types import DOUBLE, LONG, STRING, TUPLE, KeyType
+
+pytest.importorskip("pyarrow")
+
+Edit = Callable[[SavepointEditor], None]
+Outcome = tuple[Any, Any]
+Both = Callable[[Any, Edit], tuple[Outcome, Outcome]]
+
+
+@pytest.fixture
+def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Both:
+    """Return a function to what comes of an edit by columns, and what entry by entry."""
+    counted = iter(range(1_000))
+    by_columns = []
+    run = edit_task.EditTask._run_by_columns
+
+    def noted(task: edit_task.EditTask) -> Any:
+        by_columns.append(run(task))
+        return by_columns[-1]
+
+    monkeypatch.setattr(edit_task.EditTask, "_run_by_columns", noted)
+
+    def outcome(old: Any, edit: Edit, least: int) -> Outcome:
+        monkeypatch.setattr(edit_task, "LEAST_OF_COLUMNS", least)
+        folder = tmp_path / f"new-{next(counted)}"
+        try:
+            with SavepointWriter.from_existing_savepoint(old, folder) as editor:
+                edit(editor)
+        except KeyGroupsError as error:
+            return type(error), str(error).replace(str(folder), "")
+        entries = [
+            sorted(
+                repr(entry._replace(key=None))
+                for task in operator.tasks()
+                for entry in task.framed_entries(False)
+            )
+            for operator in read_savepoint(folder).operators
+        ]
+        return entries, edited(editor.report())
+
+    def outcomes(old: Any, edit: Edit) -> tuple[Outcome, Outcome]:
+        by_columns.clear()
+        first = outcome(old, edit, 0)
+        assert by_columns or isinstance(first[0], type)  # refused before a task ran
+        return first, outcome(old, edit, 1 << 62)
+
+    return outcomes
+
+
+def edited(report: EditReport) -> Any:
+    return [(one.states, repr(one.deleted_keys)) for one in report.operators]
+
+
+KEYS: dict[KeyType, list[Any]] = {
+    LONG: [0, -1, 2**63 - 1, -(2**63), *range(1, 90)],
+    STRING: ["", "a", "\u00e9", "x" * 300, *(f"user-{n}" for n in range(90))],
+    TUPLE(STRING, LONG): [(f"user-{n}", n) for n in range(40)],
+    DOUBLE: [0.0, -0.0, 1.5, float("nan"), *map(float, range(1, 40))],
+}
+
+
+@pytest.mark.parametrize("key_type", KEYS, ids=repr)
+def test_keys_of_each_type(key_type: KeyType, tmp_path: Path, both: Both) -> None:
+    """Some that are there and one that is not, once more, and a state renamed beside them."""
+    keys = KEYS[key_type]
+    write_all(tmp_path / "old", key_type, 128, keys[:-1])
+
+    def edit(editor: SavepointEditor) -> None:
+        operator = editor.operator("by-key")
+        operator.delete_keys(keys[::3])
+        operator.rename_state("count", "number")
+        operator.delete_keys([keys[1], keys[-1]])
+
+    by_columns, by_entries = both(tmp_path / "old", edit)
+    assert by_columns == by_entries
+    assert len(by_columns[0][0]) > len(keys)
+
+
+@pytest.mark.parametrize("name", ["2.3.0-rockschurn-native", "2.3.0-heap-canonical"])
+def test_recorded_points(name: str, both: Both) -> None:
+    """Every operator with a key of its own, of types that Arrow has and has not."""
+    saved = point(name)
+
+    def edit(editor: SavepointEditor) -> None:
+        for operator in saved.read().operators:
+            first = next((e for e in operator.entries() if e.key_bytes is None), None)
+            if first is not None:
+                editor.operator(operator.operator_id).delete_keys([first.key])
+
+    by_columns, by_entries = both(saved.read(), edit)
+    assert by_columns == by_entries
+
+
+def test_all_keys_of_a_subtask(tmp_path: Path, both: Both) -> None:
+    write_all(tmp_path / "old", LONG, 128, [1, 2])
+    by_columns, by_entries = both(
+        tmp_path / "old", lambda editor: editor.operator("by-key").delete_keys([1, 2])
+    )
+    assert by_columns == by_entries
+    assert by_columns[0] == [[]]
+
+
+def test_keys_without_a_hash(tmp_path: Path, both: Both) -> None:
+    """Arrays, which Java hashes by identity, may be in any key group."""
+    entries = [(sb.i32(1) + bytes([number]) + b"\0", sb.i64(number)) for number in range(5)]
+    state = sb.state("s", "VALUE", sb.simple("Long"))
+    operator = canonical(tmp_path / "old", BYTES.snapshot_bytes()[4:], state, entries)
+    by_columns, by_entries = both(
+        operator._files.base,
+        lambda editor: editor.operator(operator.operator_id).delete_keys([b"\1", b"\7"]),
+    )
+    assert by_columns == by_entries
+    assert len(by_columns[0][0]) == 4
+
+
+def test_a_state_that_is_renamed(tmp_path: Path, both: Both) -> None:
+    write_all(tmp_path / "old", LONG, 128, KEYS[LONG])
+    by_columns, by_entries = both(
+        tmp_path / "old", lambda editor: editor.operator("by-key").rename_state("count", "n")
+    )
+    assert by_columns == by_entries
+    assert len(by_columns[0][0]) > len(KEYS[LONG])
+
+
+def test_damaged_files(tmp_path: Path, both: Both) -> None:
+    """What is refused is refused in the same words, which name the first damaged entry."""
+    write_all(tmp_path / "old", STRING, 128, KEYS[STRING][:6])
+    path = max((tmp_path / "old").iterdir(), key=lambda path: path.stat().st_size)
+    content = path.read_bytes()
+    refused = 0
+    for _, data in [*damages(content, content.rindex(b"VoidNamespace"))][::300]:
+        path.write_bytes(data)
+        by_columns, by_entries = both(
+            tmp_path / "old", lambda editor: editor.operator("by-key").delete_keys(["a"])
+        )
+        assert by_columns == by_entries
+        refused += isinstance(by_columns[0], type)
+    assert refused
+
+
+def test_more_than_memory_holds(
+    tmp_path: Path, both: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_all(tmp_path / "old", LONG, 128, KEYS[LONG])
+    monkeypatch.setattr(spill, "_HELD", 1_000)
+    by_columns, by_entries = both(
+        tmp_path / "old", lambda editor: editor.operator("by-key").delete_keys(range(1, 50))
+    )
+    assert by_columns == by_entries
+
+
+def test_without_numpy(tmp_path: Path, both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_all(tmp_path / "old", LONG, 128, [1, 2, 3])
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    by_columns, by_entries = both(
+        tmp_path / "old", lambda editor: editor.operator("by-key").rename_state("count", "n")
+    )
+    assert by_columns == by_entries
