@@ -51,7 +51,6 @@ from keygroups.savepoint._sinks.committables import (
     read_sink_state,
 )
 from keygroups.savepoint._sources.consumers import CONSUMERS
-from keygroups.savepoint._sources.layouts import SplitLayout
 from keygroups.savepoint._sources.source_splits import (
     READER_STATE,
     SourceSplits,
@@ -59,6 +58,7 @@ from keygroups.savepoint._sources.source_splits import (
     read_source_splits,
     source_with_lag,
 )
+from keygroups.savepoint._sources.split_layouts import SplitLayout
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.formats.by_handle import format_of
 from keygroups.savepoint._state.header import StateDescriptor

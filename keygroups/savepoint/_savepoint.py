@@ -60,7 +60,7 @@ from keygroups.savepoint._restoring.restores import (
     has_state,
     restores,
 )
-from keygroups.savepoint._sources.layouts import SplitLayout, checked_layouts
+from keygroups.savepoint._sources.split_layouts import SplitLayout, checked_layouts
 from keygroups.savepoint._state.key_hashes import has_hash
 from keygroups.savepoint._state.writing.new_states import NewState, key_to_write
 from keygroups.savepoint._tasks.read import ReadTask

@@ -57,8 +57,8 @@ takes by operator.
 from keygroups.savepoint._sources.consumers import KinesisSplit
 from keygroups.savepoint._sources.file_splits import FileSplit
 from keygroups.savepoint._sources.kafka import KafkaOffsets, KafkaSplit, SpecialOffset
-from keygroups.savepoint._sources.layouts import ConnectorSplit, SplitLayout
 from keygroups.savepoint._sources.source_splits import SourceSplits, UnknownSplit
+from keygroups.savepoint._sources.split_layouts import ConnectorSplit, SplitLayout
 
 __all__ = [
     "ConnectorSplit",

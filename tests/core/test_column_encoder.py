@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.inside.columns import column_encoder, entries_of, entry_batch, row_encoder
 from support.inside.savepoints import EncodedEntry, NewState, joined_lists
 from support.selections import first_by_default
 
@@ -60,9 +61,6 @@ from support.inside.columns import (  # noqa: E402
     column_writer,
 )
 from support.inside.serializers import SQL_STRING, DateSerializer, KryoSerializer  # noqa: E402
-
-from keygroups.savepoint._columns import column_encoder, row_encoder  # noqa: E402
-from keygroups.savepoint._columns.entry_batches import entries_of, entry_batch  # noqa: E402
 
 
 @pytest.mark.parametrize("of", VALUES, ids=str)

@@ -23,7 +23,7 @@ from support.bytes.serializer_cases import cases
 from support.bytes.source_bytes import file_split, source, versioned
 from support.growth import count_bytes
 from support.html_tables import shown
-from support.inside.savepoints import spill
+from support.inside.savepoints import exact, spill
 from support.inside.serializers import PojoSerializer
 
 from keygroups import assign_to_key_group
@@ -50,7 +50,6 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._comparison.contents import exact
 from keygroups.savepoint.values import Bitmap, Left, Right
 from keygroups.state_keys import BYTES
 from keygroups.types import LONG, STRING

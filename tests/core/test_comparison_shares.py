@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import point
+from support.inside.serializers import write_string
 
 from keygroups import InvalidTypeError, InvalidValueError
-from keygroups._serializers.scalars import write_string
 from keygroups.savepoint import (
     EntryDifference,
     MapStateDescriptor,
@@ -246,7 +246,7 @@ def test_batches_have_some_bytes_at_most(tmp_path: Path, monkeypatch: pytest.Mon
 def test_how_many_differences_are_held(tmp_path: Path) -> None:
     """Of each state 4,096, or 4 MiB of entries of both savepoints, whichever is there first."""
     pytest.importorskip("pyarrow")
-    from keygroups.savepoint._comparison.difference_columns import difference_layout
+    from support.inside.columns import difference_layout
 
     old = written(tmp_path / "old", 3, 128, [(1.0, 1.0)])
     new = written(tmp_path / "new", 3, 128, [])
@@ -298,7 +298,7 @@ def test_columns_of_differences(tmp_path: Path) -> None:
     What only the job reads is beside the text in whose place it is, on the side that may have it.
     """
     pa = pytest.importorskip("pyarrow")
-    from keygroups.savepoint._comparison.difference_columns import difference_layout
+    from support.inside.columns import difference_layout
 
     key, timer = b"\2a\0", b"\x80" + bytes(6) + b"\x09" + b"\2a" + sb.i64(7)
     count = sb.state("count", "VALUE", sb.ttl_of(INTS))
@@ -379,7 +379,7 @@ def test_columns_of_differences(tmp_path: Path) -> None:
 def test_keys_that_only_the_job_reads_in_columns(tmp_path: Path) -> None:
     """They are binary, in the column of keys."""
     pytest.importorskip("pyarrow")
-    from keygroups.savepoint._comparison.difference_columns import difference_layout
+    from support.inside.columns import difference_layout
 
     states, secret = [sb.state("count", "VALUE", INTS)], sb.kryo_of("x.Secret")
     old = keyed(tmp_path / "old", states, [(0, b"any\0", sb.i32(1))], secret)
@@ -394,7 +394,7 @@ def test_keys_that_only_the_job_reads_in_columns(tmp_path: Path) -> None:
 def test_a_value_that_no_column_holds(tmp_path: Path) -> None:
     """Half of a surrogate pair: the error names state and key group."""
     pytest.importorskip("pyarrow")
-    from keygroups.savepoint._comparison.difference_columns import difference_layout
+    from support.inside.columns import difference_layout
 
     states = [sb.state("text", "VALUE", TEXT)]
     old = keyed(tmp_path / "old", states, [(0, b"\2a\0", write_string("\ud800"))])

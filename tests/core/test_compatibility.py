@@ -9,12 +9,16 @@ from typing import Any
 
 import pytest
 from support.golden import FOLDER
+from support.inside.serializers import (
+    Member,
+    PojoSerializer,
+    RowDataSerializer,
+    ScalaEnumSerializer,
+    Serializer,
+    UnknownSerializer,
+)
 
-from keygroups._serializers.base import Serializer, UnknownSerializer
 from keygroups._serializers.compatibility import Finding, classes_of, resolve, worst
-from keygroups._serializers.jvm.pojos import Member, PojoSerializer
-from keygroups._serializers.jvm.scala import ScalaEnumSerializer
-from keygroups._serializers.sql.rows import RowDataSerializer
 from keygroups.logical_types import LogicalType
 
 VERSIONS = ("1.20.5", "2.3.0")

@@ -27,7 +27,7 @@ from keygroups.savepoint import (
     operator_reports,
     read_savepoint,
 )
-from keygroups.savepoint._operator import labels_of
+from keygroups.savepoint._named_operators import labels_of
 from keygroups.savepoint._reports import html_report as html_report_module
 from keygroups.skew import HOT
 from keygroups.types import LONG, STRING

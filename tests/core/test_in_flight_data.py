@@ -10,6 +10,7 @@ import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import FORMATS, POINTS, point
 from support.html_tables import shown
+from support.inside.savepoints import read_metadata
 
 from keygroups.cli import main
 from keygroups.errors import SavepointError
@@ -21,7 +22,6 @@ from keygroups.savepoint import (
     html_report,
     read_savepoint,
 )
-from keygroups.savepoint._metadata.reader import read_metadata
 
 NAME = "2.3.0-unaligned-checkpoint"
 STREAM = sb.inline(bytes(4) + b"\1" * 96)

@@ -16,10 +16,10 @@ from support.bytes.column_entries import entry, operator_of
 from support.bytes.real_savepoints import point
 from support.bytes.unread_values import CLASSES
 from support.bytes.unread_values import operator_of as unread_operator
+from support.inside.savepoints import verified, verify
 
 from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.savepoint import StateEntry, read_savepoint
-from keygroups.savepoint._savepoint import verified
 
 pa: Any = pytest.importorskip("pyarrow")
 
@@ -33,8 +33,6 @@ from support.inside.columns import (  # noqa: E402
     read_tasks,
 )
 from support.inside.columns import _jobs as jobs  # noqa: E402
-
-from keygroups.savepoint._verification import verify  # noqa: E402
 
 LONG = sb.simple("Long")
 

@@ -16,11 +16,10 @@ from support.bytes.all_states import write_all
 from support.bytes.column_forms import canonical
 from support.bytes.damaged_files import damages
 from support.bytes.real_savepoints import point
+from support.inside.savepoints import edit_task, spill
 
 from keygroups import KeyGroupsError
 from keygroups.savepoint import EditReport, SavepointEditor, SavepointWriter, read_savepoint
-from keygroups.savepoint._edits import edit_task
-from keygroups.savepoint._state.writing import spill
 from keygroups.state_keys import BYTES
 from keygroups.types import DOUBLE, LONG, STRING, TUPLE, KeyType
 

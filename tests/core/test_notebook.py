@@ -12,9 +12,9 @@ import pytest
 from support.bytes.real_savepoints import point
 from support.bytes.sample_savepoints import written_folder
 from support.html_tables import shown
+from support.inside.answers import date_text
 
 from keygroups import KeyGroupLoad, KeyGroupsError, RescalePlan, trace_key
-from keygroups._show.tables import date_text
 from keygroups.job import Job, SubtaskReads, Vertex
 from keygroups.load import Recommendations
 from keygroups.reports import RescaleReport

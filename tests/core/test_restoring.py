@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from support.bytes import savepoint_bytes as sb
+from support.inside.savepoints import operator_id_of
 
 from keygroups.cli import main
 from keygroups.errors import InvalidTypeError, InvalidValueError
@@ -25,7 +26,6 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._metadata.handles import operator_id_of
 from keygroups.types import INT, LONG, PYFLINK, STRING
 
 INTS, LONGS, TEXT = map(sb.simple, ("Int", "Long", "String"))

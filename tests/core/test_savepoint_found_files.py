@@ -19,10 +19,10 @@ from uuid import UUID
 import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import point, seen_entry, true_entries
+from support.inside.savepoints import found_files
 
 from keygroups.errors import SavepointError
 from keygroups.savepoint import Savepoint, SavepointWriter, read_savepoint
-from keygroups.savepoint._files import found_files
 
 NAMES = [str(UUID(int=number)) for number in range(8)]
 OLD = "s3://old/job"

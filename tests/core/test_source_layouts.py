@@ -32,7 +32,7 @@ from keygroups.savepoint import (
     read_savepoint,
     sources,
 )
-from keygroups.savepoint._sources.layouts import LAYOUTS, split_of
+from keygroups.savepoint._sources.split_layouts import LAYOUTS, split_of
 
 JAVA = b"\xac\xed\0\5sr\0\1a"
 NULL = b"\xac\xed\0\5p"

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import pytest
 from support.bytes import savepoint_bytes as sb
+from support.inside.savepoints import StoredMapValue, stored_value
 from support.inside.serializers import VOID_NAMESPACE
 
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.savepoint import Serializer, StateDescriptor
 from keygroups.savepoint._state.layouts import has_key_bytes, layout_of
-from keygroups.savepoint._state.stored_values import StoredMapValue, stored_value
 from keygroups.savepoint.values import Some, TtlValue
 
 

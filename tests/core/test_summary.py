@@ -14,9 +14,10 @@ import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.job_points import JOB_POINTS
 from support.bytes.real_savepoints import POINTS, point
+from support.inside.answers import date_text
+from support.inside.savepoints import entry_columns, summarized
+from support.inside.values import exact_repr
 
-from keygroups._checks import exact_repr
-from keygroups._show.tables import date_text
 from keygroups.cli import main
 from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.savepoint import (
@@ -36,8 +37,6 @@ from keygroups.savepoint import (
     html_report,
     read_savepoint,
 )
-from keygroups.savepoint._savepoint import summarized
-from keygroups.savepoint._state import entry_columns
 from keygroups.savepoint._summary import tally as tallies
 from keygroups.types import DOUBLE, LIST, LONG, STRING, TUPLE, KeyType
 

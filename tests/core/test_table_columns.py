@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.inside.columns import batch_sorter, table_writer
 from support.inside.savepoints import NewState, spill
 from support.inside.serializers import is_in_order
 from support.selections import first_by_default
@@ -39,8 +40,6 @@ from support.inside.columns import (  # noqa: E402
     key_column_of,
     table_rows,
 )
-
-from keygroups.savepoint._columns import batch_sorter, table_writer  # noqa: E402
 
 Fill = Callable[[OperatorWriter], object]
 TIME = 1_700_000_000_000

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from support.inside.savepoints import exact
+from support.inside.serializers import PojoSerializer
 
-from keygroups._serializers.jvm.pojos import PojoSerializer
 from keygroups.savepoint import (
     Change,
     EntryDifference,
@@ -22,7 +23,6 @@ from keygroups.savepoint import (
     StateEntry,
     TtlValue,
 )
-from keygroups.savepoint._comparison.contents import exact
 from keygroups.savepoint.values import Left
 
 LONG = "x" * 200

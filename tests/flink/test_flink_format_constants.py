@@ -19,12 +19,18 @@ import pytest
 from support.flink.flink_oracle import flink_jar, flink_version
 from support.flink.flink_sql import JAVA_FOLDER, jdk_folder
 from support.inside import serializers
-from support.inside.savepoints import codes, header, operator_state, source_splits, state_infos
+from support.inside.savepoints import (
+    changelog,
+    codes,
+    file_splits,
+    header,
+    operator_state,
+    source_splits,
+    state_infos,
+    timers,
+)
 from support.inside.serializers import REGISTRY, Composite
 from support.inside.values import ROW_KINDS
-
-from keygroups.savepoint._sources import file_splits
-from keygroups.savepoint._state.formats import changelog, timers
 
 pytestmark = pytest.mark.flink
 

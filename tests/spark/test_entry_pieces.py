@@ -10,8 +10,9 @@ import pytest
 pa: Any = pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
-from keygroups.savepoint._columns.entry_batches import SCHEMA, entry_batch  # noqa: E402
-from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry  # noqa: E402
+from support.inside.columns import SCHEMA, entry_batch  # noqa: E402
+from support.inside.savepoints import EncodedEntry  # noqa: E402
+
 from keygroups.spark._savepoint import entry_pieces  # noqa: E402
 from keygroups.spark._savepoint.entry_pieces import entries_of_pieces, pieces_of  # noqa: E402
 

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
 from support.hostile_values import in_itself
-from support.inside.adapter import SETTING, current_backend
+from support.inside.adapter import SETTING, catalyst, current_backend
 from support.selections import first_by_default
 from support.spark.spark_backends import ONE_BACKEND, skip_without
 from support.spark.spark_columns import COLUMNS, DOUBLES, FLOATS, MOMENTS, RANDOM, decimals
@@ -34,7 +34,6 @@ from keygroups import (
 )
 from keygroups.spark import functions as KF
 from keygroups.spark import repartition_by_subtask, with_routing
-from keygroups.spark._columns import catalyst
 from keygroups.spark.dataframe import key_group_column, key_tree
 from keygroups.types import (
     BIG_DEC,

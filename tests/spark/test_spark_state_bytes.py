@@ -22,6 +22,7 @@ from support.flink.group_histories import (
     told_together,
     values,
 )
+from support.inside.adapter import processor
 
 from keygroups import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
 
@@ -41,7 +42,6 @@ from support.inside.adapter import (
     state_name,
 )
 
-from keygroups.spark._group_by import processor
 from keygroups.spark._group_by.fields import RowCodec
 from keygroups.spark._group_by.pages import Pages, decode_page, encode_page, page_of
 from keygroups.spark._group_by.stored import keys_of, stored_layout, values_of

@@ -33,14 +33,14 @@ from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import OperatorStateHandle
 from keygroups.savepoint._sources.consumers import KinesisSplit
 from keygroups.savepoint._sources.kafka import KafkaSplit
-from keygroups.savepoint._sources.layouts import ConnectorSplit
 from keygroups.savepoint._sources.source_splits import (
     READER_STATE,
+    SourceSplit,
     SourceSplits,
-    Split,
     UnknownSplit,
     has_same_content,
 )
+from keygroups.savepoint._sources.split_layouts import ConnectorSplit
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.operator_state import (
     EncodedOperatorState,
@@ -443,7 +443,7 @@ def _compared(pairs: Sequence[StatePair], own: _Placed, other: _Placed) -> Itera
             yield _Found(pairs[rest.state >> 1], "only_there", None, rest)
 
 
-def _split_id(split: Split) -> object:
+def _split_id(split: SourceSplit) -> object:
     """Return the id of a split in its source: topic and partition of Kafka's."""
     if isinstance(split, KafkaSplit):
         return split.topic, split.partition, split.cluster

@@ -12,15 +12,15 @@ from keygroups.savepoint._sinks.committables import (
     KafkaProducerState,
     KafkaTransaction,
     SinkState,
+    SinkWriter,
     UnknownCommittable,
     UnknownWriterState,
-    Writer,
 )
 from keygroups.savepoint._sources.consumers import KinesisSplit
 from keygroups.savepoint._sources.file_splits import FileSplit
 from keygroups.savepoint._sources.kafka import KafkaSplit, SpecialOffset
-from keygroups.savepoint._sources.layouts import ConnectorSplit
-from keygroups.savepoint._sources.source_splits import SourceSplits, Split
+from keygroups.savepoint._sources.source_splits import SourceSplit, SourceSplits
+from keygroups.savepoint._sources.split_layouts import ConnectorSplit
 
 _SHOWN = 100  # rows of a table
 _LABEL = 100  # characters of a name
@@ -91,7 +91,7 @@ def _transaction(what: KafkaTransaction | UnknownCommittable) -> str:
     return f"{show(what.data)}, version {what.version}"
 
 
-def _writer(writer: Writer) -> tuple[str, str, str]:
+def _writer(writer: SinkWriter) -> tuple[str, str, str]:
     if isinstance(writer, KafkaProducerState):
         pending = "" if writer.pending is None else f"open: {_transaction(writer.pending)}"
         ids = ", ".join(writer.transactional_ids)
@@ -107,7 +107,7 @@ def _writer(writer: Writer) -> tuple[str, str, str]:
     return prefix, short(printable(ids), _LABEL), str(writer.subtask)
 
 
-def _row(split: Split) -> Sequence[str]:
+def _row(split: SourceSplit) -> Sequence[str]:
     names = [short(printable(name), _LABEL) for name in _names(split)]
     if split.subtask is not None:
         return (*names, str(split.subtask))
@@ -115,7 +115,7 @@ def _row(split: Split) -> Sequence[str]:
     return (*names, "none, read to its end" if is_read else "none yet")
 
 
-def _names(split: Split) -> tuple[str, str]:
+def _names(split: SourceSplit) -> tuple[str, str]:
     """Return the name of a split, and where it goes on."""
     if isinstance(split, KafkaSplit):
         cluster = "" if split.cluster is None else f"{split.cluster}: "

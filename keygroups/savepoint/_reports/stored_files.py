@@ -35,7 +35,7 @@ from keygroups.savepoint.storage import JobFile, JobFiles, SavepointFile
 _TASKS = "taskowned"
 
 
-class _Use(NamedTuple):
+class _FileUse(NamedTuple):
     operator: str
     subtask: int | None
     kind: str
@@ -61,7 +61,7 @@ def savepoint_files(savepoint: Savepoint) -> tuple[SavepointFile, ...]:
     (397, 397, 'keyed state', (2,))
     """
     files = check_class("savepoint", savepoint, Savepoint, "a Savepoint").files
-    ids, by_file = FileIds(files), dict[Id, list[_Use]]()
+    ids, by_file = FileIds(files), dict[Id, list[_FileUse]]()
     labels = {operator.operator_id: operator.label for operator in savepoint.operators}
     for operator in savepoint.metadata.operators:
         for use in _uses(operator, labels[operator.operator_id]):
@@ -71,7 +71,7 @@ def savepoint_files(savepoint: Savepoint) -> tuple[SavepointFile, ...]:
     return tuple(sorted(made, key=lambda file: (-(file.bytes or 0), file.path)))
 
 
-def _file_of(savepoint: Savepoint, uses: list[_Use]) -> SavepointFile:
+def _file_of(savepoint: Savepoint, uses: list[_FileUse]) -> SavepointFile:
     stream = uses[0].stream
     path = stream.path
     with suppress(SavepointError):  # A file that may not be read has the path that it was given.
@@ -100,20 +100,20 @@ def _size_of(path: str) -> int | None:
     return None
 
 
-def _uses(operator: OperatorMetadata, label: str) -> Iterator[_Use]:
+def _uses(operator: OperatorMetadata, label: str) -> Iterator[_FileUse]:
     if operator.coordinator is not None:
-        yield _Use(label, None, "coordinator", operator.coordinator)
+        yield _FileUse(label, None, "coordinator", operator.coordinator)
     for task in operator.subtasks:
         for handle in (task.managed_operator, task.raw_operator):
             if handle is not None:
-                yield _Use(label, task.index, "operator state", handle.stream)
+                yield _FileUse(label, task.index, "operator state", handle.stream)
         for keyed in task.keyed:
             for stream in _streams(keyed):
-                yield _Use(label, task.index, "keyed state", stream)
+                yield _FileUse(label, task.index, "keyed state", stream)
         channels = task.as_read.get("channels")
         places = () if channels is None else channels.places
         handles = [named for _, _, named in places if isinstance(named, StreamHandle)]
-        yield from (_Use(label, task.index, "in-flight data", handle) for handle in handles)
+        yield from (_FileUse(label, task.index, "in-flight data", handle) for handle in handles)
 
 
 def _streams(handle: KeyedHandle) -> Iterator[StreamHandle]:

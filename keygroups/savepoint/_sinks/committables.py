@@ -106,7 +106,7 @@ class UnknownWriterState(NamedTuple):
     data: bytes
 
 
-Writer = KafkaWriterState | KafkaProducerState | UnknownWriterState
+SinkWriter = KafkaWriterState | KafkaProducerState | UnknownWriterState
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class SinkState:
     """
 
     committables: tuple[Committable, ...]
-    writers: tuple[Writer, ...]
+    writers: tuple[SinkWriter, ...]
 
 
 def read_sink_state(elements: Iterable[tuple[str, int, object]], name: str) -> SinkState:
@@ -127,7 +127,7 @@ def read_sink_state(elements: Iterable[tuple[str, int, object]], name: str) -> S
     they are: they are Kafka's if they pass as such. Raises SavepointError.
     """
     committables: list[Committable] = []
-    writers: list[Writer] = []
+    writers: list[SinkWriter] = []
     for state, subtask, element in elements:
         cursor = _cursor(element, subtask, name)
         version, framed = _versioned(cursor)

@@ -18,7 +18,7 @@ from keygroups.savepoint._sources import dynamic_kafka, file_splits, kafka
 from keygroups.savepoint._sources.consumers import CONSUMERS, KinesisSplit
 from keygroups.savepoint._sources.file_splits import FileSplit
 from keygroups.savepoint._sources.kafka import KafkaOffsets, KafkaSplit, Offset, Partition
-from keygroups.savepoint._sources.layouts import (
+from keygroups.savepoint._sources.split_layouts import (
     ConnectorSplit,
     SplitLayout,
     known_splits,
@@ -45,7 +45,7 @@ class UnknownSplit(NamedTuple):
     data: bytes
 
 
-Split = KafkaSplit | KinesisSplit | FileSplit | ConnectorSplit | UnknownSplit
+SourceSplit = KafkaSplit | KinesisSplit | FileSplit | ConnectorSplit | UnknownSplit
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class SourceSplits:
     sources they are empty.
     """
 
-    splits: tuple[Split, ...]
+    splits: tuple[SourceSplit, ...]
     enumerator: bytes | None
     enumerator_version: int | None
     initial_discovery_finished: bool | None = None

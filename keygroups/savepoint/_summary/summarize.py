@@ -18,16 +18,16 @@ from keygroups.savepoint._operator import (
 )
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.operator_state import read_encoded_operator_state
-from keygroups.savepoint._summary.tally import SummaryTask, Tally
+from keygroups.savepoint._summary.tally import OperatorTally, SummaryTask
 from keygroups.savepoint._tasks.read import TASK_BYTES
 from keygroups.savepoint.summaries import OperatorStateSummary, OperatorSummary, StateSummary
 
-RunTasks = Callable[[list[Callable[[], Tally]]], Iterable[Tally]]
+RunSummaryTasks = Callable[[list[Callable[[], OperatorTally]]], Iterable[OperatorTally]]
 """Calls functions elsewhere, each of which may be pickled, and returns what they return."""
 
 
 def summarize_operator(
-    operator: Operator, at: int, top: int, run: RunTasks | None
+    operator: Operator, at: int, top: int, run: RunSummaryTasks | None
 ) -> OperatorSummary:
     """Return the OperatorSummary of an operator; `run` runs its tasks elsewhere, None here."""
     unread: list[str] = []
@@ -35,7 +35,7 @@ def summarize_operator(
     load = None
     if has_keyed_state(operator):
         described = readable(lambda: operator.states, unread) or ()
-        tally = Tally()
+        tally = OperatorTally()
         for counted in _tallies(operator, at, top, run) if described else ():
             tally.join(counted)
         states = tuple(_state_summary(state, tally) for state in described)
@@ -62,14 +62,16 @@ def summarize_operator(
     )
 
 
-def _tallies(operator: Operator, at: int, top: int, run: RunTasks | None) -> Iterable[Tally]:
+def _tallies(
+    operator: Operator, at: int, top: int, run: RunSummaryTasks | None
+) -> Iterable[OperatorTally]:
     if run is not None:
         parts = [part for task in operator.tasks() for part in task.split(TASK_BYTES)]
         return run([SummaryTask(part, at, top).run for part in parts])
     return _run(operator, [SummaryTask(task, at, top) for task in operator.tasks()])
 
 
-def _run(operator: Operator, tasks: list[SummaryTask]) -> Iterator[Tally]:
+def _run(operator: Operator, tasks: list[SummaryTask]) -> Iterator[OperatorTally]:
     with measured(
         operator._progress,
         f"summarize {operator.label}",
@@ -79,7 +81,7 @@ def _run(operator: Operator, tasks: list[SummaryTask]) -> Iterator[Tally]:
             yield task.run(meter)
 
 
-def _state_summary(state: StateDescriptor, tally: Tally) -> StateSummary:
+def _state_summary(state: StateDescriptor, tally: OperatorTally) -> StateSummary:
     """Return the summary of a state: without numbers if a part of it cannot be read."""
     error = tally.unread.get(state.name, tally.unread.get(""))
     if error is not None:

@@ -73,7 +73,7 @@ def _sum(count: int | None, other: int | None) -> int | None:
     return None if count is None or other is None else count + other
 
 
-class Tally:
+class OperatorTally:
     """The counts of some key groups of an operator; it may be pickled.
 
     `states` are those that were read, by name, `unread` the errors of the others. `key_groups` has
@@ -85,7 +85,7 @@ class Tally:
         self.unread: dict[str, str] = {}
         self.key_groups: Counter[int] = Counter()
 
-    def join(self, other: Tally) -> None:
+    def join(self, other: OperatorTally) -> None:
         """Add the counts of other key groups or states."""
         for name, state in other.states.items():
             if name in self.states:
@@ -108,8 +108,8 @@ class SummaryTask:
     at: int
     top: int
 
-    def run(self, meter: Meter | None = None) -> Tally:
-        """Return the Tally; a state that cannot be read costs only its own numbers.
+    def run(self, meter: Meter | None = None) -> OperatorTally:
+        """Return the OperatorTally; a state that cannot be read costs only its own numbers.
 
         A meter counts the bytes of the first attempt, of all states at once.
         """
@@ -117,7 +117,7 @@ class SummaryTask:
             return self._counted(self.read, meter)
         except SavepointError as error:
             whole = str(error)
-        tally = Tally()
+        tally = OperatorTally()
         try:
             names = [state.name for state in self.read.descriptors()]
         except SavepointError:
@@ -130,9 +130,9 @@ class SummaryTask:
                 tally.unread[name] = str(error)
         return tally
 
-    def _counted(self, read: ReadTask, meter: Meter | None = None) -> Tally:
+    def _counted(self, read: ReadTask, meter: Meter | None = None) -> OperatorTally:
         counters: dict[str, _StateCounter] = {}
-        tally = Tally()
+        tally = OperatorTally()
         for task in ahead([read], meter=meter):
             for entries in task.columns():
                 name = entries.state.name

@@ -7,8 +7,8 @@ from itertools import groupby
 from pathlib import Path
 
 from keygroups.savepoint import Operator
-from keygroups.savepoint._state.stored_values import SEPARATOR
 from support.bytes import savepoint_bytes as sb
+from support.inside.savepoints import SEPARATOR
 
 _TIME = 8
 

@@ -1,12 +1,12 @@
 """The inner parts of the adapter for PySpark."""
 
-from keygroups.spark._columns import key_hash
+from keygroups.spark._columns import catalyst, key_hash
 from keygroups.spark._columns.arguments import is_connect
 from keygroups.spark._columns.backend import PORTABLE, SETTING, build, current_backend
 from keygroups.spark._columns.key_hash import hash_key
 from keygroups.spark._columns.portable import Portable
 from keygroups.spark._columns.sql_string import LambdaFree
-from keygroups.spark._group_by import packing, query_checks
+from keygroups.spark._group_by import packing, processor, query_checks
 from keygroups.spark._group_by.aggregates import AGGREGATES
 from keygroups.spark._group_by.group import RecordLayout, Routing
 from keygroups.spark._group_by.key_group import (
@@ -36,6 +36,7 @@ __all__ = [
     "Routing",
     "_pack",
     "build",
+    "catalyst",
     "current_backend",
     "hash_key",
     "is_connect",
@@ -45,6 +46,7 @@ __all__ = [
     "layout_text",
     "other_layout",
     "packing",
+    "processor",
     "query_checks",
     "spark_schema",
     "spark_type_of",

@@ -1,7 +1,7 @@
 """The inner parts of reports, of the command, and of what asks a running job."""
 
 from keygroups._show.progress import ProgressLine, default_progress
-from keygroups._show.tables import html_table, show_weight
+from keygroups._show.tables import date_text, html_table, show_weight
 from keygroups.cli import _key_text
 from keygroups.cli._key_text import CHOICES, TYPE_NAMES, check_text, parse_key, parse_key_type
 from keygroups.job import _rest
@@ -17,6 +17,7 @@ __all__ = [
     "_key_text",
     "_rest",
     "check_text",
+    "date_text",
     "default_progress",
     "diagnose",
     "html_table",

@@ -1,7 +1,14 @@
 """Columns of state in Arrow: what reads and writes them. It needs PyArrow."""
 
 from keygroups.savepoint import _jobs
-from keygroups.savepoint._columns import column_types, table_rows
+from keygroups.savepoint._columns import (
+    batch_sorter,
+    column_encoder,
+    column_types,
+    row_encoder,
+    table_rows,
+    table_writer,
+)
 from keygroups.savepoint._columns.arrow_values import arrow_array, values
 from keygroups.savepoint._columns.batches import TYPED, layout_of, record_batches, typed_columns
 from keygroups.savepoint._columns.column_types import (
@@ -15,6 +22,7 @@ from keygroups.savepoint._columns.column_types import (
 )
 from keygroups.savepoint._columns.column_writers import column_writer
 from keygroups.savepoint._columns.columns import TEXT, ArrowColumn
+from keygroups.savepoint._columns.entry_batches import SCHEMA, entries_of, entry_batch
 from keygroups.savepoint._columns.entry_frames import FileWriter
 from keygroups.savepoint._columns.readers.readers import reader_of
 from keygroups.savepoint._columns.row_shapes import (
@@ -38,11 +46,11 @@ from keygroups.savepoint._jobs import (
     parse_key_groups,
     read_tasks,
 )
-from keygroups.savepoint._state import entry_columns
 from keygroups.savepoint._state.formats import rocksdb_columns
 
 __all__ = [
     "COLUMNS",
+    "SCHEMA",
     "TEXT",
     "TYPED",
     "ArrowColumn",
@@ -56,7 +64,9 @@ __all__ = [
     "WideRows",
     "_jobs",
     "arrow_array",
+    "batch_sorter",
     "check_states_of_rows",
+    "column_encoder",
     "column_of",
     "column_of_key_type",
     "column_to_write",
@@ -66,7 +76,8 @@ __all__ = [
     "difference_job",
     "difference_layout",
     "encoded_keys",
-    "entry_columns",
+    "entries_of",
+    "entry_batch",
     "is_open",
     "is_written",
     "key_column_of",
@@ -78,8 +89,10 @@ __all__ = [
     "reader_of",
     "record_batches",
     "rocksdb_columns",
+    "row_encoder",
     "table_columns",
     "table_rows",
+    "table_writer",
     "typed_columns",
     "values",
 ]

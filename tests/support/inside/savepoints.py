@@ -1,10 +1,11 @@
 """The parts of reading and writing savepoints, which no public name gives."""
 
+from keygroups.savepoint._comparison.contents import exact
 from keygroups.savepoint._edits import edit_task, keyed_state
 from keygroups.savepoint._edits.edit_task import EditTask, StatePlan
 from keygroups.savepoint._edits.keyed_state import EditedKeyedState
 from keygroups.savepoint._edits.steps import DeleteKeys, MapEntries, MapKeys, SetTtl, StepContext
-from keygroups.savepoint._files import feed, files, output_folder, sst, store_file
+from keygroups.savepoint._files import feed, files, found_files, output_folder, sst, store_file
 from keygroups.savepoint._files.feed import (
     STREAM_START,
     Feed,
@@ -36,15 +37,17 @@ from keygroups.savepoint._metadata.handles import (
     RocksDBHandle,
     StreamHandle,
     SubtaskState,
+    operator_id_of,
 )
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._metadata.reader import read_metadata
 from keygroups.savepoint._metadata.writer import write_metadata, write_operator
 from keygroups.savepoint._reports.connectors import sink_sections, splits_section
-from keygroups.savepoint._sources import source_splits
+from keygroups.savepoint._savepoint import summarized, verified
+from keygroups.savepoint._sources import file_splits, source_splits
 from keygroups.savepoint._sources.source_splits import has_same_content
-from keygroups.savepoint._state import header, operator_state, state_infos
-from keygroups.savepoint._state.formats import key_group_streams, rocksdb
+from keygroups.savepoint._state import entry_columns, header, operator_state, state_infos
+from keygroups.savepoint._state.formats import changelog, key_group_streams, rocksdb, timers
 from keygroups.savepoint._state.formats.by_handle import FORMATS, format_of
 from keygroups.savepoint._state.formats.key_group_streams import header_size, key_group_spans
 from keygroups.savepoint._state.formats.rocksdb import _live, _merged
@@ -64,6 +67,7 @@ from keygroups.savepoint._state.operator_state import (
     read_operator_state_header,
 )
 from keygroups.savepoint._state.state_infos import KEY, KEYED, VALUE, read_state_infos
+from keygroups.savepoint._state.stored_values import SEPARATOR, StoredMapValue, stored_value
 from keygroups.savepoint._state.writing import keyed_state_file, new_states, spill
 from keygroups.savepoint._state.writing.entry_encoder import (
     EncodedEntry,
@@ -73,6 +77,9 @@ from keygroups.savepoint._state.writing.entry_encoder import (
 from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 from keygroups.savepoint._tasks.write import WriteTask, WrittenFile
+from keygroups.savepoint._verification import task, verify
+from keygroups.savepoint._verification.task import VerifyTask
+from keygroups.savepoint._verification.verify import verify_operator
 
 __all__ = [
     "CHUNK",
@@ -80,6 +87,7 @@ __all__ = [
     "KEY",
     "KEYED",
     "MODES",
+    "SEPARATOR",
     "STREAM_START",
     "VALUE",
     "VERSIONS",
@@ -119,22 +127,29 @@ __all__ = [
     "SstFile",
     "StatePlan",
     "StepContext",
+    "StoredMapValue",
     "StreamHandle",
     "SubtaskState",
+    "VerifyTask",
     "WriteTask",
     "WrittenFile",
     "_Reader",
     "_live",
     "_merged",
     "ahead",
+    "changelog",
     "class_of_store",
     "codes",
     "decompressed",
     "edit_task",
+    "entry_columns",
+    "exact",
     "feed",
+    "file_splits",
     "files",
     "filesystem_of",
     "format_of",
+    "found_files",
     "fsspec_url",
     "has_lost_offsets",
     "has_same_content",
@@ -149,6 +164,7 @@ __all__ = [
     "keyed_state",
     "keyed_state_file",
     "new_states",
+    "operator_id_of",
     "operator_state",
     "output_folder",
     "read_encoded_operator_state",
@@ -165,6 +181,13 @@ __all__ = [
     "sst",
     "state_infos",
     "store_file",
+    "stored_value",
+    "summarized",
+    "task",
+    "timers",
+    "verified",
+    "verify",
+    "verify_operator",
     "write_keyed_header",
     "write_metadata",
     "write_operator",
