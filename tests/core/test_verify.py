@@ -14,7 +14,7 @@ from support.bytes.job_points import JOB_POINTS
 from support.bytes.real_savepoints import FORMATS, POINTS, Point, point, true_lines
 from support.bytes.sample_savepoints import savepoint_folder
 from support.html_tables import shown
-from support.inside.savepoints import ReadTask, RocksDBHandle, spill, verify_operator
+from support.inside.savepoints import ReadTask, RocksDBHandle, VerifyTask, spill, verify_operator
 from support.inside.savepoints import task as task_module
 
 from keygroups import assign_to_key_group
@@ -33,7 +33,6 @@ from keygroups.savepoint import (
 )
 from keygroups.savepoint._operator import missing_timers
 from keygroups.savepoint._verification.faults import Tally
-from keygroups.savepoint._verification.task import VerifyTask
 from keygroups.savepoint.verifying import FaultCount, OperatorVerification, StateFault
 from keygroups.types import LONG, STRING
 

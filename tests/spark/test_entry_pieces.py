@@ -33,7 +33,7 @@ def test_each_entry_is_in_a_piece_of_its_subtask(
     batches = [entry_batch(ENTRIES[:200]), entry_batch(ENTRIES[200:])]
     pieces = pieces_of(batches, 200, parallelism)
     assert pieces.schema.types == [pa.int32(), *[pa.binary()] * 3]
-    seen = []
+    seen: list[tuple[Any, ...]] = []
     for row in range(len(pieces)):
         batch = pieces.slice(row, 1)
         entries = entries_of_pieces(batch)

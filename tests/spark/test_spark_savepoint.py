@@ -226,6 +226,7 @@ def test_entries_of_some_keys(spark: SparkSession, monkeypatch: pytest.MonkeyPat
     assert 0 < len(wanted) < len(entries)
     rows = [("not there", 1), (None, 2), *((key, 3) for key in sought)]
     keys = spark.createDataFrame([*rows, *rows], "Key string, n int")
+    given: Any
     for given in (keys, iter(["not there", *sought, *sought])):
         df = read_heap(spark, state="count", keys=given)
         assert df.columns == read_heap(spark, state="count").columns

@@ -24,7 +24,7 @@ from pyspark.sql import types as T
 from support.bytes.column_values import VALUES
 from support.bytes.serializer_cases import cases
 from support.inside.adapter import is_connect, spark_type_of
-from support.inside.columns import ArrowColumn, FileWriter, column_of, column_to_write
+from support.inside.columns import ArrowColumn, FileWriter, column_of, column_to_write, entry_batch
 from support.inside.savepoints import EncodedEntry, NewState
 from support.selections import first_by_default
 
@@ -59,7 +59,6 @@ from keygroups.spark import functions as KF
 from keygroups.spark import savepoint as spark_savepoint
 from keygroups.spark._savepoint import arrow_map
 from keygroups.spark._savepoint.entry_files import FileRunner
-from keygroups.spark._savepoint.rows.sent_entries import entry_batch
 from keygroups.state_keys import serializer_of
 from keygroups.types import (
     BIG_DEC,
