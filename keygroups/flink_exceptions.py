@@ -337,10 +337,12 @@ def _incompatible(match: re.Match[str], job: _Job) -> _Texts:
     if "key" in subject:
         causes = ("the key type of the job was changed: keys are never migrated", *causes[1:])
     checks = (
+        "keygroups restore PATH NEW, with a savepoint of the new job, names each state that Flink "
+        "refuses, the field and the rule",
         "keygroups savepoint PATH prints the serializer that each state was written with; "
         "FORMAT.md of keygroups.savepoint has what Flink checks for each",
-        "state of another type can be written anew: SavepointWriter.from_existing_savepoint and "
-        "convert_state or map_entries, or new state in SavepointWriter",
+        "state of another type can be written anew: SavepointWriter.from_existing_savepoint, "
+        "whose remove_state drops the old one, or new state in SavepointWriter",
     )
     return (says,), causes, checks
 
