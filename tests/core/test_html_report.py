@@ -15,6 +15,7 @@ from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import point
 from support.bytes.wide_savepoints import Shape, write
 from support.html_tables import Tables
+from support.inside.savepoints import labels_of
 
 from keygroups import InvalidTypeError, InvalidValueError, KeyGroupLoad, assign_to_key_group
 from keygroups._show.svg import bars_svg, steps_svg
@@ -27,7 +28,6 @@ from keygroups.savepoint import (
     operator_reports,
     read_savepoint,
 )
-from keygroups.savepoint._named_operators import labels_of
 from keygroups.savepoint._reports import html_report as html_report_module
 from keygroups.skew import HOT
 from keygroups.types import LONG, STRING

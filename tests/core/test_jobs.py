@@ -75,7 +75,6 @@ class Sized:
 
     bytes: int
     states: Any = None
-    keys: Any = None
 
     def split(self, size: int) -> Iterator[Sized]:
         yield replace(self, bytes=size)
@@ -100,11 +99,9 @@ def test_sizes_that_are_read_together(
 ) -> None:
     monkeypatch.setattr(jobs, "TASK_BYTES", 8)
     operator: Any = SimpleNamespace(tasks=lambda *_: [Sized(size) for size in sizes])
-    groups: Any = read_tasks(operator, ["n"], None, frozenset([b"k"]))
+    groups: Any = read_tasks(operator, ["n"], None)
     assert [[task.bytes for task in group] for group in groups] == together
-    assert {(task.states, task.keys) for group in groups for task in group} == {
-        (frozenset(["n"]), frozenset([b"k"]))
-    }
+    assert {task.states for group in groups for task in group} == {frozenset(["n"])}
     assert {task.states for group in read_tasks(operator, None, None) for task in group} == {None}
 
 

@@ -205,7 +205,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["9-6"], "parallelism 9 must be at most 6, the last one"),
         (["0"], "parallelism must be from 1 to 32768"),
-        (["6-40000"], "parallelisms must be from 1 to 32768 numbers, got more"),
+        (["6-40000"], "PARALLELISM must be from 1 to 32768 numbers, got more"),
         (["6-"], "must be an int, got ''"),
         (["a"], "must be an int, got 'a'"),
         (["6", "--growth", "0.9"], "growth must be from 1 to 5,461.33"),

@@ -13,6 +13,7 @@ from support.bytes.real_savepoints import point
 from support.bytes.sample_savepoints import written_folder
 from support.html_tables import shown
 from support.inside.answers import date_text
+from support.inside.savepoints import labels_of
 
 from keygroups import KeyGroupLoad, KeyGroupsError, RescalePlan, trace_key
 from keygroups.job import Job, SubtaskReads, Vertex
@@ -427,7 +428,7 @@ def test_what_a_savepoint_returns_is_a_table() -> None:
     assert [type(value).__mro__[1] for value in (operators, states, sizes, contents)] == [
         *(tuple, tuple, list, dict)
     ]
-    assert [row[0] for row in shown(operators).rows[1:]] == [by.label for by in operators]
+    assert [row[0] for row in shown(operators).rows[1:]] == labels_of(operators)
     assert {row[0] for row in shown(states).rows[1:]} == {state.name for state in states}
     assert [row[0] for row in shown(sizes).rows[1:]] == [repr(size.key) for size in sizes]
     rows = dict(shown(contents).rows[1:])

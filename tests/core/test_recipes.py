@@ -88,6 +88,7 @@ def checkout(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / "keygroups", tmp_path / "keygroups")  # with bytecode, if there is
     (tmp_path / TABLES_TEST).parent.mkdir(parents=True)
     shutil.copy(ROOT / TABLES_TEST, tmp_path / TABLES_TEST)
+    shutil.copytree(ROOT / "tests" / "support" / "inside", tmp_path / "support" / "inside")
     return tmp_path
 
 

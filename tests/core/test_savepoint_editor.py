@@ -73,7 +73,7 @@ def counts(savepoint: Savepoint | Path) -> dict[str, dict[str, int]]:
 
 
 def ids(*uids: str) -> list[str]:
-    return [OperatorId.of_uid(uid) for uid in uids]
+    return [str(OperatorId.of_uid(uid)) for uid in uids]
 
 
 def streams(savepoint: Savepoint) -> Iterator[StreamHandle]:

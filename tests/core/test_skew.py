@@ -639,7 +639,7 @@ def test_the_command_of_pasted_counts(tmp_path: Path, capsys: pytest.CaptureFixt
     for arguments in (["counts", "0", str(file)], ["counts", "128", str(tmp_path / "none")]):
         assert main(arguments) == 2
     said = capsys.readouterr().err
-    assert "max_parallelism must be from 1 to 32768" in said
+    assert "MAX_PARALLELISM must be from 1 to 32768" in said
     assert "counts cannot be read from" in said
 
 

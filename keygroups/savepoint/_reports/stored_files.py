@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from keygroups._checks import check_class
+from keygroups._checks import check_class, iterate
 from keygroups.errors import InvalidValueError, KeyGroupsError, SavepointError
 from keygroups.savepoint._files.files import (
     METADATA,
@@ -156,7 +156,8 @@ def job_files(
         raise InvalidValueError(f"folder must be that of a job, got {path!r}, a checkpoint")
     users: dict[Id | str, set[str]] = {}
     read, unread = [], []
-    for home in (path, *(check_path("folder in others", other) for other in others)):
+    homes = (check_path("folder in others", other) for other in iterate("others", "paths", others))
+    for home in (path, *homes):
         for found in checkpoints_in(home):
             name = found.path.rpartition("/")[2] if home == path else found.path
             try:

@@ -42,6 +42,7 @@ from keygroups.savepoint._metadata.handles import (
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._metadata.reader import read_metadata
 from keygroups.savepoint._metadata.writer import write_metadata, write_operator
+from keygroups.savepoint._named_operators import labels_of
 from keygroups.savepoint._reports.connectors import sink_sections, splits_section
 from keygroups.savepoint._savepoint import summarized, verified
 from keygroups.savepoint._sources import file_splits, source_splits
@@ -163,6 +164,7 @@ __all__ = [
     "key_group_streams",
     "keyed_state",
     "keyed_state_file",
+    "labels_of",
     "new_states",
     "operator_id_of",
     "operator_state",
