@@ -47,7 +47,9 @@ SHOWN: dict[str, tuple[str, ...]] = {
         "core/test_verify.py::test_windows_and_timers",
     ),
     "changes between two savepoints": ("core/test_compare.py::test_real_points",),
-    "whether a job restores it, and why": ("core/test_compatibility.py::test_verdicts_are_those_of_flink",),
+    "whether a job restores it, and why": (
+        "core/test_compatibility.py::test_verdicts_are_those_of_flink",
+    ),
     "new savepoint from rows": (
         "flink/test_flink_written_savepoints.py::test_flink_finds_what_was_written",
         "spark/test_spark_write_savepoint.py::test_every_kind_of_state_is_written_as_by_the_core",
