@@ -196,6 +196,7 @@ def test_what_is_read_as_a_table_is_written_from_it(name: str, tmp_path: Path) -
     assert count
 
 
+REVERSED = pa.struct([("f1", pa.int64()), ("f0", pa.string())])  # some PyArrows sort by name
 REFUSED: dict[str, tuple[type[KeyGroupsError], str, str, Any]] = {
     "no table": (InvalidTypeError, "table must be a table of Arrow, pandas", "count", [1]),
     "a column of none": (
@@ -278,7 +279,7 @@ REFUSED: dict[str, tuple[type[KeyGroupsError], str, str, Any]] = {
         InvalidTypeError,
         "got struct<.*>: its fields must be in this order$",
         "pair",
-        pa.table({"key": ["a"], "value": [{"f1": 1, "f0": "x"}]}),
+        pa.table({"key": ["a"], "value": pa.array([{"f1": 1, "f0": "x"}], REVERSED)}),
     ),
     "a field of elements of another zone": (
         InvalidTypeError,
