@@ -18,7 +18,7 @@ from support.bytes.damaged_files import damages
 from support.bytes.real_savepoints import point
 from support.inside.savepoints import edit_task, spill
 
-from keygroups import KeyGroupsError
+from keygroups import InvalidValueError, KeyGroupsError, assign_to_key_group
 from keygroups.savepoint import EditReport, SavepointEditor, SavepointWriter, read_savepoint
 from keygroups.state_keys import BYTES
 from keygroups.types import DOUBLE, LONG, STRING, TUPLE, KeyType
@@ -159,6 +159,22 @@ def test_damaged_files(tmp_path: Path, both: Both) -> None:
         assert by_columns == by_entries
         refused += isinstance(by_columns[0], type)
     assert refused
+
+
+def test_a_key_that_is_there_twice(tmp_path: Path, both: Both) -> None:
+    """It is refused in the same words."""
+    key_group = assign_to_key_group("a", 128)
+    entry = bytes([key_group]) + b"\2a\0", sb.i64(5)
+    header = sb.keyed_header(sb.simple("String"), [sb.state("n", "VALUE", sb.simple("Long"))])
+    stream = sb.inline(header + sb.canonical_key_group([(0, [entry, entry])]))
+    task = sb.subtask(managed_keyed=sb.canonical(key_group, [len(header)], stream))
+    sb.write(tmp_path / "old", [sb.operator([task], uid="op")])
+    by_columns, by_entries = both(
+        tmp_path / "old", lambda editor: editor.operator("op").rename_state("n", "m")
+    )
+    assert by_columns == by_entries
+    twice = "each key must come once, got key 'a' in state 'm' twice"
+    assert by_columns == (InvalidValueError, twice)
 
 
 def test_more_than_memory_holds(

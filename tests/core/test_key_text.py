@@ -28,6 +28,7 @@ from keygroups import (
     hash_code,
     types,
 )
+from keygroups.cli import main
 from keygroups.savepoint.values import Left, Right
 from keygroups.state_keys import serializer_of
 from keygroups.types import FLOAT, INT, LIST, PYFLINK, ROW, SQL_ROW, STRING, TUPLE, KeyType
@@ -199,6 +200,12 @@ PRINTED = [
     types.CASE_CLASS("a.B", types.INT, scala="2.13"),
     types.OBJECTS_HASH(types.INT),
 ]
+
+
+def test_a_row_of_sql_in_a_row_is_no_type(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["trace", "1", "-m", "128", "-p", "3", "--type", "SQL_ROW(SQL_ROW(INT))"]
+    assert main(arguments) == 2
+    assert "'SQL_ROW(INT)'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("key_type", PRINTED, ids=str)

@@ -18,11 +18,21 @@ from support.bytes.real_savepoints import point
 from support.inside.serializers import LONG as LONG_SERIALIZER
 from support.inside.serializers import VOID_NAMESPACE, write_string
 
+from keygroups import types
 from keygroups.cli import _state, main
 from keygroups.cli._json_values import _cell, json_lines, value_data
 from keygroups.cli._new_file import new_file
 from keygroups.errors import LeftoverWarning
-from keygroups.savepoint import KryoEnum, Pojo, Row, StateDescriptor, StateEntry, TtlValue
+from keygroups.savepoint import (
+    KryoEnum,
+    Pojo,
+    Row,
+    SavepointWriter,
+    StateDescriptor,
+    StateEntry,
+    TtlValue,
+    ValueStateDescriptor,
+)
 
 HEAP = str(point("2.3.0-heap-canonical").path)
 STRING, LONG = sb.simple("String"), sb.simple("Long")
@@ -129,6 +139,15 @@ def test_json_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (status, "cannot be written: No such file" in err) == (1, True)
     status, _, err = run(capsys, path, "--export", str(tmp_path / "by.jsonl"), "--state", "by")
     assert (status, "export must be of a new file" in err) == (2, True)
+
+
+def test_json_lines_of_the_only_state(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "new")
+    with SavepointWriter(path) as writer:
+        counts = [ValueStateDescriptor("count", types.LONG)]
+        writer.add_operator("by-user", types.STRING, counts, 128, 1).write("count", "ann", 7)
+    status, out, _ = run(capsys, path, "--export", "-")
+    assert (status, json.loads(out)["value"]) == (0, 7)
 
 
 def test_json_lines_of_real_state(capsys: pytest.CaptureFixture[str]) -> None:
