@@ -471,10 +471,14 @@ def test_growth(tmp_path: Path) -> None:
     text = str(growth)
     assert "1 states have as many bytes, entries and elements" in text
     assert json.loads(json.dumps(growth.to_dict()))["states"][0]["growth"] == 891
-    frame = growth.to_pandas()
-    assert [*frame[frame.state == "ids"].elements[:3]] == [1, 10, 100]
     assert "+891" in growth._repr_html_()
     assert repr(growth) == "<SavepointGrowth: 4 states at 3 points>"
+
+
+def test_growth_as_a_frame(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    frame = SavepointGrowth.of(points(tmp_path)).to_pandas()
+    assert [*frame[frame.state == "ids"].elements[:3]] == [1, 10, 100]
 
 
 def test_key_groups_of_another_max_parallelism_have_no_growth(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
@@ -110,6 +111,7 @@ def valid(
             "substitute_type": [INT, STRING],
             "template": [None],
             "top": [3],
+            "at": [None, datetime(2026, 11, 26, tzinfo=timezone.utc)],
             "topic": ["clicks", "h\u00e9"],
             "ttl": [None, "b"],
             "allow_any_last_access": [True, False],
