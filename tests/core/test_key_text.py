@@ -203,7 +203,7 @@ PRINTED = [
 
 
 def test_a_row_of_sql_in_a_row_is_no_type(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["trace", "1", "-m", "128", "-p", "3", "--type", "SQL_ROW(SQL_ROW(INT))"]
+    arguments = ["trace", "1", "-m", "128", "-p", "3", "--type", "SQL_ROW(INT, SQL_ROW(INT))"]
     assert main(arguments) == 2
     assert "'SQL_ROW(INT)'" in capsys.readouterr().err
 
