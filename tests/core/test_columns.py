@@ -59,7 +59,7 @@ from keygroups.state_keys import GLOBAL_WINDOW, Serializer, serializer_of
 
 pa: Any = pytest.importorskip("pyarrow")
 
-from support.inside.columns import (  # noqa: E402  # noqa: E402  # noqa: E402
+from support.inside.columns import (  # noqa: E402
     COLUMNS,
     TEXT,
     arrow_array,

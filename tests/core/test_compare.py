@@ -1117,7 +1117,7 @@ def test_values_of_every_serializer() -> None:
 def test_lists_that_only_the_job_reads(tmp_path: Path) -> None:
     """Their times and elements cannot be told apart: they are changed if the bytes are."""
     subclass = sb.pojo_of("x.P", {"id": INTS})
-    unread = b"\4" + sb.utf("x.Q") + b"1"  # of a subclass that is in no snapshot
+    unread = b"\4" + sb.utf("x.Q") + b"1"  # a subclass that no snapshot has
     for name, element, values in [
         ("kryo", sb.kryo_of("x.Secret"), (b"a", b"b")),
         ("pojo", subclass, (unread + b"1", unread + b"2")),

@@ -273,7 +273,7 @@ def test_how_many_differences_are_held(tmp_path: Path) -> None:
 
 
 INTS, TEXT, OBJECT = sb.simple("Int"), sb.simple("String"), sb.kryo_of("java.lang.Object")
-OWN = b"\1\0a.\xc3\1"  # of a class a.\xc3, which only the job reads
+OWN = b"\1\0a.\xc3\1"  # The class a.\xc3 is one that only the job reads.
 
 
 def keyed(

@@ -301,7 +301,7 @@ def delete(*keys: str) -> Callable[[OperatorEditor], object]:
         ([delete("bob")], {"keys", "values of the state 'name'"}),
         ([lambda editor: editor.remove_state("name")], {"keys"}),
         ([delete("ann"), lambda editor: editor.remove_state("name")], set()),
-        (  # which may make such a key of another one
+        (  # The step may make such a key of another one.
             [delete("ann"), lambda editor: editor.map_keys(str.lower)],
             {"keys", "values of the state 'name'"},
         ),

@@ -183,7 +183,7 @@ def test_differences_of_one_state() -> None:
     job = difference_job(old, new, "by-string", ["count"])
     assert job.schema.field("old_value").type == job.schema.field("new_value").type == pa.int64()
     with pytest.raises(InvalidTypeError, match="operator must be a str, got 5"):
-        difference_job(old, new, 5, None)  # type: ignore[arg-type]
+        difference_job(old, new, 5, None)  # type: ignore[arg-type]  # No name is an int.
 
 
 def test_an_operator_that_one_savepoint_has() -> None:

@@ -26,7 +26,7 @@ from keygroups.types import LONG, MAP, STRING
 
 pa: Any = pytest.importorskip("pyarrow")
 
-from support.inside.columns import (  # noqa: E402  # noqa: E402  # noqa: E402
+from support.inside.columns import (  # noqa: E402
     TYPED,
     ColumnPlace,
     LongRows,

@@ -205,7 +205,7 @@ def test_many_keys_are_refused_as_one_is() -> None:
     operator = point("2.3.0-heap-canonical").read().operator("by-long")
     for keys in (5, None, "ab", b"ab"):
         with pytest.raises(InvalidTypeError, match=r"keys must be an iterable of keys of the"):
-            operator.get_many(keys)  # type: ignore[arg-type]
+            operator.get_many(keys)  # type: ignore[arg-type]  # A user may do so.
     for key in ("a", 1.0, True, None, (1,), 2**63):
         with pytest.raises((InvalidTypeError, InvalidValueError), match=r"^key"):
             operator.get_many([1, key])

@@ -707,7 +707,7 @@ def test_as_many_types_as_bytes() -> None:
     assert str(_TypeReader(cursor, 3).read(three, 0)[0]) == "ROW<`a` INT, `b` INT>"
     with pytest.raises(SavepointError, match="a logical type of 2 bytes has more types than that"):
         _TypeReader(cursor, 2).read(three, 0)
-    # As one type count 64 characters in names, and no fewer.
+    # 64 characters in names count as one type, and no fewer do.
     assert _TypeReader(cursor, 2).read(named_row({"x" * 63: number}), 0)
     assert _TypeReader(cursor, 3).read(named_row({"x" * 64: number}), 0)
     with pytest.raises(SavepointError, match="a logical type of 2 bytes has more types than that"):

@@ -831,7 +831,7 @@ def test_files_and_then_kafka(tmp_path: Path) -> None:
         (of_hybrid(0, 7, b"?"), None),
         (
             of_hybrid(1, 0, A0),
-            (1, struct.pack(">i", 1) + versioned(2, partitions(("a", 0, 0)))),  # of version 1
+            (1, struct.pack(">i", 1) + versioned(2, partitions(("a", 0, 0)))),  # version 1
         ),
         (of_hybrid(0, 0, A0) + b"", (1, struct.pack(">i", 0) + versioned(2, b""))),
         (versioned(0, struct.pack(">i", 0) + sb.utf("id") + versioned(0, A0) + b"\0"), None),

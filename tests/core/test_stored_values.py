@@ -30,7 +30,7 @@ SHORT, INT, LONG, TEXT = (
 BOOLEAN, BYTE, DOUBLE = (serializer(sb.simple(name)) for name in ("Boolean", "Byte", "Double"))
 OF_JOB = serializer(sb.kryo_of("x.Secret"))
 SUBCLASS = serializer(sb.pojo_of("x.P", {"id": sb.simple("Int")}))
-UNREAD = b"\4" + sb.utf("x.Q") + b",1,"  # of a subclass that is in no snapshot
+UNREAD = b"\4" + sb.utf("x.Q") + b",1,"  # a subclass that no snapshot has
 FIVE, SIX, NINE = sb.i64(5), sb.i64(6), sb.i64(9)
 
 

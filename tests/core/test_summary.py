@@ -341,7 +341,7 @@ def test_arguments_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidValueError, match="at must have a time zone"):
         savepoint.summary(at=datetime(2026, 1, 1))
     with pytest.raises(InvalidTypeError, match="at must be a datetime, got 5"):
-        savepoint.summary(at=5)  # type: ignore[arg-type]
+        savepoint.summary(at=5)  # type: ignore[arg-type]  # A user may do so.
     with pytest.raises(InvalidValueError, match="top must be from 1"):
         savepoint.summary(top=0)
     with pytest.raises(InvalidValueError, match="operator must be an operator's uid"):

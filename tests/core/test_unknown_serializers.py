@@ -367,7 +367,7 @@ def test_operator_state(tmp_path: Path, compressed: bool) -> None:
 def test_an_element_of_a_subclass_is_its_bytes(tmp_path: Path) -> None:
     pojo = sb.pojo_of("a.P", {"n": INT_SNAPSHOT})
     header = sb.operator_header([info("a", "UNION", 1, VALUE_SERIALIZER=pojo)], [])
-    element = b"\4" + sb.utf("a.Q") + b"any"  # of a subclass that is in no snapshot
+    element = b"\4" + sb.utf("a.Q") + b"any"  # a subclass that no snapshot has
     handle = sb.operator_state([("a", 1, [len(header)])], sb.inline(header + element))
     written = sb.write(tmp_path, [sb.operator([sb.subtask(managed_operator=handle)])])
     [state] = read_savepoint(written).operators[0].operator_state()

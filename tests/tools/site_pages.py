@@ -228,7 +228,7 @@ def make_site(docs: Path, site: Path) -> None:
         "plugins": ["search", "autorefs", {"mkdocstrings": {"handlers": handlers}}],
     }
     file = docs.parent / "mkdocs.yml"
-    file.write_text(json.dumps(config), "utf-8")  # which is YAML too
+    file.write_text(json.dumps(config), "utf-8")  # JSON is YAML too.
     build(load_config(str(file), strict=True))
     for module in MODULES:
         page = (site / "api" / f"{module.__name__}.html").read_text("utf-8")

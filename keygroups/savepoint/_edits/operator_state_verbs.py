@@ -115,7 +115,7 @@ class OperatorStateEditor:
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
-        # By their new names; None before they are read.
+        # The states by their new names; None until they are read.
         self._operator_states: dict[str, _StateVerbs] | None = None
         self._removed_operator_states: list[_StateVerbs] = []
         self._edited_operator_states: set[str] = set()  # their old names

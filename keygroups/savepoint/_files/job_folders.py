@@ -14,7 +14,7 @@ from keygroups.savepoint._files.stores import filesystem_of
 
 _MOST = 1000  # folders that are looked into
 _SHOWN = 10  # checkpoints in a message
-_TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")  # in what stores tell
+_TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")  # names in stores
 
 
 class FoundCheckpoint(NamedTuple):

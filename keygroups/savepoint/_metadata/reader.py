@@ -237,7 +237,7 @@ class _MetadataReader:
         managed_operator = self._operator_state() if self._is_dumped(has_flag=True) else None
         raw_keyed = self._raw_keyed(max_parallelism) if self._is_dumped() else None
         managed_keyed = self._keyed_state(max_parallelism) if self._is_dumped() else None
-        if self._cursor.left:  # Before Flink 1.11 there were no channels.
+        if self._cursor.left:  # Flink before 1.11 had no channels.
             for _ in range(2):
                 number = self._cursor.i32()
                 self._cursor.expect("number of channels in a dump", number, -1, 0)

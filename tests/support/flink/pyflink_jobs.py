@@ -14,7 +14,7 @@ PYTHON = os.environ.get("KEYGROUPS_TEST_PYFLINK", "")
 """The Python with PyFlink, which the step `pyflink` of `.ci/run` makes; "" for none."""
 
 _JOB = Path(__file__).parent / "python" / "restored_job.py"
-_SECONDS = 500  # for a job whose JVM has little of the machine
+_SECONDS = 500  # A job's JVM may have little of the machine.
 
 
 def restored_state(
