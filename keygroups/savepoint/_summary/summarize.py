@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 from keygroups.load import KeyGroupLoad
-from keygroups.progress import measured
 from keygroups.savepoint._metadata.handles import OperatorStateHandle, StreamHandle
 from keygroups.savepoint._operator import (
     Operator,
@@ -72,11 +71,7 @@ def _tallies(
 
 
 def _run(operator: Operator, tasks: list[SummaryTask]) -> Iterator[OperatorTally]:
-    with measured(
-        operator._progress,
-        f"summarize {operator.label}",
-        lambda: sum(task.read.bytes_to_read for task in tasks),
-    ) as meter:
+    with operator._measured("summarize", [task.read for task in tasks]) as meter:
         for task in tasks:
             yield task.run(meter)
 
