@@ -14,7 +14,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
-from support.inside.adapter import SETTING
+from support.inside.adapter import (
+    SETTING,
+    KeyColumn,
+    Portable,
+    SqlFunctions,
+    SqlText,
+    hash_key,
+)
 from support.selections import first_by_default
 from support.spark.spark_backends import ONE_BACKEND, skip_without
 
@@ -70,6 +77,54 @@ def test_a_struct_is_its_fields(spark: SparkSession, backend: None) -> None:
     [found, null] = with_routing(df, "key", 128, 5, key_type).collect()
     assert found["key_group"] == assign_to_key_group((1, "a"), 128, key_type)
     assert null["key_group"] is None
+
+
+def test_many_fields_with_bytes_apart(spark: SparkSession, backend: None) -> None:
+    texts = [None, "", "short", "seven_7", "eight__8", "\u00e4\u00f6\u00fc\u4e2d\u6587", "x" * 40]
+    numbers = [None, Decimal("-12345678901234567890123.45"), Decimal("0.07")]
+    kinds: dict[str, tuple[str, list[Any]]] = {
+        "STRING": ("string", texts),
+        "VARCHAR(40) NOT NULL": ("string", texts[1:]),
+        "DECIMAL(30, 2)": ("decimal(30,2)", numbers),
+        "BIGINT": ("bigint", [None, 1, -(2**63)]),
+        "TIMESTAMP(6)": ("timestamp_ntz", [None, dt.datetime(1969, 12, 31, 23, 59, 59, 999_999)]),
+        "BYTES": ("binary", [None, b"", b"\x00\x80" * 5]),
+    }
+    fields = list(kinds) * 3
+    schema = ", ".join(f"c{i} {kinds[field][0]}" for i, field in enumerate(fields))
+    keys = [
+        tuple(kinds[field][1][(row + i) % len(kinds[field][1])] for i, field in enumerate(fields))
+        for row in range(7)
+    ]
+    df = spark.createDataFrame(keys, schema)
+    key_type = SQL_ROW(*fields)
+    codes = df.select(KF.hash_code(df.columns, key_type)).collect()
+    assert [row[0] for row in codes] == [hash_code(key, key_type) for key in keys]
+
+
+@pytest.mark.parametrize(
+    "field",
+    (
+        "STRING",
+        "CHAR(5) NOT NULL",
+        "DECIMAL(30, 2)",
+        "TIMESTAMP(9)",
+        "INT",
+        "DOUBLE",
+        "ARRAY<STRING>",
+        "BYTES",
+    ),
+)
+def test_expressions_grow_with_the_fields(field: str) -> None:
+    """Texts of SQL, which have a character for each node and more, and need no session."""
+
+    def size(count: int) -> int:
+        columns = [KeyColumn(SqlText(f"c{i:03d}"), f"c{i:03d}", None) for i in range(count)]
+        code, _ = hash_key(Portable(SqlFunctions()), columns, SQL_ROW(*[field] * count))
+        return len(code.text)
+
+    assert size(96) < 2.02 * size(48)
+    assert size(48) < 48 * 20_000
 
 
 @pytest.mark.slow

@@ -25,7 +25,16 @@ from keygroups.spark._columns.key_columns import (
     typed,
 )
 from keygroups.spark._columns.portable import Portable
-from keygroups.spark._columns.row_layout import Value, join, slot_of
+from keygroups.spark._columns.row_layout import (
+    Value,
+    appended,
+    end_of_row,
+    join,
+    laid_out,
+    low_bytes,
+    slot_of,
+    zeros,
+)
 
 _NESTED = ("ROW", "ARRAY")
 _TEXTS = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
@@ -60,7 +69,8 @@ def row_hash(backend: Portable, key: KeyTree, types: Sequence[LogicalType]) -> C
     words = _header(backend, fields)
     for field, logical_type in zip(fields, types):
         column = single(field, f"{logical_type} of SQL_ROW")
-        slot = slot_of(backend, _value(backend, column, logical_type, is_key=True), None)
+        value = laid_out(backend, _value(backend, column, logical_type, is_key=True))
+        slot = slot_of(backend, value, None)
         if logical_type.element_size == 8:
             words += [backend.low32(slot), backend.F.shiftrightunsigned(slot, 32)]
         else:
@@ -119,7 +129,7 @@ def _value(
     logical_type: LogicalType,
     is_key: bool,
     in_array: bool = False,
-) -> Value:
+) -> Value | Column:
     F, name = backend.F, logical_type.name
     if name == "DECIMAL":
         return _decimal(backend, key, logical_type, is_key)
@@ -150,39 +160,14 @@ def _required(backend: Portable, column: Column, logical_type: LogicalType) -> C
     return F.when(column.isNotNull(), column).otherwise(refused)
 
 
-def _text(backend: Portable, column: Column, logical_type: LogicalType) -> Value:
-    """Return text or bytes; a text shorter than its CHAR(n) gets no blanks, as in Flink."""
+def _text(backend: Portable, column: Column, logical_type: LogicalType) -> Column:
+    """Return the bytes of a text or binary; one that is too short for CHAR(n) gets no blanks."""
     F, limit = backend.F, logical_type.length
     if limit is not None and limit < logical_type.MAX_LENGTH:
         message = f"key of type {logical_type} must not be longer, got length "
         length = F.length(column)
         column = backend.accept(length <= limit, column, length, message)
-    size, data, most = F.octet_length(column), column.cast("binary"), logical_type.MAX_INLINE
-    padded = (size + 7).bitwiseAND(F.lit(-8))
-    # The ends of slots of short texts, by their size: zeros, and 0x80 | size. The slot of b"ab" is
-    # 61 62 00 00 00 00 00 82.
-    ends = b"".join(
-        (bytes(most - count) + bytes([0x80 | count])).ljust(most + 1) for count in range(most + 1)
-    )
-    place = F.shiftleft(size, 3) + 1
-    end = F.call_function("substring", F.lit(ends), place, F.lit(most + 1) - size)
-    return Value(
-        word=size.cast("bigint"),
-        tail=F.when(size > most, backend.joined(data, _zeros(backend, padded - size))),
-        size=F.when(size > most, padded.cast("bigint")),
-        inline=F.when(size <= most, backend.joined(data, end)),
-        text=data,
-    )
-
-
-def _zeros(backend: Portable, count: Column) -> Column:
-    """Return `count` zero bytes, at most 16, and none where it is negative.
-
-    rpad() would be shorter, but gives text where a legacy setting says so, and counts characters.
-    """
-    F = backend.F
-    zeros: Column = F.call_function("substring", F.lit(bytes(16)), F.lit(1), count)
-    return zeros
+    return column.cast("binary")
 
 
 def _decimal(backend: Portable, key: KeyColumn, logical_type: LogicalType, is_key: bool) -> Value:
@@ -206,7 +191,7 @@ def _decimal(backend: Portable, key: KeyColumn, logical_type: LogicalType, is_ke
         return Value(backend.unscaled_long(column, scale))
     data = backend.unscaled_bytes(column)
     count = F.octet_length(data)
-    tail = backend.joined(data, _zeros(backend, F.lit(size) - count))
+    tail = backend.joined(data, zeros(backend, F.lit(size) - count))
     return _long_form(backend, column, count.cast("bigint"), tail, size, is_key)
 
 
@@ -286,28 +271,19 @@ def _array(backend: Portable, key: KeyColumn, element: LogicalType, array: Colum
     def named(column: Column) -> KeyColumn:
         return KeyColumn(column, f"{key.name}.element", element_type)
 
-    def step(bytes_: Column, column: Column) -> Column:
-        fixed, tails = bytes_.getField("fixed"), bytes_.getField("tails")
+    def step(data: Column, column: Column) -> Column:
         value = (
             _nested_value(backend, column)
             if element.name in _NESTED
             else _value(backend, named(column), element, is_key=False, in_array=True)
         )
-        offset = (fixed_size + F.octet_length(tails)).cast("bigint")
-        slot = _low_bytes(
-            backend, backend.words([slot_of(backend, value, offset)]), element.element_size
-        )
-        slot = slot if value.inline is None else F.coalesce(value.inline, slot)
-        more = [] if value.tail is None else [F.coalesce(value.tail, F.lit(b""))]
-        return F.struct(
-            backend.joined(fixed, slot).alias("fixed"),
-            backend.joined(tails, *more).alias("tails"),
-        )
+        offset = end_of_row(backend, data, fixed_size)
+        return appended(backend, data, value, offset, element.element_size)
 
-    def finish(bytes_: Column) -> Column:
-        fixed, tails = bytes_.getField("fixed"), bytes_.getField("tails")
-        gap = _zeros(backend, fixed_size - header_size - F.octet_length(fixed))
-        size = _low_bytes(backend, backend.words([count.cast("bigint")]), 4)
+    def finish(data: Column) -> Column:
+        fixed, tails = data.getField("fixed"), data.getField("tails")
+        gap = zeros(backend, fixed_size - header_size - F.octet_length(fixed))
+        size = low_bytes(backend, backend.words([count.cast("bigint")]), 4)
         return backend.joined(size, _null_bits(backend, array, count), fixed, gap, tails)
 
     elements = array
@@ -317,11 +293,6 @@ def _array(backend: Portable, key: KeyColumn, element: LogicalType, array: Colum
         )
     empty = F.struct(F.lit(b"").alias("fixed"), F.lit(b"").alias("tails"))
     return F.aggregate(elements, empty, step, finish)
-
-
-def _low_bytes(backend: Portable, word: Column, size: int) -> Column:
-    F = backend.F
-    return word if size == 8 else F.call_function("substring", word, F.lit(1), F.lit(size))
 
 
 def _null_bits(backend: Portable, array: Column, count: Column) -> Column:
@@ -338,7 +309,7 @@ def _null_bits(backend: Portable, array: Column, count: Column) -> Column:
             F.lit(0).cast("bigint"),
             lambda bits, index: add_bit(bits, index, word),
         )
-        word_bytes = _low_bytes(backend, backend.words([backend.low32(bits)]), 4)
+        word_bytes = low_bytes(backend, backend.words([backend.low32(bits)]), 4)
         return backend.joined(bytes_, word_bytes)
 
     last = F.shiftright(count + 31, 5) - 1

@@ -51,13 +51,13 @@ _PROBES: list[tuple[KeyType, T.DataType, list[Any]]] = [
 _FOLD_PROBE = [2**31 - 1, None, -5]
 _MURMUR_PROBE = [5, -5, -2089875627]  # the last gives Integer.MIN_VALUE, of which Flink makes 0
 _LONG_PROBE = -(5 << 40) - 7
-_MOST_CALLS = 48  # method calls on one object: they nest, and hundreds are too deep for a JVM
 
 
 class Catalyst(Portable):
     """The portable expressions, but Catalyst's in the JVM of a classic session where faster."""
 
     most_fields = 16
+    most_calls = 48  # They nest, and hundreds are too deep for a JVM.
 
     def __init__(self, session: SparkSession) -> None:
         super().__init__(F)
@@ -116,10 +116,8 @@ class Catalyst(Portable):
 
     def write(
         self, size: Column, words: Sequence[Column], tails: Sequence[tuple[Column, Column]]
-    ) -> Column | None:
+    ) -> Column:
         """Write into a ByteBuffer, which is zero at first."""
-        if len(words) + 2 * len(tails) > _MOST_CALLS:
-            return None
         steps = [("putLong", self._reversed(word)) for word in words]
         for position, data in tails:
             steps.append(("position", self._expression(position.cast("int"))))
@@ -302,6 +300,4 @@ def _probes(catalyst: Catalyst) -> Iterator[tuple[Column, Any]]:
 
 def _written(catalyst: Catalyst) -> Column:
     size, at, number = (F.lit(value).cast("bigint") for value in (16, 8, _LONG_PROBE))
-    column = catalyst.write(size, [number], [(at, F.lit(b"ab"))])
-    assert column is not None
-    return column
+    return catalyst.write(size, [number], [(at, F.lit(b"ab"))])

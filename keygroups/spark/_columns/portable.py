@@ -56,6 +56,9 @@ class Portable:
     most_words = 16
     """Words, at most, that are hashed without a lambda function, whose code does not grow."""
 
+    most_calls = 0
+    """Calls, at most, that `write` a row in place; here nothing can be."""
+
     def __init__(self, F: Any) -> None:
         self.F = F
         self.hashers: dict[types.KeyType, Callable[[Column], Column]] = {
@@ -112,12 +115,12 @@ class Portable:
 
     def write(
         self, size: Column, words: Sequence[Column], tails: Sequence[tuple[Column, Column]]
-    ) -> Column | None:
+    ) -> Column:
         """Return `size` bytes: words of 8, and `tails` of a position and its bytes; zeros else.
 
-        No column is null. Return None where a backend cannot write in place, as here.
+        No column is null. At most `most_calls` words and ends of tails can be written.
         """
-        return None
+        raise NotImplementedError
 
     def joined(self, *pieces: Column) -> Column:
         """Return binaries one after another.

@@ -6,7 +6,11 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column
 
+from keygroups.logical_types import LogicalType
 from keygroups.spark._columns.portable import Portable
+
+_MOST_TAILS = 6
+"""Values with bytes in the variable part, at most, whose offsets are sums of the sizes before."""
 
 
 @dataclass(frozen=True)
@@ -26,14 +30,51 @@ class Value:
     text: Column | None = None
 
 
-def join(backend: Portable, header: list[Column | None], values: list[Value]) -> Column:
-    """Return the bytes of a row."""
+def laid_out(backend: Portable, field: Value | Column) -> Value:
+    """Return a field's value; a column is the bytes of a text or binary, null where it is."""
+    if isinstance(field, Value):
+        return field
+    F, data, most = backend.F, field, LogicalType.MAX_INLINE
+    size = F.octet_length(data)
+    padded = (size + 7).bitwiseAND(F.lit(-8))
+    # The ends of slots of short texts, by their size: zeros, and 0x80 | size. The slot of b"ab" is
+    # 61 62 00 00 00 00 00 82.
+    ends = b"".join(
+        (bytes(most - count) + bytes([0x80 | count])).ljust(most + 1) for count in range(most + 1)
+    )
+    place = F.shiftleft(size, 3) + 1
+    end = F.call_function("substring", F.lit(ends), place, F.lit(most + 1) - size)
+    return Value(
+        word=size.cast("bigint"),
+        tail=F.when(size > most, backend.joined(data, zeros(backend, padded - size))),
+        size=F.when(size > most, padded.cast("bigint")),
+        inline=F.when(size <= most, backend.joined(data, end)),
+        text=data,
+    )
+
+
+def zeros(backend: Portable, count: Column) -> Column:
+    """Return `count` zero bytes, at most 16, and none where it is negative.
+
+    rpad() would be shorter, but gives text where a legacy setting says so, and counts characters.
+    """
+    F = backend.F
+    return F.call_function("substring", F.lit(bytes(16)), F.lit(1), count)
+
+
+def join(backend: Portable, header: list[Column | None], fields: list[Value | Column]) -> Column:
+    """Return the bytes of a row; a field that is a column is the bytes of a text or binary."""
     F = backend.F
     words = []
     for low, high in zip(header[::2], header[1::2]):
         low = F.lit(0).cast("bigint") if low is None else low
         words.append(low if high is None else low.bitwiseOR(F.shiftleft(high, 32)))
-    fixed_size = 8 * (len(words) + len(values))
+    fixed_size = 8 * (len(words) + len(fields))
+    tails = sum(not isinstance(field, Value) or field.tail is not None for field in fields)
+    in_place = len(words) + len(fields) + 2 * tails <= backend.most_calls
+    if not in_place and tails > _MOST_TAILS:
+        return _folded(backend, words, fields, fixed_size)
+    values = [laid_out(backend, field) for field in fields]
     offsets: list[Column] = []
     sizes: list[Column] = []
     for value in values:
@@ -41,9 +82,9 @@ def join(backend: Portable, header: list[Column | None], values: list[Value]) ->
         if value.size is not None:
             sizes.append(F.coalesce(value.size, F.lit(0).cast("bigint")))
     located = list(zip(values, offsets))
-    slots, tails = _in_place(backend, words, located)
-    written = backend.write(backend.total(sizes, fixed_size), slots, tails)
-    return _concat(backend, words, located) if written is None else written
+    if in_place:
+        return backend.write(backend.total(sizes, fixed_size), *_in_place(backend, words, located))
+    return _concat(backend, words, located)
 
 
 def _in_place(
@@ -84,10 +125,73 @@ def _concat(backend: Portable, words: list[Column], located: list[tuple[Value, C
     return backend.joined(*pieces, *tails)
 
 
+def _folded(
+    backend: Portable, words: list[Column], fields: list[Value | Column], fixed_size: int
+) -> Column:
+    """Join many values one after another: a sum of sizes for each would grow with their square."""
+    F = backend.F
+
+    def element(field: Value | Column) -> Column:
+        # A text is laid out in the lambda function, and so once for all.
+        if isinstance(field, Value):
+            word, tail, text = field.word, field.tail, None
+        else:
+            word, tail, text = None, None, field
+        parts = (("word", "bigint", word), ("tail", "binary", tail), ("text", "binary", text))
+        return F.struct(
+            *(
+                (F.lit(None) if column is None else column).cast(spark_type).alias(name)
+                for name, spark_type, column in parts
+            )
+        )
+
+    def step(data: Column, element: Column) -> Column:
+        word, tail = element.getField("word"), element.getField("tail")
+        text = laid_out(backend, element.getField("text"))
+        tail = F.coalesce(tail, text.tail)
+        offset = F.when(tail.isNotNull(), end_of_row(backend, data, F.lit(fixed_size)))
+        offset = F.coalesce(offset, F.lit(0).cast("bigint"))
+        value = Value(F.coalesce(word, text.word), tail, inline=text.inline)
+        return appended(backend, data, value, offset)
+
+    start = F.struct(backend.words(words).alias("fixed"), F.lit(b"").alias("tails"))
+    return F.aggregate(
+        F.array(*map(element, fields)),
+        start,
+        step,
+        lambda data: backend.joined(data.getField("fixed"), data.getField("tails")),
+    )
+
+
+def end_of_row(backend: Portable, data: Column, fixed_size: Column) -> Column:
+    """Return where the next tail goes, behind a fixed part and the tails that are there."""
+    size = fixed_size + backend.F.octet_length(data.getField("tails"))
+    return size.cast("bigint")
+
+
+def appended(
+    backend: Portable, data: Column, field: Value | Column, offset: Column, slot_size: int = 8
+) -> Column:
+    """Return a struct of slots and tails with those of a value more, its tail at an offset."""
+    F, value = backend.F, laid_out(backend, field)
+    slot = low_bytes(backend, backend.words([slot_of(backend, value, offset)]), slot_size)
+    slot = slot if value.inline is None else F.coalesce(value.inline, slot)
+    more = [] if value.tail is None else [F.coalesce(value.tail, F.lit(b""))]
+    return F.struct(
+        backend.joined(data.getField("fixed"), slot).alias("fixed"),
+        backend.joined(data.getField("tails"), *more).alias("tails"),
+    )
+
+
+def low_bytes(backend: Portable, word: Column, size: int) -> Column:
+    """Return the first bytes of a word of 8."""
+    F = backend.F
+    return word if size == 8 else F.call_function("substring", word, F.lit(1), F.lit(size))
+
+
 def slot_of(backend: Portable, value: Value, offset: Column | None) -> Column:
     """Return the word in the slot of a value, 0 for null, where it is not inline."""
     F, word = backend.F, value.word
     if value.tail is not None:
         word = F.shiftleft(offset, 32).bitwiseOR(word)
-    slot: Column = F.coalesce(word, F.lit(0).cast("bigint"))
-    return slot
+    return F.coalesce(word, F.lit(0).cast("bigint"))

@@ -3,9 +3,11 @@
 from keygroups.spark._columns import catalyst, key_hash
 from keygroups.spark._columns.arguments import is_connect
 from keygroups.spark._columns.backend import PORTABLE, SETTING, build, current_backend
+from keygroups.spark._columns.key_columns import KeyColumn
 from keygroups.spark._columns.key_hash import hash_key
 from keygroups.spark._columns.portable import Portable
 from keygroups.spark._columns.sql_string import LambdaFree
+from keygroups.spark._columns.sql_text import SqlFunctions, SqlText
 from keygroups.spark._group_by import packing, processor, query_checks
 from keygroups.spark._group_by.aggregates import AGGREGATES
 from keygroups.spark._group_by.group import RecordLayout, Routing
@@ -28,12 +30,15 @@ __all__ = [
     "QUERY",
     "ROCKSDB",
     "SETTING",
+    "KeyColumn",
     "KeyGroup",
     "LambdaFree",
     "Portable",
     "RecordLayout",
     "Retention",
     "Routing",
+    "SqlFunctions",
+    "SqlText",
     "_pack",
     "build",
     "catalyst",
