@@ -16,6 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.bytes import savepoint_bytes as sb
 from support.bytes.edited_operators import OddSerializer, edit
+from support.bytes.framed_entries import framed_entries
 from support.bytes.job_points import JOB_POINTS, job_point
 from support.bytes.large_savepoints import write as write_large
 from support.bytes.real_savepoints import FORMATS, POINTS, point
@@ -224,7 +225,7 @@ def framed(operator: Operator) -> dict[tuple[int, str], Counter[tuple[bytes, byt
     """Return the bytes of all entries by key group and state."""
     entries: dict[tuple[int, str], Counter[tuple[bytes, bytes]]] = defaultdict(Counter)
     for task in operator.tasks():
-        for entry in task.framed_entries(has_keys=False):
+        for entry in framed_entries(task):
             entries[entry.key_group, entry.state][entry.encoded_key, entry.encoded_value] += 1
     return entries
 

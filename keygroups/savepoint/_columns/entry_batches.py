@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
+from keygroups.savepoint._state.entries import EncodedEntry
 
 KEY_GROUP, STATE, KEY, VALUE = range(4)
 """The places of the columns."""

@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from keygroups._checks import show
-from keygroups._serializers.base import Serializer
+from keygroups._serializers.base import TRUNCATED, Serializer
 from keygroups._serializers.data_input import ReadingContext
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.hashing import finalise
@@ -39,10 +39,10 @@ from keygroups.savepoint._edits.steps import (
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle, RocksDBHandle, StreamHandle
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
+from keygroups.savepoint._state.entries import EncodedEntry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.key_hashes import key_hasher
 from keygroups.savepoint._state.layouts import layout_of
-from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
 from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
 from keygroups.savepoint._state.writing.spill import packed, sorted_entries, unpacked
 from keygroups.savepoint._tasks.read import ReadTask
@@ -168,16 +168,16 @@ class EditTask:
         try:
             states = {
                 name: KeptState(
-                    state.number,
-                    state.apply,
+                    plan.number,
+                    edits.states[plan.number].apply,
                     tuple(
                         Doomed.of(described, step)
-                        for described, step in self.plans[name].steps
+                        for described, step in plan.steps
                         if isinstance(step, DeleteKeys)
                     ),
-                    state.count,
+                    edits.states[plan.number].count,
                 )
-                for name, state in edits.states.items()
+                for name, plan in self.plans.items()
             }
             with self.write.open() as file:
                 write_kept(self.read, states, file)
@@ -195,13 +195,14 @@ class EditTask:
             return edits.done(moved=moved.written)
         states = edits.states
         with write.open() as file, closing(_MovedWriter(write, self.parallelism)) as moved:
-            for name, key_group, _, key, value in self.read.framed_entries(has_keys=False):
-                state = states[name]
+            for entry in self.read.encoded_entries(self._numbers):
+                key_group, number, key, value = entry
+                state = states[number]
                 entries = None if state.apply is None else state.apply(key_group, key, value)
                 if entries is None:
-                    file.add(EncodedEntry(key_group, state.number, key, value))
+                    file.add(entry)
                 else:
-                    state.take(entries, (key_group, key, value), file, moved)
+                    state.take(entries, entry, file, moved)
             moved.flush()
         return edits.done(write.written(file) if file.entries else None, moved.written)
 
@@ -215,18 +216,10 @@ class EditTask:
         if edits is not None:
             yield from self._edited_entries(edits)
             return
-        numbers = {name: plan.number for name, plan in self.plans.items()}
-        rekey = self._rekey()
-        last_key, last_key_group, new = object(), -1, -1
-        for state, key_group, key, encoded_key, encoded_value in self.read.framed_entries():
-            # Entries of a MAP repeat their key, and hashing it may take long: the last result is
-            # used again. An equal key is trusted only if it is a str: 0.0 == -0.0 in Python, and
-            # they are two keys in Java.
-            if key_group != last_key_group or (
-                key is not last_key and (type(key) is not str or key != last_key)
-            ):
-                last_key, last_key_group, new = key, key_group, rekey(state, key_group, key)
-            yield EncodedEntry(new, numbers[state], encoded_key, encoded_value)
+        new_key_group = self._rekeyed()
+        for entry in self.read.encoded_entries(self._numbers):
+            _, number, key, value = entry
+            yield EncodedEntry(new_key_group(entry), number, key, value)
 
     def batches(self) -> Iterator[RecordBatch]:
         """Yield the entries of `entries` without steps as batches of Arrow, in no order.
@@ -237,58 +230,76 @@ class EditTask:
 
         return rekeyed_batches(
             self.read.framed_columns(),
-            {name: plan.number for name, plan in self.plans.items()},
+            self._numbers,
             None if self._key is None else self._key.key_type,
             (self.read.max_parallelism, self.write.max_parallelism),
-            self._rekey(),
+            self._rekeyed(),
         )
 
     def _edited_entries(self, edits: Edits) -> Iterator[EncodedEntry]:
-        rekey, key_group_of, states = self._rekey(), self._key_group_of(), edits.states
-        for name, key_group, key, old_key, old_value in self.read.framed_entries():
-            state = states[name]
+        new_key_group, key_group_of = self._rekeyed(), self._key_group_of()
+        for entry in self.read.encoded_entries(self._numbers):
+            key_group, number, old_key, old_value = entry
+            state = edits.states[number]
             entries = None if state.apply is None else state.apply(key_group, old_key, old_value)
             if entries is None:
-                group = rekey(name, key_group, key)
-                yield EncodedEntry(group, state.number, old_key, old_value)
+                yield EncodedEntry(new_key_group(entry), number, old_key, old_value)
                 continue
             count, is_changed = 0, True
-            for step_group, new_key, value in entries:
-                if new_key == old_key and step_group == key_group:
-                    group = rekey(name, key_group, key)
+            for step_group, key, value in entries:
+                if key == old_key and step_group == key_group:
+                    group = new_key_group(entry)
                     if not count and value == old_value:
                         is_changed = False
                 else:
-                    group = key_group_of(state.number, step_group, new_key)
-                yield EncodedEntry(group, state.number, new_key, value)
+                    group = key_group_of(number, step_group, key)
+                yield EncodedEntry(group, number, key, value)
                 count += 1
             state.count(count, is_changed)
 
-    def _rekey(self) -> Callable[[str, int, Any], int]:
-        """Return a function from a state, an old key group and a key to the new key group."""
+    def _rekeyed(self) -> Callable[[EncodedEntry], int]:
+        """Return a function from an entry in its old key group to the new key group."""
         old, new, serializer = self.read.max_parallelism, self.write.max_parallelism, self._key
         hasher = None if serializer is None else key_hasher(serializer)
         if serializer is None or hasher is None:
             # Where `new` divides `old`, (hash % old) % new == hash % new, so that no hash is
             # needed: a key in key group 77 of 128 goes to 77 % 32 = 13 of 32.
-            return lambda state, key_group, key: key_group % new
+            return lambda entry: entry.key_group % new
+        read, starts = serializer.read, self._starts
+        assert read is not None  # a key with a hash is read here
+        names = {plan.number: name for name, plan in self.plans.items()}
         base, key_type = self.read.files.base, serializer.key_type or serializer
+        # Entries of a MAP repeat their key, and hashing it may take long: the last result is used
+        # again. The bytes tell, as 0.0 == -0.0 in Python, and they are two keys in Java.
+        last, last_key_group, last_new = b"", -1, -1
 
-        def rekey(state: str, key_group: int, key: Any) -> int:
+        def refused(entry: EncodedEntry, why: str) -> SavepointError:
+            where = f"state {names[entry.state]!r} in key group {entry.key_group}"
+            return SavepointError(f"{base}: a key of {where}: {why}")
+
+        def new_key_group(entry: EncodedEntry) -> int:
+            nonlocal last, last_key_group, last_new
+            key_group, number, encoded, _ = entry
+            start = starts[number]
+            if key_group == last_key_group and encoded.startswith(last, start):
+                return last_new
+            try:
+                key, end = read(encoded, start)
+            except (*TRUNCATED, ValueError) as error:
+                raise refused(entry, f"no {serializer}: {error}") from None
             try:
                 scrambled = finalise(hasher(key))
             except KeyGroupsError as error:  # the key is null, or exceeds its type's precision
-                raise SavepointError(
-                    f"{base}: a key of state {state!r} in key group {key_group}: {error}"
-                ) from None
+                raise refused(entry, str(error)) from None
             if scrambled % old != key_group:
                 raise SavepointError(
-                    f"{base}: key {show(key)} of state {state!r} is in key group {key_group}, and "
-                    f"of key group {scrambled % old} by its hash as {key_type!r}"
+                    f"{base}: key {show(key)} of state {names[number]!r} is in key group "
+                    f"{key_group}, and of key group {scrambled % old} by its hash as {key_type!r}"
                 )
-            return scrambled % new
+            last, last_key_group, last_new = encoded[start:end], key_group, scrambled % new
+            return last_new
 
-        return rekey
+        return new_key_group
 
     def _key_group_of(self) -> Callable[[int, int, bytes], int]:
         """Return the function that computes the new key group of an entry made by a step.
@@ -300,10 +311,19 @@ class EditTask:
         hasher = None if serializer is None else key_hasher(serializer)
         if serializer is None or hasher is None or old == new:
             return lambda number, key_group, key: key_group % new
-        read = serializer.read
+        read, starts = serializer.read, self._starts
         assert read is not None  # the step hashed this key, so that its type is known here
-        starts = [layout_of(state).before_key for state in self.write.states]
         return lambda number, key_group, key: finalise(hasher(read(key, starts[number])[0])) % new
+
+    @property
+    def _numbers(self) -> dict[str, int]:
+        """The numbers of the states in the new header, by their old names."""
+        return {name: plan.number for name, plan in self.plans.items()}
+
+    @property
+    def _starts(self) -> list[int]:
+        """The offset of the key in the bytes of an entry's key, by the number of the state."""
+        return [layout_of(state).before_key for state in self.write.states]
 
     @property
     def _key(self) -> Serializer | None:
@@ -319,9 +339,10 @@ class Edits:
         read = task.read
         self._subtask = read.subtask
         self._place = StepContext(read.files.base, read.subtask, read.max_parallelism, set())
+        self._names = {plan.number: name for name, plan in task.plans.items()}
         self.states = {
-            name: _AppliedSteps(plan.number, applied(plan.steps, self._place))
-            for name, plan in task.plans.items()
+            plan.number: _AppliedSteps(applied(plan.steps, self._place))
+            for plan in task.plans.values()
         }
 
     def done(
@@ -333,7 +354,7 @@ class Edits:
         return EditedFile(
             self._subtask,
             written,
-            {name: state.counts() for name, state in self.states.items()},
+            {self._names[number]: state.counts() for number, state in self.states.items()},
             frozenset(self._place.deleted),
             {subtask: tuple(entries) for subtask, entries in moved.items()},
         )
@@ -342,20 +363,23 @@ class Edits:
 class _AppliedSteps:
     """The joined steps of one state in one subtask, with the counts of what they did."""
 
-    def __init__(self, number: int, apply: Apply | None) -> None:
-        self.number = number
+    def __init__(self, apply: Apply | None) -> None:
         self.apply = apply
         self.changed = self.deleted = self.added = 0
 
     def take(
-        self, entries: Iterable[Framed], old: Framed, file: KeyedStateFile, moved: _MovedWriter
+        self,
+        entries: Iterable[Framed],
+        old: EncodedEntry,
+        file: KeyedStateFile,
+        moved: _MovedWriter,
     ) -> None:
         """Write the entries that an old one becomes: to `file` if they stay, else to `moved`."""
-        old_key_group, old_key, old_value = old
+        old_key_group, number, old_key, old_value = old
         count = 0
         is_changed = True
         for key_group, key, value in entries:
-            entry = EncodedEntry(key_group, self.number, key, value)
+            entry = EncodedEntry(key_group, number, key, value)
             is_there = key == old_key and key_group == old_key_group
             if is_there:
                 file.add(entry)
@@ -471,8 +495,7 @@ class MergeTask:
             KeyGroupRanges.of([(key_groups.start_key_group, key_groups.end_key_group)]),
             None,
         )
-        for name, key_group, _, key, value in task.framed_entries(has_keys=False):
-            yield EncodedEntry(key_group, numbers[name], key, value)
+        yield from task.encoded_entries(numbers)
 
     def _moved_entries(self) -> Iterator[EncodedEntry]:
         for file, start, size in self.moved:

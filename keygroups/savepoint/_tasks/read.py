@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import chain
@@ -18,7 +18,7 @@ from keygroups.savepoint._metadata.handles import (
     RawTimersHandle,
 )
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
-from keygroups.savepoint._state.entries import FramedEntry, StateEntry
+from keygroups.savepoint._state.entries import EncodedEntry, StateEntry
 from keygroups.savepoint._state.formats.by_handle import format_of
 from keygroups.savepoint._state.formats.format import Format, Selection, SizeRun
 from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor
@@ -63,15 +63,15 @@ class ReadTask:
             return of_handles[0]
         return merge(*of_handles, key=lambda entry: entry.key_group)
 
-    def framed_entries(self, has_keys: bool = True) -> Iterator[FramedEntry]:
+    def encoded_entries(self, numbers: Mapping[str, int]) -> Iterator[EncodedEntry]:
         """Return the entries as bytes, one key group after the other.
 
-        Without `has_keys` a key may be None.
+        `numbers` are those of the states that are wanted, by name.
         """
         if not self.files.has_plan:
-            return (entry for task in ahead([self]) for entry in task.framed_entries(has_keys))
+            return (entry for task in ahead([self]) for entry in task.encoded_entries(numbers))
         of_handles = [
-            self._format(handle).framed_entries(self._read_of(handle), has_keys)
+            self._format(handle).encoded_entries(self._read_of(handle), numbers)
             for handle in self.handles
         ]
         if len(of_handles) == 1:

@@ -29,7 +29,7 @@ from keygroups.hashing import finalise
 from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._files.files import Files, OpenStream, Planned
 from keygroups.savepoint._metadata.handles import ChangelogHandle, ChangesHandle, StreamHandle
-from keygroups.savepoint._state.entries import Entry, EntryReader, FramedEntry
+from keygroups.savepoint._state.entries import EncodedEntry, Entry, EntryReader
 from keygroups.savepoint._state.formats.format import Format, NotFramedError, Selection, SizeRun
 from keygroups.savepoint._state.formats.replays import REPLAYS, Replay
 from keygroups.savepoint._state.header import (
@@ -129,23 +129,27 @@ class Changelog(Format):
             return
         selection = selection._replace(keys=None)  # changes are of all
         header, changes = self._read(selection.key_groups)
-        states = {state.name: state for state in header.states if selection.has(state.name)}
+        states: dict[str, StateDescriptor] = {
+            state.name: state for state in header.states if selection.has(state.name)
+        }
+        numbers = {name: number for number, name in enumerate(states)}
         changed = {name for of_group in changes.values() for name, _ in of_group}
         replays = self._replays(
             selection, [state for name, state in states.items() if name in changed]
         )
         read = self._reader_of(states, reader_of)
         materialized = merge(
-            *(keyed.framed_entries(selection, has_keys=False) for keyed in self._materialized),
+            *(keyed.encoded_entries(selection, numbers) for keyed in self._materialized),
             key=lambda entry: entry.key_group,
         )
-        ahead = next(materialized, None)
+        ahead, names = next(materialized, None), [*states]
         for key_group in selection.key_groups:
             while ahead is not None and ahead.key_group == key_group:
-                if ahead.state in replays:
-                    self._replay(selection, key_group, states[ahead.state], replays, ahead)
+                name = names[ahead.state]
+                if name in replays:
+                    self._replay(selection, key_group, states[name], replays, ahead)
                 else:
-                    yield read(ahead.state, key_group, ahead.encoded_key, ahead.encoded_value)
+                    yield read(name, key_group, ahead.key, ahead.value)
                 ahead = next(materialized, None)
             for name, change in changes.pop(key_group, ()):
                 if name in replays:
@@ -172,7 +176,7 @@ class Changelog(Format):
         key_group: int,
         state: StateDescriptor,
         replays: Mapping[str, Replay],
-        change: FramedEntry | _Bytes,
+        change: EncodedEntry | _Bytes,
     ) -> None:
         """Take an entry that was materialized, or apply a change."""
         replay = replays[state.name]

@@ -12,7 +12,7 @@ from keygroups._serializers.base import UnknownSerializer, UnreadableError
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.files import Planned
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
-from keygroups.savepoint._state.entries import Entry, EntryReader, FramedEntry, StateEntry
+from keygroups.savepoint._state.entries import EncodedEntry, Entry, EntryReader, StateEntry
 from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor
 from keygroups.savepoint._state.layouts import Layout
 
@@ -111,9 +111,14 @@ class Format(ABC):
         """Return the entries that are wanted, one key group after the other."""
         return self._entries(selection, lambda layout: layout.decoding(selection.subtask))
 
-    def framed_entries(self, selection: Selection, has_keys: bool = True) -> Iterator[FramedEntry]:
-        """Return the same as bytes; without `has_keys` a key may be None."""
-        return self._entries(selection, lambda layout: layout.framing(has_keys))
+    def encoded_entries(
+        self, selection: Selection, numbers: Mapping[str, int]
+    ) -> Iterator[EncodedEntry]:
+        """Return the same as bytes, each with the number of its state, which are by name."""
+        # A state without a number is not wanted: its entries are read over at most.
+        return self._entries(
+            selection, lambda layout: layout.framing(numbers.get(layout.state.name, -1))
+        )
 
     def columns(self, selection: Selection) -> Iterator[EntryColumns]:
         """Yield the entries that are wanted as columns, those of a state in order."""
@@ -125,7 +130,9 @@ class Format(ABC):
         """Yield the entries that are wanted as a FramedDecoder makes columns of them."""
         from keygroups.savepoint._state.framed_columns import framed_chunks
 
-        return framed_chunks(self.states(), self.framed_entries(selection))
+        states = self.states()
+        numbers = {state.name: number for number, state in enumerate(states)}
+        return framed_chunks(states, selection.subtask, self.encoded_entries(selection, numbers))
 
     @abstractmethod
     def _entries(

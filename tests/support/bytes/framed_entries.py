@@ -1,0 +1,30 @@
+"""The entries of a task as bytes, each with the name of its state and its key."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from support.inside.savepoints import ReadTask
+
+_TIME = 8  # bytes of a timer's time, which precedes the key
+
+
+class FramedEntry(NamedTuple):
+    """An EncodedEntry with the name of its state and its key, None where nobody reads that."""
+
+    state: str
+    key_group: int
+    key: Any
+    encoded_key: bytes
+    encoded_value: bytes
+
+
+def framed_entries(task: ReadTask) -> Iterator[FramedEntry]:
+    """Yield the entries of a task, one key group after the other."""
+    states = [*{state.name: state for state in task.descriptors()}.values()]
+    numbers = {state.name: number for number, state in enumerate(states)}
+    for key_group, number, encoded_key, encoded_value in task.encoded_entries(numbers):
+        state = states[number]
+        read, key = state.key_serializer.read, None
+        if read is not None and state.key_type is not None:
+            key, _ = read(encoded_key, _TIME if state.kind == "PRIORITY_QUEUE" else 0)
+        yield FramedEntry(state.name, key_group, key, encoded_key, encoded_value)
