@@ -10,6 +10,7 @@ import random
 import struct
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +71,8 @@ def headers() -> Iterator[KeyedHeader]:
     for one in POINTS:
         for operator in one.read().operators:
             for task in operator.tasks():
-                yield from (
-                    task.header(handle)
-                    for handle in task.handles
-                    if not isinstance(handle, RawTimersHandle)
-                )
+                handles = [one for one in task.handles if not isinstance(one, RawTimersHandle)]
+                yield from replace(task, handles=tuple(handles)).headers()
 
 
 def test_headers() -> None:

@@ -78,8 +78,7 @@ def headers_of(operator: Operator) -> dict[str, bytes]:
     """Return what the headers say of each state."""
     said = {}
     for task in operator.tasks():
-        for handle in task.handles:
-            header = task.header(handle)
+        for header in task.headers():
             said.update(
                 {state.name: data for state, data in zip(header.states, header.state_bytes)}
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from keygroups._checks import show
 from keygroups._serializers.base import UnknownSerializer, UnreadableError
@@ -79,11 +79,11 @@ class SizeRun(NamedTuple):
 class Format(ABC):
     """The keyed state behind a handle. What reads entries yields by key group.
 
-    What will be read of which streams, in that order, is planned: of `header` and `states`, of
+    What will be read of which streams, in that order, is planned: of `headers` and `states`, of
     `entries`, of `sizes`. Another order gives the same, by more requests.
     """
 
-    has_offsets: ClassVar[bool] = False
+    has_offsets = False
     """Whether `_metadata` tells where each key group is."""
 
     @property
@@ -92,16 +92,16 @@ class Format(ABC):
         """The size of the state in bytes, as `_metadata` says it."""
 
     @abstractmethod
-    def header(self) -> KeyedHeader:
-        """Read the header of managed state."""
+    def headers(self) -> Sequence[KeyedHeader]:
+        """Read the header of the state behind each handle."""
 
     @abstractmethod
     def header_plan(self) -> Iterator[Planned]:
-        """Plan to read the header."""
+        """Plan to read the headers."""
 
     def states(self) -> Sequence[StateDescriptor]:
         """Read which states there are."""
-        return self.header().states
+        return [state for header in self.headers() for state in header.states]
 
     @abstractmethod
     def plan(self, selection: Selection) -> Iterator[Planned]:
@@ -143,6 +143,11 @@ class Format(ABC):
     @abstractmethod
     def weights(self) -> Mapping[int, int]:
         """Return about how many bytes each key group has, as `_metadata` says it."""
+
+    @property
+    def other_bytes(self) -> int:
+        """About how many bytes are read for any key group: headers, the changes of a changelog."""
+        return max(0, self.bytes - sum(self.weights().values()))
 
     def size_plan(self, selection: Selection) -> Iterator[Planned]:
         """Plan to read how many bytes each key group has."""

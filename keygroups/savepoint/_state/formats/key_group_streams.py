@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import compress, islice
 from operator import sub
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from keygroups._checks import show
 from keygroups._serializers.base import TRUNCATED, UnreadableError
@@ -107,7 +107,7 @@ class _Passed:
 class OffsetFormat(Format):
     """Keyed state in one stream, of which `_metadata` tells where each key group is."""
 
-    has_offsets: ClassVar[bool] = True
+    has_offsets = True
 
     def __init__(self, files: Files, handle: KeyGroupsHandle, context: ReadingContext) -> None:
         self._files = files
@@ -180,10 +180,10 @@ class KeyGroupStreams(OffsetFormat):
         """Plan to read what tells the formats apart, and the header."""
         yield self._handle.stream, [*self._compared_spans(()), self._header_span()]
 
-    def header(self) -> KeyedHeader:
+    def headers(self) -> list[KeyedHeader]:
         """Read the header."""
         with self._files.open(self._handle.stream) as stream:
-            return self._header(stream)
+            return [self._header(stream)]
 
     def _header(self, stream: OpenStream) -> KeyedHeader:
         return read_keyed_header(stream, header_size(self._handle), self._context)
