@@ -49,15 +49,16 @@ VOID = b"\0"  # the namespace of state without windows; Flink: VoidNamespaceSeri
 class EntryFields(NamedTuple):
     """The parts of an entry in their order, each with its name in StateEntry.
 
-    `key` is what RocksDB and a canonical savepoint frame as the key, `value` as the value, which
-    `has_null_mark` before it if so; `native` all of an entry in the hashmap backend's own format.
-    Each is None where there is something else between. Then `read_value` reads a value.
+    `key` is what RocksDB and a canonical savepoint frame as the key, `value` as the value behind
+    `before_value`; one behind other bytes is null. `native` is all of an entry in the hashmap
+    backend's own format. Each is None where there is something else between. Then `read_value`
+    reads a value.
     """
 
     key: Sequence[tuple[str, Serializer]] | None
     value: Sequence[tuple[str, Serializer]] | None
     native: Sequence[tuple[str, Serializer]] | None
-    has_null_mark: bool = False
+    before_value: bytes = b""
     read_value: ReadWhole | None = None
 
 
@@ -172,7 +173,8 @@ class ValueLayout(Layout):
             None if has_lengths else [key, namespace],
             value,
             None if value is None else [namespace, key, *value],
-            read_value=self.stored.reader(),
+            self.stored.before_value,
+            self.stored.reader(),
         )
 
     def _native_decoding(self, subtask: int) -> NativeEntries[StateEntry] | None:
@@ -285,7 +287,7 @@ class MapLayout(ValueLayout):
         """Return of what entries are made."""
         fields = super().fields()
         key = None if fields.key is None else [*fields.key, ("user_key", self.user_key)]
-        return fields._replace(key=key, native=None, has_null_mark=True)
+        return fields._replace(key=key, native=None)
 
     def _native_decoding(self, subtask: int) -> NativeEntries[StateEntry] | None:
         reads = all_reads(self.state.key_serializer, self.state.namespace_serializer)
