@@ -723,7 +723,7 @@ def operator_lines(operator: Operator) -> list[str]:
 
 
 def _subtask(state: SubtaskState, files: Files, context: ReadingContext) -> Subtask:
-    size = format_of(files, state.keyed, context).bytes
+    size = format_of(files, state.keyed, context).bytes if state.keyed else 0
     for operator in (state.managed_operator, state.raw_operator):
         size += operator.stream.size if operator else 0
     key_groups = state.keyed[0].key_groups if state.keyed else None

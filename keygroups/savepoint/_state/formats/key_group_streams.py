@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import compress, islice
 from operator import sub
 from typing import TYPE_CHECKING, Any
@@ -241,8 +241,10 @@ class KeyGroupStreams(OffsetFormat):
     ) -> Iterator[Entry]:
         with self._files.open(self._handle.stream) as stream:
             states, is_native, feeds = self._opened(stream, selection)
-            readers = [reader_of(layout_of(state)) for state in states]
             wanted = selection.numbers(states)
+            # The native format says where an entry ends to nobody but its reader.
+            numbers = range(len(states)) if is_native else wanted
+            readers = {number: reader_of(layout_of(states[number])) for number in numbers}
             sought_in = _sought(selection)
             for key_group, feed in feeds:
                 sought = sought_in(key_group)
@@ -251,9 +253,7 @@ class KeyGroupStreams(OffsetFormat):
                     yield from _native_entries(feed, key_group, passed, readers, wanted, sought)
                 else:
                     prefix = selection.prefix_bytes
-                    yield from _canonical_entries(
-                        feed, key_group, prefix, states, readers, wanted, sought
-                    )
+                    yield from _canonical_entries(feed, key_group, prefix, states, readers, sought)
 
     def _opened(
         self, stream: OpenStream, selection: Selection
@@ -357,18 +357,17 @@ def _canonical_entries(
     key_group: int,
     prefix_bytes: int,
     states: Sequence[StateDescriptor],
-    readers: Sequence[EntryReader[Entry]],
-    wanted: Collection[int],
+    readers: Mapping[int, EntryReader[Entry]],
     sought: tuple[bytes, ...],
 ) -> Iterator[Entry]:
-    """Yield the entries of a key group, of the states with some numbers.
+    """Yield the entries of a key group, of the states whose numbers have readers.
 
     Those of a key that does not start as one that is sought may be left out.
 
     Flink: FullSnapshotRestoreOperation; written by FullSnapshotAsyncWriter.writeKVStateData.
     """
     for number in _canonical_states(feed, states):
-        state, read = states[number], readers[number].framed if number in wanted else None
+        state, read = states[number], readers[number].framed if number in readers else None
         yield from _framed_entries(feed, key_group, prefix_bytes, state, read, sought)
 
 
@@ -466,7 +465,7 @@ def _native_entries(
     feed: Feed,
     key_group: int,
     passed: _Passed,
-    readers: Sequence[EntryReader[Entry]],
+    readers: Mapping[int, EntryReader[Entry]],
     wanted: Collection[int],
     sought: tuple[bytes, ...],
 ) -> Iterator[Entry]:
