@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.bytes import savepoint_bytes as sb
 from support.bytes.edited_operators import OddSerializer, edit
-from support.bytes.framed_entries import framed_entries
+from support.bytes.framed_entries import bound, framed_entries
 from support.bytes.job_points import JOB_POINTS, job_point
 from support.bytes.large_savepoints import write as write_large
 from support.bytes.real_savepoints import FORMATS, POINTS, point
@@ -355,7 +355,7 @@ def place() -> StepContext:
 
 def changed(state: StateDescriptor, function: Any, new: KeyType, key: bytes) -> Any:
     """Return the bytes of the key of an entry; its value is as it was."""
-    entries = MapKeys(function, serializer_of(new)).bind(state, place())(5, key, b"value")
+    entries = bound(MapKeys(function, serializer_of(new)), state, place())(5, key, b"value")
     if entries is None:
         return None
     [(key_group, encoded, value)] = entries
@@ -470,7 +470,7 @@ def test_the_function_is_called_once_for_a_run() -> None:
         return str(key)
 
     state = state_of(LONG, VOID_NAMESPACE)
-    apply = MapKeys(function, TEXT).bind(state, place())
+    apply = bound(MapKeys(function, TEXT), state, place())
     for key in (1, 1, 1, 2, 2, 1):
         assert apply(5, sb.i64(key) + b"\0", b"") is not None
     assert calls == [1, 2, 1]

@@ -12,6 +12,7 @@ all of them, and the caller sorts them.
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -28,9 +29,7 @@ from keygroups.hashing import finalise
 from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.progress import Meter
 from keygroups.savepoint._edits.steps import (
-    Apply,
     DeleteKeys,
-    Framed,
     FunctionError,
     Step,
     StepContext,
@@ -169,13 +168,13 @@ class EditTask:
             states = {
                 name: KeptState(
                     plan.number,
-                    edits.states[plan.number].apply,
+                    edits.applied[plan.number],
                     tuple(
                         Doomed.of(described, step)
                         for described, step in plan.steps
                         if isinstance(step, DeleteKeys)
                     ),
-                    edits.states[plan.number].count,
+                    edits.count,
                 )
                 for name, plan in self.plans.items()
             }
@@ -193,16 +192,15 @@ class EditTask:
                     moved.add(entry)
                 moved.flush()
             return edits.done(moved=moved.written)
-        states = edits.states
+        applied = edits.applied
         with write.open() as file, closing(_MovedWriter(write, self.parallelism)) as moved:
             for entry in self.read.encoded_entries(self._numbers):
-                key_group, number, key, value = entry
-                state = states[number]
-                entries = None if state.apply is None else state.apply(key_group, key, value)
+                apply = applied[entry.state]
+                entries = None if apply is None else apply(entry)
                 if entries is None:
                     file.add(entry)
                 else:
-                    state.take(entries, entry, file, moved)
+                    edits.take(entries, entry, file, moved)
             moved.flush()
         return edits.done(write.written(file) if file.entries else None, moved.written)
 
@@ -238,24 +236,24 @@ class EditTask:
 
     def _edited_entries(self, edits: Edits) -> Iterator[EncodedEntry]:
         new_key_group, key_group_of = self._rekeyed(), self._key_group_of()
-        for entry in self.read.encoded_entries(self._numbers):
-            key_group, number, old_key, old_value = entry
-            state = edits.states[number]
-            entries = None if state.apply is None else state.apply(key_group, old_key, old_value)
+        for old in self.read.encoded_entries(self._numbers):
+            old_key_group, number, old_key, old_value = old
+            apply = edits.applied[number]
+            entries = None if apply is None else apply(old)
             if entries is None:
-                yield EncodedEntry(new_key_group(entry), number, old_key, old_value)
+                yield EncodedEntry(new_key_group(old), number, old_key, old_value)
                 continue
             count, is_changed = 0, True
-            for step_group, key, value in entries:
-                if key == old_key and step_group == key_group:
-                    group = new_key_group(entry)
+            for key_group, _, key, value in entries:
+                if key == old_key and key_group == old_key_group:
+                    new = new_key_group(old)
                     if not count and value == old_value:
                         is_changed = False
                 else:
-                    group = key_group_of(number, step_group, key)
-                yield EncodedEntry(group, number, key, value)
+                    new = key_group_of(number, key_group, key)
+                yield EncodedEntry(new, number, key, value)
                 count += 1
-            state.count(count, is_changed)
+            edits.count(number, count, is_changed)
 
     def _rekeyed(self) -> Callable[[EncodedEntry], int]:
         """Return a function from an entry in its old key group to the new key group."""
@@ -333,43 +331,26 @@ class EditTask:
 
 
 class Edits:
-    """The steps of a task, bound to one subtask, with the counts of what they did."""
+    """The steps of a task, bound to one subtask, with the counts of what they did.
+
+    `applied` has the steps of each state by its number, joined to one Apply.
+    """
 
     def __init__(self, task: EditTask) -> None:
         read = task.read
         self._subtask = read.subtask
+        self._plans = task.plans
         self._place = StepContext(read.files.base, read.subtask, read.max_parallelism, set())
-        self._names = {plan.number: name for name, plan in task.plans.items()}
-        self.states = {
-            plan.number: _AppliedSteps(applied(plan.steps, self._place))
-            for plan in task.plans.values()
+        self.applied = {
+            plan.number: applied(plan.steps, self._place) for plan in task.plans.values()
         }
-
-    def done(
-        self,
-        written: WrittenFile | None = None,
-        moved: Mapping[int, Iterable[MovedEntries]] = MappingProxyType({}),
-    ) -> EditedFile:
-        """Return the EditedFile of the subtask, once all of its entries were edited."""
-        return EditedFile(
-            self._subtask,
-            written,
-            {self._names[number]: state.counts() for number, state in self.states.items()},
-            frozenset(self._place.deleted),
-            {subtask: tuple(entries) for subtask, entries in moved.items()},
-        )
-
-
-class _AppliedSteps:
-    """The joined steps of one state in one subtask, with the counts of what they did."""
-
-    def __init__(self, apply: Apply | None) -> None:
-        self.apply = apply
-        self.changed = self.deleted = self.added = 0
+        self._changed: Counter[int] = Counter()
+        self._deleted: Counter[int] = Counter()
+        self._added: Counter[int] = Counter()
 
     def take(
         self,
-        entries: Iterable[Framed],
+        entries: Iterable[EncodedEntry],
         old: EncodedEntry,
         file: KeyedStateFile,
         moved: _MovedWriter,
@@ -378,8 +359,8 @@ class _AppliedSteps:
         old_key_group, number, old_key, old_value = old
         count = 0
         is_changed = True
-        for key_group, key, value in entries:
-            entry = EncodedEntry(key_group, number, key, value)
+        for entry in entries:
+            key_group, _, key, value = entry
             is_there = key == old_key and key_group == old_key_group
             if is_there:
                 file.add(entry)
@@ -388,22 +369,40 @@ class _AppliedSteps:
             if not count and is_there and value == old_value:
                 is_changed = False
             count += 1
-        self.count(count, is_changed)
+        self.count(number, count, is_changed)
 
-    def count(self, entries: int, is_changed: bool) -> None:
+    def count(self, state: int, entries: int, is_changed: bool) -> None:
         """Count one old entry that became `entries` new ones; unless `is_changed` the first is it.
 
         Three entries, the old one first, count as 2 added; none as 1 deleted.
         """
-        if entries:
-            self.changed += is_changed
-            self.added += entries - 1
-        else:
-            self.deleted += 1
+        if not entries:
+            self._deleted[state] += 1
+            return
+        if is_changed:
+            self._changed[state] += 1
+        if entries > 1:
+            self._added[state] += entries - 1
 
-    def counts(self) -> StateCounts:
-        """Return the counts so far."""
-        return StateCounts(self.changed, self.deleted, self.added)
+    def done(
+        self,
+        written: WrittenFile | None = None,
+        moved: Mapping[int, Iterable[MovedEntries]] = MappingProxyType({}),
+    ) -> EditedFile:
+        """Return the EditedFile of the subtask, once all of its entries were edited."""
+        counts = {
+            name: StateCounts(
+                self._changed[plan.number], self._deleted[plan.number], self._added[plan.number]
+            )
+            for name, plan in self._plans.items()
+        }
+        return EditedFile(
+            self._subtask,
+            written,
+            counts,
+            frozenset(self._place.deleted),
+            {subtask: tuple(entries) for subtask, entries in moved.items()},
+        )
 
 
 class _MovedWriter:
