@@ -36,7 +36,7 @@ from keygroups.savepoint._edits.steps import (
     applied,
 )
 from keygroups.savepoint._files.files import Files
-from keygroups.savepoint._metadata.handles import KeyGroupsHandle, RocksDBHandle, StreamHandle
+from keygroups.savepoint._metadata.handles import KeyGroupsHandle, StreamHandle
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._state.entries import EncodedEntry
 from keygroups.savepoint._state.header import StateDescriptor
@@ -140,11 +140,7 @@ class EditTask:
         return (
             not self.is_anew
             and self.read.bytes >= LEAST_OF_COLUMNS
-            and all(
-                isinstance(handle, RocksDBHandle)
-                or (isinstance(handle, KeyGroupsHandle) and handle.is_canonical)
-                for handle in self.read.handles
-            )
+            and self.read.is_framed
             and all(
                 isinstance(step, DeleteKeys)
                 for plan in self.plans.values()

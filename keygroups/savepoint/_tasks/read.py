@@ -127,6 +127,11 @@ class ReadTask:
         """Whether `_metadata` tells where each key group is."""
         return self._format.has_offsets
 
+    @property
+    def is_framed(self) -> bool:
+        """Whether the files are known to have the lengths of each key and value."""
+        return self._format.is_framed
+
     def size_plan(self) -> Iterator[Planned]:
         """Plan to read how many bytes each key group has."""
         return self._format.size_plan(self._selection)

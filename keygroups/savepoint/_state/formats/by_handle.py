@@ -39,6 +39,7 @@ class JoinedFormats(Format):
         self._formats = [_format_of(files, handle, context) for handle in handles]
         self._key_groups = [handle.key_groups for handle in handles]
         self.has_offsets = all(keyed.has_offsets for keyed in self._formats)
+        self.is_framed = all(keyed.is_framed for keyed in self._formats)
 
     @property
     def bytes(self) -> int:

@@ -29,7 +29,7 @@ from keygroups.savepoint._files.files import Files, OpenStream, Planned
 from keygroups.savepoint._metadata.handles import ChangelogHandle, ChangesHandle, StreamHandle
 from keygroups.savepoint._state.entries import EncodedEntry, Entry, EntryReader
 from keygroups.savepoint._state.formats.format import Format, NotFramedError, Selection, SizeRun
-from keygroups.savepoint._state.formats.replays import REPLAYS, Replay
+from keygroups.savepoint._state.formats.replays import Replay, replay_of
 from keygroups.savepoint._state.header import (
     KeyedHeader,
     StateDescriptor,
@@ -149,7 +149,7 @@ class Changelog(Format):
         replays: dict[str, Replay] = {}
         for state in states:
             try:
-                replays[state.name] = REPLAYS[state.kind](state)
+                replays[state.name] = replay_of(state)
             except UnreadableError as error:
                 raise self._not_framed(selection, state.name, error) from None
         return replays

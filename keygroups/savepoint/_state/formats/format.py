@@ -85,6 +85,8 @@ class Format(ABC):
 
     has_offsets = False
     """Whether `_metadata` tells where each key group is."""
+    is_framed = False
+    """Whether the files have the lengths of each key and value, as an EncodedEntry needs them."""
 
     @property
     @abstractmethod

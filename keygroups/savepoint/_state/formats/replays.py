@@ -230,14 +230,16 @@ class _TimerReplay(Replay):
             yield timer, b""
 
 
-REPLAYS: dict[str, Callable[[StateDescriptor], Replay]] = {
-    "VALUE": _ValueReplay,
-    "REDUCING": _ValueReplay,
-    "AGGREGATING": _ValueReplay,
+_REPLAYS: dict[str, Callable[[StateDescriptor], Replay]] = {
     "LIST": _ListReplay,
     "MAP": _MapReplay,
     "PRIORITY_QUEUE": _TimerReplay,
 }
+
+
+def replay_of(state: StateDescriptor) -> Replay:
+    """Return the Replay of a state; UnreadableError where that takes the job's own classes."""
+    return _REPLAYS.get(state.kind, _ValueReplay)(state)
 
 
 class _Scope:

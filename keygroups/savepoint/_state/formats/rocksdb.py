@@ -53,6 +53,8 @@ class RocksDBFiles(Format):
     Flink: RocksDBIncrementalRestoreOperation, RocksIncrementalSnapshotStrategy.
     """
 
+    is_framed = True
+
     def __init__(self, files: Files, handle: RocksDBHandle, context: ReadingContext) -> None:
         self._files = files
         self._handle = handle
