@@ -85,7 +85,7 @@ class Lookup:
         states: dict[str, StateDescriptor] = {}
         tasks = [replace(task, keys=self._keys_of(task)) for task in tasks]
         for task in ahead(tasks, meter=meter):
-            of_task = {state.name: state for state in task.descriptors()}
+            of_task = {state.name: state for state in task.format.states()}
             states.update(of_task)
             for token, entry in self._entries(task, of_task):
                 entries[token].setdefault(entry.state, []).append(entry)
@@ -182,7 +182,7 @@ def contents_by_key(
 ) -> Iterator[tuple[Any, dict[str, Any]]]:
     """Yield each key with its values by state name; the keys of one key group are held."""
     for task in ahead(tasks, meter=meter):
-        states = {state.name: state for state in task.descriptors()}
+        states = {state.name: state for state in task.format.states()}
         for _, entries in groupby(task.entries(), lambda entry: entry.key_group):
             # Two keys of Java may be one in Python, such as 0.0 and -0.0.
             keys: dict[tuple[str, bytes | None], tuple[Any, dict[str, list[StateEntry]]]] = {}

@@ -25,7 +25,7 @@ def encoded(one: Point) -> Counter[str]:
     counts: Counter[str] = Counter()
     for operator in one.read().operators:
         for task in operator.tasks():
-            states = list(task.descriptors())
+            states = list(task.format.states())
             numbers = {state.name: number for number, state in enumerate(states)}
             try:
                 encoder = EntryEncoder(states, operator.max_parallelism, True)

@@ -290,7 +290,7 @@ def headers_of(operator: Operator) -> dict[str, bytes]:
     """Return what the headers say of the key and of each state."""
     said = {}
     for task in operator.tasks():
-        for header in task.headers():
+        for header in task.format.headers():
             said["key"] = header.key_bytes
             said |= dict(zip([state.name for state in header.states], header.state_bytes))
     return said

@@ -436,7 +436,7 @@ def test_raw_timers_as_in_a_savepoint(tmp_path: Path) -> None:
         (name, 3, "b", bytes(8) + b"\x02b\0", b""),
     ]
     (task,) = raw(tmp_path / "none", b"").tasks()
-    header = task.headers()[0]
+    header = task.format.headers()[0]
     assert (header.key_bytes, header.states, header.state_bytes) == (b"", (), ())
     assert (header.is_compressed, str(header.key_serializer)) == (False, "UNKNOWN")
 

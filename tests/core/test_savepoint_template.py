@@ -66,7 +66,7 @@ def headers(operator: Operator) -> set[bytes]:
     """Return what the headers say of the key, and of each state."""
     found = set()
     for task in operator.tasks():
-        for header in task.headers():
+        for header in task.format.headers():
             found |= {header.key_bytes, *header.state_bytes}
     return found
 

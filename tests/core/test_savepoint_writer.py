@@ -72,7 +72,7 @@ def headers() -> Iterator[KeyedHeader]:
         for operator in one.read().operators:
             for task in operator.tasks():
                 handles = [one for one in task.handles if not isinstance(one, RawTimersHandle)]
-                yield from replace(task, handles=tuple(handles)).headers()
+                yield from replace(task, handles=tuple(handles)).format.headers()
 
 
 def test_headers() -> None:

@@ -78,7 +78,7 @@ def headers_of(operator: Operator) -> dict[str, bytes]:
     """Return what the headers say of each state."""
     said = {}
     for task in operator.tasks():
-        for header in task.headers():
+        for header in task.format.headers():
             said.update(
                 {state.name: data for state, data in zip(header.states, header.state_bytes)}
             )

@@ -22,7 +22,7 @@ from keygroups.savepoint._columns.byte_arrays import (
     with_others,
 )
 from keygroups.savepoint._columns.column_writers import column_writer, write_elements
-from keygroups.savepoint._columns.entry_batches import BYTES, SCHEMA
+from keygroups.savepoint._columns.entry_batches import BYTES, state_batch
 from keygroups.savepoint._columns.scalar_writers import ColumnWriter, UnwrittenError
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.layouts import VOID
@@ -143,10 +143,7 @@ class StateEncoder:
             written = self._lists(writer, value, times)
         else:
             written = self._values(writer, value, times)
-        number = pa.repeat(pa.scalar(self._number, pa.int32()), len(value))
-        return pa.RecordBatch.from_arrays(
-            [keys.key_groups, number, joined(*parts), written], schema=SCHEMA
-        )
+        return state_batch(keys.key_groups, self._number, joined(*parts), written)
 
     def _times(self, last_access: pa.Array | None) -> NDArray[np.int64] | None:
         """Return the last access of each row in epoch ms, None for state without a TTL."""

@@ -22,6 +22,13 @@ def entry_batch(entries: Iterable[EncodedEntry]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
+def state_batch(key_groups: Any, state: int, keys: pa.Array, values: pa.Array) -> pa.RecordBatch:
+    """Return entries of the state with a number as a batch."""
+    states = pa.repeat(pa.scalar(state, pa.int32()), len(keys))
+    arrays = [pa.array(key_groups, pa.int32()), states, keys, values]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
 def with_types(batch: Any, schema: pa.Schema) -> pa.RecordBatch:
     """Return a batch of entries cast to a schema, whose type of bytes may be another."""
     columns = [column.cast(field.type) for column, field in zip(batch.columns, schema)]

@@ -279,7 +279,7 @@ def _keyed_states(number: int, operator: ComparedOperator | None) -> list[Compar
     if operator is not None:
         with errors_of(number):
             for task in ahead(operator.tasks(), ReadTask.header_plan):
-                for state in task.descriptors():
+                for state in task.format.states():
                     if states.setdefault(state.name, state) != state:
                         raise SavepointError(
                             f"operator {operator.operator_id} has other serializers of {state} in "

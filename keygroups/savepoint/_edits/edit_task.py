@@ -140,7 +140,7 @@ class EditTask:
         return (
             not self.is_anew
             and self.read.bytes >= LEAST_OF_COLUMNS
-            and self.read.is_framed
+            and self.read.format.is_framed
             and all(
                 isinstance(step, DeleteKeys)
                 for plan in self.plans.values()

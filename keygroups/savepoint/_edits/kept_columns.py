@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from keygroups.savepoint._columns.batch_sorter import BatchSorter
-from keygroups.savepoint._columns.entry_batches import SCHEMA
+from keygroups.savepoint._columns.entry_batches import state_batch
 from keygroups.savepoint._columns.entry_frames import EntryFrames
 from keygroups.savepoint._edits.steps import Apply, DeleteKeys
 from keygroups.savepoint._state.entries import EncodedEntry
@@ -45,10 +45,8 @@ class KeptState:
     def kept(self, columns: EntryColumns) -> pa.RecordBatch:
         """Return the entries that are kept, as a BatchSorter takes them."""
         fields = columns.columns
-        encoded = [fields["encoded_key"], fields["encoded_value"]]
-        number = pa.repeat(pa.scalar(self.number, pa.int32()), columns.count)
-        arrays = [pa.array(fields["key_group"], pa.int32()), number, *encoded]
-        batch = pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+        encoded = fields["encoded_key"], fields["encoded_value"]
+        batch = state_batch(fields["key_group"], self.number, *encoded)
         if self.apply is None:
             return batch
         is_asked = np.zeros(columns.count, np.bool_)

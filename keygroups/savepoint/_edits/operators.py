@@ -163,7 +163,7 @@ class CopiedOperator:
         files = self.savepoint.files
         for task in ahead(self.old.tasks(), ReadTask.header_plan):
             managed = [h for h in task.handles if not isinstance(h, RawTimersHandle)]
-            for header in replace(task, handles=tuple(managed)).headers():
+            for header in replace(task, handles=tuple(managed)).format.headers():
                 if any(_KRYO in data for data in (header.key_bytes, *header.state_bytes)):
                     return True
         return any(

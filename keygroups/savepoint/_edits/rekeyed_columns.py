@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from keygroups import arrays
 from keygroups.errors import KeyGroupsError
-from keygroups.savepoint._columns.entry_batches import SCHEMA
+from keygroups.savepoint._columns.entry_batches import state_batch
 from keygroups.savepoint._state.entries import EncodedEntry
 from keygroups.savepoint._state.entry_columns import EntryColumns
 from keygroups.types import KeyType
@@ -42,8 +42,7 @@ def rekeyed_batches(
             each = zip(old.tolist(), encoded[0].to_pylist())
             rekeyed = (rekey(EncodedEntry(group, number, key, b"")) for group, key in each)
             new = np.fromiter(rekeyed, np.int32, columns.count)
-        state = pa.repeat(pa.scalar(number, pa.int32()), columns.count)
-        yield pa.RecordBatch.from_arrays([pa.array(new), state, *encoded], schema=SCHEMA)
+        yield state_batch(new, number, *encoded)
 
 
 def _new_key_groups(

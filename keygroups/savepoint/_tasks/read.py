@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -16,7 +15,6 @@ from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._state.entries import EncodedEntry, StateEntry
 from keygroups.savepoint._state.formats.by_handle import format_of
 from keygroups.savepoint._state.formats.format import Format, Selection, SizeRun
-from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor
 from keygroups.state_keys import key_group_prefix_bytes
 
 if TYPE_CHECKING:
@@ -51,7 +49,7 @@ class ReadTask:
         """Return the entries, one key group after the other."""
         if not self.files.has_plan:
             return (entry for task in ahead([self]) for entry in task.entries())
-        return self._format.entries(self._selection)
+        return self.format.entries(self._selection)
 
     def encoded_entries(self, numbers: Mapping[str, int]) -> Iterator[EncodedEntry]:
         """Return the entries as bytes, one key group after the other.
@@ -60,33 +58,25 @@ class ReadTask:
         """
         if not self.files.has_plan:
             return (entry for task in ahead([self]) for entry in task.encoded_entries(numbers))
-        return self._format.encoded_entries(self._selection, numbers)
+        return self.format.encoded_entries(self._selection, numbers)
 
     def columns(self) -> Iterator[EntryColumns]:
         """Yield the entries column by column, in no order; takes NumPy and PyArrow."""
         for task in [self] if self.files.has_plan else ahead([self]):
-            yield from task._format.columns(task._selection)
+            yield from task.format.columns(task._selection)
 
     def framed_columns(self) -> Iterator[EntryColumns]:
         """Yield the entries as bytes with their keys, column by column, in no order."""
         for task in [self] if self.files.has_plan else ahead([self]):
-            yield from task._format.framed_columns(task._selection)
+            yield from task.format.framed_columns(task._selection)
 
     def plan(self) -> Iterator[Planned]:
         """Plan to read the entries."""
-        return self._format.plan(self._selection)
+        return self.format.plan(self._selection)
 
     def header_plan(self) -> Iterator[Planned]:
         """Plan to read the headers."""
-        return self._format.header_plan()
-
-    def headers(self) -> Sequence[KeyedHeader]:
-        """Read the header of the state behind each handle."""
-        return self._format.headers()
-
-    def descriptors(self) -> Sequence[StateDescriptor]:
-        """Read the states that the headers tell of."""
-        return self._format.states()
+        return self.format.header_plan()
 
     def split(self, size: int) -> Iterator[ReadTask]:
         """Yield tasks that together read the same, each of about so many bytes.
@@ -94,11 +84,11 @@ class ReadTask:
         One has at least one key group. Of RocksDB's files, whose key groups stand together, each
         key group is taken for as heavy as the others.
         """
-        weights = self.weights()
+        weights = self.format.weights()
         run: list[tuple[int, int]] = []
         room = size
         for key_group in self.key_groups:
-            weight = weights[key_group]
+            weight = weights.get(key_group, 0)
             if run and weight > room:
                 yield replace(self, key_groups=KeyGroupRanges.of(run))
                 run, room = [], size
@@ -110,38 +100,25 @@ class ReadTask:
     @property
     def bytes(self) -> int:
         """About how many bytes there are to read, as `split` counts them."""
-        weights = self.weights()
-        return sum(weights[key_group] for key_group in self.key_groups)
+        weights = self.format.weights()
+        return sum(weights.get(key_group, 0) for key_group in self.key_groups)
 
     @property
     def bytes_to_read(self) -> int:
         """The same, with what is read for any key group: headers, the changes of a changelog."""
-        return self.bytes + self._format.other_bytes
-
-    def weights(self) -> Counter[int]:
-        """Return about how many bytes each key group of the subtask has."""
-        return Counter(self._format.weights())
-
-    @property
-    def has_offsets(self) -> bool:
-        """Whether `_metadata` tells where each key group is."""
-        return self._format.has_offsets
-
-    @property
-    def is_framed(self) -> bool:
-        """Whether the files are known to have the lengths of each key and value."""
-        return self._format.is_framed
+        return self.bytes + self.format.other_bytes
 
     def size_plan(self) -> Iterator[Planned]:
         """Plan to read how many bytes each key group has."""
-        return self._format.size_plan(self._selection)
+        return self.format.size_plan(self._selection)
 
     def key_group_sizes(self) -> Iterator[SizeRun]:
         """Yield the sizes of the key groups, which add up where one comes twice."""
-        return self._format.sizes(self._selection)
+        return self.format.sizes(self._selection)
 
     @property
-    def _format(self) -> Format:
+    def format(self) -> Format:
+        """The format of the state behind all handles, whatever the key groups."""
         return format_of(self.files, self.handles, self.context)
 
     @property

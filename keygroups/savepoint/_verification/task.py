@@ -91,7 +91,7 @@ class VerifyTask:
         A value that only the job reads may have no length in the file, so that the entries after
         it cannot be found: the last states are left out one by one until the others can be read.
         """
-        states = {state.name: state for state in read.descriptors()}
+        states = {state.name: state for state in read.format.states()}
         hidden: list[str] = []
         why = ""
         while True:

@@ -20,7 +20,7 @@ class FramedEntry(NamedTuple):
 
 def framed_entries(task: ReadTask) -> Iterator[FramedEntry]:
     """Yield the entries of a task, one key group after the other."""
-    states = [*{state.name: state for state in task.descriptors()}.values()]
+    states = [*{state.name: state for state in task.format.states()}.values()]
     numbers = {state.name: number for number, state in enumerate(states)}
     for key_group, number, encoded_key, encoded_value in task.encoded_entries(numbers):
         state = states[number]

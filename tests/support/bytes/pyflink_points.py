@@ -22,7 +22,7 @@ def write_native(operator: Operator, folder: Path) -> Path:
     tasks = []
     for task in operator.tasks():
         [handle] = task.handles
-        header = task.headers()[0]
+        header = task.format.headers()[0]
         out = sb.i32(6) + b"\0" + header.key_bytes + sb.i16(len(header.states))
         out += b"".join(header.state_bytes)
         entries = [*framed_entries(task)]

@@ -60,46 +60,35 @@ class JoinedFormats(Format):
 
     def plan(self, selection: Selection) -> Iterator[Planned]:
         """Plan to read the entries that are wanted."""
-        return chain.from_iterable(
-            keyed.plan(wanted) for keyed, wanted in self._selected(selection)
-        )
+        return chain.from_iterable(keyed.plan(own) for keyed, own in self._selected(selection))
 
     def _entries(
         self, selection: Selection, reader_of: Callable[[Layout], EntryReader[Entry]]
     ) -> Iterator[Entry]:
-        entries = [keyed._entries(wanted, reader_of) for keyed, wanted in self._read(selection)]
+        entries = [keyed._entries(own, reader_of) for keyed, own in self._read(selection)]
         return merge(*entries, key=lambda entry: entry.key_group)
 
     def columns(self, selection: Selection) -> Iterator[EntryColumns]:
         """Yield the entries that are wanted as columns, those of a state and handle in order."""
-        return chain.from_iterable(
-            keyed.columns(wanted) for keyed, wanted in self._read(selection)
-        )
+        return chain.from_iterable(keyed.columns(own) for keyed, own in self._read(selection))
 
     def framed_columns(self, selection: Selection) -> Iterator[EntryColumns]:
         """Yield the entries that are wanted as a FramedDecoder makes columns of them."""
-        return chain.from_iterable(
-            keyed.framed_columns(wanted) for keyed, wanted in self._read(selection)
-        )
+        read = self._read(selection)
+        return chain.from_iterable(keyed.framed_columns(own) for keyed, own in read)
 
     def weights(self) -> Counter[int]:
         """Return about how many bytes each key group has in all."""
-        weights: Counter[int] = Counter()
-        for keyed in self._formats:
-            weights.update(keyed.weights())
-        return weights
+        return sum((Counter(keyed.weights()) for keyed in self._formats), Counter())
 
     def size_plan(self, selection: Selection) -> Iterator[Planned]:
         """Plan to read how many bytes each key group has."""
-        return chain.from_iterable(
-            keyed.size_plan(wanted) for keyed, wanted in self._selected(selection)
-        )
+        selected = self._selected(selection)
+        return chain.from_iterable(keyed.size_plan(own) for keyed, own in selected)
 
     def sizes(self, selection: Selection) -> Iterator[SizeRun]:
         """Yield the sizes of the key groups, which add up where one comes twice."""
-        return chain.from_iterable(
-            keyed.sizes(wanted) for keyed, wanted in self._selected(selection)
-        )
+        return chain.from_iterable(keyed.sizes(own) for keyed, own in self._selected(selection))
 
     def _selected(self, selection: Selection) -> Iterator[tuple[Format, Selection]]:
         """Yield each format with the selection of its own key groups."""
