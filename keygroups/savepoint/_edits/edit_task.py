@@ -42,7 +42,6 @@ from keygroups.savepoint._state.entries import EncodedEntry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.key_hashes import key_hasher
 from keygroups.savepoint._state.layouts import layout_of
-from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
 from keygroups.savepoint._state.writing.spill import packed, sorted_entries, unpacked
 from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.savepoint._tasks.write import WriteTask, WrittenFile
@@ -188,15 +187,15 @@ class EditTask:
                     moved.add(entry)
                 moved.flush()
             return edits.done(moved=moved.written)
-        applied = edits.applied
         with write.open() as file, closing(_MovedWriter(write, self.parallelism)) as moved:
-            for entry in self.read.encoded_entries(self._numbers):
-                apply = applied[entry.state]
-                entries = None if apply is None else apply(entry)
+            for old in self.read.encoded_entries(self._numbers):
+                entries = edits.entries(old)
                 if entries is None:
-                    file.add(entry)
-                else:
-                    edits.take(entries, entry, file, moved)
+                    file.add(old)
+                    continue
+                for entry in entries:
+                    stays = entry.key == old.key and entry.key_group == old.key_group
+                    (file if stays else moved).add(entry)
             moved.flush()
         return edits.done(write.written(file) if file.entries else None, moved.written)
 
@@ -231,25 +230,12 @@ class EditTask:
         )
 
     def _edited_entries(self, edits: Edits) -> Iterator[EncodedEntry]:
-        new_key_group, key_group_of = self._rekeyed(), self._key_group_of()
+        new_key_group = self._rekeyed()
         for old in self.read.encoded_entries(self._numbers):
-            old_key_group, number, old_key, old_value = old
-            apply = edits.applied[number]
-            entries = None if apply is None else apply(old)
-            if entries is None:
-                yield EncodedEntry(new_key_group(old), number, old_key, old_value)
-                continue
-            count, is_changed = 0, True
-            for key_group, _, key, value in entries:
-                if key == old_key and key_group == old_key_group:
-                    new = new_key_group(old)
-                    if not count and value == old_value:
-                        is_changed = False
-                else:
-                    new = key_group_of(number, key_group, key)
-                yield EncodedEntry(new, number, key, value)
-                count += 1
-            edits.count(number, count, is_changed)
+            entries = edits.entries(old)
+            for entry in (old,) if entries is None else entries:
+                _, number, key, value = entry
+                yield EncodedEntry(new_key_group(entry), number, key, value)
 
     def _rekeyed(self) -> Callable[[EncodedEntry], int]:
         """Return a function from an entry in its old key group to the new key group."""
@@ -259,7 +245,8 @@ class EditTask:
             # Where `new` divides `old`, (hash % old) % new == hash % new, so that no hash is
             # needed: a key in key group 77 of 128 goes to 77 % 32 = 13 of 32.
             return lambda entry: entry.key_group % new
-        read, starts = serializer.read, self._starts
+        starts = [layout_of(state).before_key for state in self.write.states]
+        read = serializer.read
         assert read is not None  # a key with a hash is read here
         names = {plan.number: name for name, plan in self.plans.items()}
         base, key_type = self.read.files.base, serializer.key_type or serializer
@@ -295,29 +282,10 @@ class EditTask:
 
         return new_key_group
 
-    def _key_group_of(self) -> Callable[[int, int, bytes], int]:
-        """Return the function that computes the new key group of an entry made by a step.
-
-        It takes the state's number, the key group under the old max parallelism and the bytes of
-        the key. Steps return no hash, so that it decodes the key and hashes it again.
-        """
-        old, new, serializer = self.read.max_parallelism, self.write.max_parallelism, self._key
-        hasher = None if serializer is None else key_hasher(serializer)
-        if serializer is None or hasher is None or old == new:
-            return lambda number, key_group, key: key_group % new
-        read, starts = serializer.read, self._starts
-        assert read is not None  # the step hashed this key, so that its type is known here
-        return lambda number, key_group, key: finalise(hasher(read(key, starts[number])[0])) % new
-
     @property
     def _numbers(self) -> dict[str, int]:
         """The numbers of the states in the new header, by their old names."""
         return {name: plan.number for name, plan in self.plans.items()}
-
-    @property
-    def _starts(self) -> list[int]:
-        """The offset of the key in the bytes of an entry's key, by the number of the state."""
-        return [layout_of(state).before_key for state in self.write.states]
 
     @property
     def _key(self) -> Serializer | None:
@@ -344,28 +312,22 @@ class Edits:
         self._deleted: Counter[int] = Counter()
         self._added: Counter[int] = Counter()
 
-    def take(
-        self,
-        entries: Iterable[EncodedEntry],
-        old: EncodedEntry,
-        file: KeyedStateFile,
-        moved: _MovedWriter,
-    ) -> None:
-        """Write the entries that an old one becomes: to `file` if they stay, else to `moved`."""
-        old_key_group, number, old_key, old_value = old
-        count = 0
-        is_changed = True
+    def entries(self, old: EncodedEntry) -> Iterator[EncodedEntry] | None:
+        """Return the entries that an old one becomes, and count them; None: it stays."""
+        apply = self.applied[old.state]
+        entries = None if apply is None else apply(old)
+        return None if entries is None else self._counted(entries, old)
+
+    def _counted(
+        self, entries: Iterable[EncodedEntry], old: EncodedEntry
+    ) -> Iterator[EncodedEntry]:
+        count, is_changed = 0, True
         for entry in entries:
-            key_group, _, key, value = entry
-            is_there = key == old_key and key_group == old_key_group
-            if is_there:
-                file.add(entry)
-            else:
-                moved.add(entry)
-            if not count and is_there and value == old_value:
+            if not count and entry == old:
                 is_changed = False
             count += 1
-        self.count(number, count, is_changed)
+            yield entry
+        self.count(old.state, count, is_changed)
 
     def count(self, state: int, entries: int, is_changed: bool) -> None:
         """Count one old entry that became `entries` new ones; unless `is_changed` the first is it.
