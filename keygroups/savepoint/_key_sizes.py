@@ -28,7 +28,7 @@ def key_sizes_of(task: ReadTask, label: str) -> Iterator[KeySize]:
         key, size = _NO_KEY, list[Any]()
         for entry in entries:
             if entry.key_bytes is not None and entry.key is None:
-                [state] = {state for state in task.descriptors() if state.name == entry.state}
+                [state] = {state for state in task.format.states() if state.name == entry.state}
                 raise UnknownKeysError(
                     f"{task.files.base}: which keys are how heavy in operator {label} is not "
                     f"known: of {state} the bytes do not say where a key ends"

@@ -85,7 +85,7 @@ class Lookup:
         states: dict[str, StateDescriptor] = {}
         tasks = [replace(task, keys=self._keys_of(task)) for task in tasks]
         for task in ahead(tasks, meter=meter):
-            of_task = {state.name: state for state in task.descriptors()}
+            of_task = {state.name: state for state in task.format.states()}
             states.update(of_task)
             for token, entry in self._entries(task, of_task):
                 entries[token].setdefault(entry.state, []).append(entry)
@@ -117,27 +117,27 @@ class Lookup:
     ) -> Iterator[tuple[bytes, StateEntry]]:
         """Yield the entries of the keys with their tokens, without decoding those of others."""
         base = task.files.base
-        find = {name: self._finder(state) for name, state in states.items()}
-        reads = {
-            name: layout_of(state).decoding(task.subtask).framed for name, state in states.items()
-        }
-        for name, key_group, _, key, value in task.framed_entries(has_keys=False):
+        listed = [*states.values()]
+        find = [self._finder(state) for state in listed]
+        reads = [layout_of(state).decoding(task.subtask).framed for state in listed]
+        numbers = {name: number for number, name in enumerate(states)}
+        for key_group, number, key, value in task.encoded_entries(numbers):
             try:
-                token = find[name](key)
+                token = find[number](key)
                 # Flink finds no key in the key group of another.
                 if token is None or self._key_group_of.get(token, key_group) != key_group:
                     continue
-                entry = reads[name](key_group, key, value)
+                entry = reads[number](key_group, key, value)
             except UnreadableError as error:
                 raise SavepointError(
-                    f"{base}: of {states[name]} no key is found: {error}"
+                    f"{base}: of {listed[number]} no key is found: {error}"
                 ) from None
             except (*TRUNCATED, ValueError) as error:
-                raise not_an_entry(f"{base}, {states[name]}", key, error) from None
+                raise not_an_entry(f"{base}, {listed[number]}", key, error) from None
             self._check_same(token, entry)
-            if not _is_known(states[name], entry):
+            if not _is_known(listed[number], entry):
                 raise SavepointError(
-                    f"{base}: of {states[name]} the bytes do not say what is of key "
+                    f"{base}: of {listed[number]} the bytes do not say what is of key "
                     f"{show(self._keys[token])} and what is behind it"
                 )
             # A large key would be held once for each user key.
@@ -182,7 +182,7 @@ def contents_by_key(
 ) -> Iterator[tuple[Any, dict[str, Any]]]:
     """Yield each key with its values by state name; the keys of one key group are held."""
     for task in ahead(tasks, meter=meter):
-        states = {state.name: state for state in task.descriptors()}
+        states = {state.name: state for state in task.format.states()}
         for _, entries in groupby(task.entries(), lambda entry: entry.key_group):
             # Two keys of Java may be one in Python, such as 0.0 and -0.0.
             keys: dict[tuple[str, bytes | None], tuple[Any, dict[str, list[StateEntry]]]] = {}

@@ -155,7 +155,7 @@ class Operator:
         if self._states is None:
             states: dict[str, StateDescriptor] = {}
             for task in ahead(self.tasks(), ReadTask.header_plan):
-                for state in task.descriptors():
+                for state in task.format.states():
                     states.setdefault(state.name, state)
             # Without a lock: another thread that reads at the same time gets an equal tuple.
             self._states = States(states.values())
@@ -173,7 +173,7 @@ class Operator:
         with measured(
             self._progress,
             f"weigh the key groups of {self.label}",
-            lambda: sum(task.bytes_to_read for task in tasks if not task.has_offsets),
+            lambda: sum(task.bytes_to_read for task in tasks if not task.format.has_offsets),
         ) as meter:
             for task in ahead(tasks, ReadTask.size_plan, meter):
                 for start, sizes in task.key_group_sizes():
@@ -723,7 +723,7 @@ def operator_lines(operator: Operator) -> list[str]:
 
 
 def _subtask(state: SubtaskState, files: Files, context: ReadingContext) -> Subtask:
-    size = sum(format_of(files, handle, context).bytes for handle in state.keyed)
+    size = format_of(files, state.keyed, context).bytes if state.keyed else 0
     for operator in (state.managed_operator, state.raw_operator):
         size += operator.stream.size if operator else 0
     key_groups = state.keyed[0].key_groups if state.keyed else None

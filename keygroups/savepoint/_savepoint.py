@@ -764,7 +764,7 @@ def _row(operator: Operator, label: str, load: KeyGroupLoad | None) -> _Row:
     if load is not None:
         in_use = sum(weight > 0 for weight in load.weights)
         known = in_use, load.imbalance(operator.parallelism)
-    elif tasks and all(task.has_offsets for task in tasks):
+    elif tasks and all(task.format.has_offsets for task in tasks):
         with suppress(SavepointError):  # a missing file costs two cells of the line, not the table
             known = _key_groups_in_use(operator, tasks)
     shown = ("-", "-") if known is None else (f"{known[0]}", f"{known[1]:.2f}")

@@ -30,6 +30,7 @@ sys.path.append(str(SUPPORT.parent))
 
 from support.bytes import large_savepoints  # noqa: E402
 from support.bytes import savepoint_bytes as sb  # noqa: E402
+from support.bytes.framed_entries import framed_entries  # noqa: E402
 from support.inside.savepoints import ahead  # noqa: E402
 
 from keygroups import assign_to_key_group  # noqa: E402
@@ -158,7 +159,7 @@ def measure(filesystem: Any, root: str, rounds: int) -> None:
 
         def framed(operator: Operator = operator) -> None:
             for task in ahead(operator.tasks()):
-                for _ in task.framed_entries(has_keys=False):
+                for _ in framed_entries(task):
                     pass
 
         def entries(operator: Operator = operator) -> None:

@@ -26,6 +26,7 @@ from tempfile import mkdtemp
 sys.path.append(str(Path(__file__).parents[1]))
 
 from support.bytes import savepoint_bytes as sb
+from support.bytes.framed_entries import framed_entries
 from support.bytes.real_savepoints import point
 from support.bytes.trimmed_savepoints import content, fewer_states, first_subtask
 from support.inside.savepoints import KeyGroupsHandle, header_size
@@ -49,7 +50,7 @@ def templates() -> dict[str, list[Template]]:
     by_key: dict[str, list[Template]] = {}
     operator = read_savepoint(point("2.3.0-heap-canonical").path).operator(OPERATOR)
     for task in operator.tasks(STATES):
-        for entry in task.framed_entries():
+        for entry in framed_entries(task):
             size = 1 + len(entry.key)
             if entry.encoded_key[:size] != bytes([size]) + entry.key.encode("ascii", "ignore"):
                 continue  # of other characters, which take more bytes

@@ -45,6 +45,7 @@ REACH_OF_THE_ADAPTER = {
     "keygroups.savepoint._columns.column_types": {"column_to_write"},
     "keygroups.savepoint._columns.entry_batches": {"SCHEMA"},
     "keygroups.savepoint._columns.entry_frames": {"FileWriter"},
+    "keygroups.savepoint._state.entries": {"EncodedEntry"},
     "keygroups.savepoint._jobs": {
         *("SAME_IN_SPARK", "PartedJob", "StateReader", "difference_job", "encoded_keys"),
         *("key_size_job", "parse_key_groups", "read_tasks"),
@@ -64,7 +65,6 @@ REACH_OF_THE_ADAPTER = {
     "keygroups.savepoint._edits.merged_header": {"merged_header"},
     "keygroups.savepoint._files.files": {"absolute_path", "path_in_metadata"},
     "keygroups.savepoint._savepoint": {"savepoint_of", "summarized", "verified"},
-    "keygroups.savepoint._state.writing.entry_encoder": {"EncodedEntry"},
     "keygroups.savepoint._state.writing.new_states": {"NewState"},
     "keygroups.savepoint._tasks.read": {"TASK_BYTES"},
     "keygroups.savepoint._tasks.write": {"OperatorFiles"},

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.flink_values import same
+from support.bytes.framed_entries import framed_entries
 from support.bytes.serializer_cases import cases
 from support.bytes.snapshot_bytes import MULTISETS, NULLABLE, RUNTIME
 from support.inside import serializers
@@ -608,7 +609,7 @@ def test_states_of_any_serializer(tmp_path: Path) -> None:
     assert entries.keys() == written.keys()
     for name, (value, _) in written.items():
         assert same(entries[name], value), name
-    tasks = (entry for task in read.tasks() for entry in task.framed_entries())
+    tasks = (entry for task in read.tasks() for entry in framed_entries(task))
     framed = {entry.state: entry.encoded_value for entry in tasks}
     assert framed == {name: data for name, (_, data) in written.items()}
     assert len(written) > 75
@@ -632,7 +633,7 @@ def test_options_in_new_states(tmp_path: Path) -> None:
         "list": [None, Some(2)],
         "map": None,
     }
-    tasks = (entry for task in read.tasks() for entry in task.framed_entries())
+    tasks = (entry for task in read.tasks() for entry in framed_entries(task))
     framed = {entry.state: entry.encoded_value for entry in tasks}
     assert framed == {"value": b"\0", "list": b"\0,\1\2", "map": b"\0\0"}
 

@@ -21,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.bytes import savepoint_bytes as sb
 from support.bytes.edited_operators import Verbs, edit
+from support.bytes.framed_entries import bound
 from support.bytes.job_points import JOB_POINTS, job_point
 from support.bytes.large_savepoints import write as write_large
 from support.bytes.real_savepoints import FORMATS, POINTS, point
@@ -663,7 +664,7 @@ def test_nulls_and_time_to_live(users: Path) -> None:
 def test_a_null_that_no_serializer_writes() -> None:
     """A MAP of LONG has a null by its mark alone, which a state with a time to live has not."""
     (state,) = MapStateDescriptor("m", STRING, LONG).described(serializer_of(STRING))
-    apply = SetTtl(TIME).bind(state, StepPlace("here", 0, 128, set()))
+    apply = bound(SetTtl(TIME), state, StepPlace("here", 0, 128, set()))
     assert apply(3, b"\2a\0\2u", b"\0" + sb.i64(5)) == (
         (3, b"\2a\0\2u", b"\0" + sb.i64(TIME) + sb.i64(5)),
     )
@@ -1009,12 +1010,12 @@ def test_damaged_keys_and_elements() -> None:
     """Bytes that are no key, or no list, where an edit has to look."""
     here = StepPlace("here", 0, 128, set())
     (state,) = ListStateDescriptor("tags", STRING).described(serializer_of(STRING))
-    delete = DeleteKeys({3: SoughtKeys({b"\2a"}, {})}).bind(state, here)
+    delete = bound(DeleteKeys({3: SoughtKeys({b"\2a"}, {})}), state, here)
     for key in (b"", b"\5a", b"\x80"):
         with pytest.raises(SavepointError, match=r"here: of tags: LIST .* group 3: no entry"):
             delete(3, key, b"")
         assert delete(4, key, b"") is None
-    stamp = SetTtl(TIME).bind(state, here)
+    stamp = bound(SetTtl(TIME), state, here)
     assert stamp(3, b"\2a\0", b"\2a,\2b") == (
         (3, b"\2a\0", sb.i64(TIME) + b"\2a," + sb.i64(TIME) + b"\2b"),
     )
@@ -1033,7 +1034,7 @@ def test_a_key_that_java_wrote_in_other_bytes() -> None:
     other = sb.i32(5) + b"\0"  # the length plus four, then the byte of the number
     assert written == sb.i32(1)
     place = StepPlace("here", 0, 128, set())
-    delete = DeleteKeys({3: SoughtKeys({written}, {})}).bind(state, place)
+    delete = bound(DeleteKeys({3: SoughtKeys({written}, {})}), state, place)
     assert delete(3, other + b"\0", bytes(8)) == ()
     assert place.deleted == {written}
     assert delete(3, sb.i32(2) + b"\0", bytes(8)) is None  # BigInteger.ONE

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.edited_operators import OddSerializer
+from support.bytes.framed_entries import bound
 from support.bytes.real_savepoints import point
 from support.inside.savepoints import DeleteKeys, MapEntries, SetTtl, SoughtKeys, StepContext
 from support.inside.serializers import Cursor, UnknownSerializer
@@ -56,7 +57,7 @@ def test_delete_is_one_object() -> None:
 def test_keys_without_a_writer() -> None:
     """Their bytes are compared, of those that cannot be read the bytes before the namespace."""
     state = StateDescriptor("count", "VALUE", OddSerializer(), VOID_NAMESPACE, serializer_of(LONG))
-    apply = DeleteKeys({None: SoughtKeys({b"\5", b"\x80more"}, {})}).bind(state, place())
+    apply = bound(DeleteKeys({None: SoughtKeys({b"\5", b"\x80more"}, {})}), state, place())
     assert apply(3, b"\5\0", b"") == apply(9, b"\x80more\0", b"") == ()
     assert apply(3, b"\6\0", b"") is apply(3, b"\x80mo\0", b"") is None
 
@@ -66,7 +67,7 @@ def test_where_the_key_ends_is_not_told() -> None:
     state = StateDescriptor(
         "count", "VALUE", UnknownSerializer("x.Own"), serializer_of(STRING), serializer_of(LONG)
     )
-    apply = DeleteKeys({None: SoughtKeys({b"one"}, {})}).bind(state, place())
+    apply = bound(DeleteKeys({None: SoughtKeys({b"one"}, {})}), state, place())
     with pytest.raises(
         SavepointError, match="cannot be deleted: the bytes do not say where the key ends"
     ):
@@ -77,7 +78,7 @@ def test_timers_of_keys_that_only_the_job_reads() -> None:
     """The time is before the key there."""
     key = UnknownSerializer("x.Own")
     state = StateDescriptor("_timer_state/x", "PRIORITY_QUEUE", key, VOID_NAMESPACE, None)
-    apply = DeleteKeys({None: SoughtKeys({b"one"}, {})}).bind(state, place())
+    apply = bound(DeleteKeys({None: SoughtKeys({b"one"}, {})}), state, place())
     assert apply(3, bytes(8) + b"one\0", b"") == ()
     assert apply(3, bytes(8) + b"two\0", b"") is None
 
@@ -85,7 +86,7 @@ def test_timers_of_keys_that_only_the_job_reads() -> None:
 def test_a_null_without_a_time() -> None:
     """As the hashmap backend may have one in a MAP that loses its time to live."""
     states = MapStateDescriptor("m", STRING, STRING, has_ttl=True).described(serializer_of(STRING))
-    apply = SetTtl(None).bind(states[0], place())
+    apply = bound(SetTtl(None), states[0], place())
     assert apply(3, b"k", b"\1") == ((3, b"k", b"\1"),)
     assert apply(3, b"k", b"\0" + sb.i64(5) + b"\2a") == ((3, b"k", b"\0\2a"),)
     assert apply(3, b"k", b"\0" + sb.i64(5) + b"\0") == ((3, b"k", b"\1"),)
@@ -97,9 +98,9 @@ def test_elements_get_the_time_of_a_last_access() -> None:
         described = ListStateDescriptor("l", LONG, has_ttl=has_ttl).described(serializer_of(LONG))
         value = old[0] + sb.i64(7) + b"," + old[1] + sb.i64(8)
         timed = sb.i64(5, 7) + b"," + sb.i64(5, 8)
-        assert SetTtl(5).bind(described[0], place())(3, b"k", value) == ((3, b"k", timed),)
+        assert bound(SetTtl(5), described[0], place())(3, b"k", value) == ((3, b"k", timed),)
     without = sb.i64(7) + b"," + sb.i64(8)
-    assert SetTtl(None).bind(described[0], place())(3, b"k", value) == ((3, b"k", without),)
+    assert bound(SetTtl(None), described[0], place())(3, b"k", value) == ((3, b"k", without),)
 
 
 # Flink: BigDecSerializer, BigIntSerializer: BigDecimal.ZERO is a mark, another zero is a number.
@@ -116,7 +117,7 @@ def test_equal_values_in_other_bytes_are_kept() -> None:
     key_group = assign_to_key_group(Decimal(0), 128, BIG_DEC)
 
     def apply(function: Any, value: bytes) -> Any:
-        step = MapEntries(function, allow_any_last_access=False).bind(state, place())
+        step = bound(MapEntries(function, allow_any_last_access=False), state, place())
         entries = step(key_group, OTHER_ZERO + b"\0", value)
         return entries if entries is None else [*entries]
 
@@ -141,7 +142,7 @@ def test_another_user_key_in_a_window() -> None:
             assert entry.namespace == TimeWindow(0, 5)
             return entry._replace(**change)
 
-        return MapEntries(function, allow_any_last_access=False).bind(state, place())(*old)
+        return bound(MapEntries(function, allow_any_last_access=False), state, place())(*old)
 
     assert list(changed(user_key=8)) == [(key_group, window + sb.i64(8), old[2])]
     named = r"^key 'a', user key 7, namespace TimeWindow\(start=0, end=5\) in state 'm': "

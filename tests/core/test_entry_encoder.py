@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from support.bytes.framed_entries import framed_entries
 from support.bytes.job_points import JOB_POINTS, JobPoint
 from support.bytes.real_savepoints import POINTS, Point, point
 from support.inside.savepoints import EncodedEntry, EntryEncoder
@@ -24,14 +25,14 @@ def encoded(one: Point) -> Counter[str]:
     counts: Counter[str] = Counter()
     for operator in one.read().operators:
         for task in operator.tasks():
-            states = list(task.descriptors())
+            states = list(task.format.states())
             numbers = {state.name: number for number, state in enumerate(states)}
             try:
                 encoder = EntryEncoder(states, operator.max_parallelism, True)
             except UnsupportedKeyTypeError:
                 counts["keys that only the job writes"] += 1
                 continue
-            for entry, framed in zip(task.entries(), task.framed_entries(), strict=True):
+            for entry, framed in zip(task.entries(), framed_entries(task), strict=True):
                 number = numbers[entry.state]
                 namespace = states[number].namespace_serializer.name
                 name = entry.kind if namespace == "VOID_NAMESPACE" else f"{entry.kind} {namespace}"

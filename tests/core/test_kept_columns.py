@@ -15,6 +15,7 @@ from support.bytes import savepoint_bytes as sb
 from support.bytes.all_states import write_all
 from support.bytes.column_forms import canonical
 from support.bytes.damaged_files import damages
+from support.bytes.framed_entries import framed_entries
 from support.bytes.real_savepoints import point
 from support.inside.savepoints import edit_task, spill
 
@@ -55,7 +56,7 @@ def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Both:
             sorted(
                 repr(entry._replace(key=None))
                 for task in operator.tasks()
-                for entry in task.framed_entries(False)
+                for entry in framed_entries(task)
             )
             for operator in read_savepoint(folder).operators
         ]

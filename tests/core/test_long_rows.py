@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from support.bytes import savepoint_bytes as sb
+from support.bytes.framed_entries import framed_entries
 from support.bytes.job_points import JOB_POINTS, job_point
 from support.bytes.real_savepoints import point
 from support.inside.serializers import KryoSerializer, RowDataSerializer
@@ -45,7 +46,7 @@ def framed(operator: Operator, states: Iterable[str] | None = None) -> Counter[t
     return Counter(
         (entry.state, entry.key_group, entry.encoded_key, entry.encoded_value)
         for task in operator.tasks()
-        for entry in replace(task, states=names).framed_entries()
+        for entry in framed_entries(replace(task, states=names))
     )
 
 

@@ -16,6 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.bytes import savepoint_bytes as sb
 from support.bytes.edited_operators import OddSerializer, edit
+from support.bytes.framed_entries import bound, framed_entries
 from support.bytes.job_points import JOB_POINTS, job_point
 from support.bytes.large_savepoints import write as write_large
 from support.bytes.real_savepoints import FORMATS, POINTS, point
@@ -224,7 +225,7 @@ def framed(operator: Operator) -> dict[tuple[int, str], Counter[tuple[bytes, byt
     """Return the bytes of all entries by key group and state."""
     entries: dict[tuple[int, str], Counter[tuple[bytes, bytes]]] = defaultdict(Counter)
     for task in operator.tasks():
-        for entry in task.framed_entries(has_keys=False):
+        for entry in framed_entries(task):
             entries[entry.key_group, entry.state][entry.encoded_key, entry.encoded_value] += 1
     return entries
 
@@ -289,8 +290,7 @@ def headers_of(operator: Operator) -> dict[str, bytes]:
     """Return what the headers say of the key and of each state."""
     said = {}
     for task in operator.tasks():
-        for handle in task.handles:
-            header = task.header(handle)
+        for header in task.format.headers():
             said["key"] = header.key_bytes
             said |= dict(zip([state.name for state in header.states], header.state_bytes))
     return said
@@ -355,7 +355,7 @@ def place() -> StepContext:
 
 def changed(state: StateDescriptor, function: Any, new: KeyType, key: bytes) -> Any:
     """Return the bytes of the key of an entry; its value is as it was."""
-    entries = MapKeys(function, serializer_of(new)).bind(state, place())(5, key, b"value")
+    entries = bound(MapKeys(function, serializer_of(new)), state, place())(5, key, b"value")
     if entries is None:
         return None
     [(key_group, encoded, value)] = entries
@@ -470,7 +470,7 @@ def test_the_function_is_called_once_for_a_run() -> None:
         return str(key)
 
     state = state_of(LONG, VOID_NAMESPACE)
-    apply = MapKeys(function, TEXT).bind(state, place())
+    apply = bound(MapKeys(function, TEXT), state, place())
     for key in (1, 1, 1, 2, 2, 1):
         assert apply(5, sb.i64(key) + b"\0", b"") is not None
     assert calls == [1, 2, 1]

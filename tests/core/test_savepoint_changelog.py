@@ -259,7 +259,7 @@ def test_changes_to_what_was_materialized(namespace: bytes, tmp_path: Path) -> N
     changes = [state, change(ADD_ELEMENT, 4, A, X), change(ADD_ELEMENT, 4, A, X, key_group=4)]
     operator = operator_of(tmp_path, changelog([lists], [inline(changes)]))
     assert [(entry[0], entry[4]) for entry in seen(operator)] == [(3, ["x", "y", "x"]), (4, ["x"])]
-    assert operator.tasks()[0].has_offsets is False
+    assert operator.tasks()[0].format.has_offsets is False
     assert len(list(operator.tasks()[0].split(1))) > 1
 
 

@@ -337,7 +337,7 @@ def test_headers(record_property: Record) -> None:
                 if handle is None or isinstance(handle, ChangelogHandle):
                     continue
                 line = truth.pop((operator.operator_id, subtask.index))
-                header = format_of(files, handle, ReadingContext()).header()
+                header = format_of(files, [handle], ReadingContext()).headers()[0]
                 assert seen_header(header) == true_header(line), (one, operator)
                 versions[one.flink] += 1
                 kinds.update(state.kind for state in header.states)

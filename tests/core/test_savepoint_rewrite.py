@@ -279,7 +279,7 @@ def test_timers_on_the_heap(flink: str, tmp_path: Path) -> None:
         for expected, task in zip(operator.tasks(), converted.tasks()):
             theirs, ours = (
                 dict(zip([state.name for state in header.states], header.state_bytes))
-                for header in (one.header(one.handles[0]) for one in (expected, task))
+                for header in (one.format.headers()[0] for one in (expected, task))
             )
             assert ours == theirs
     assert timers > 20

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from support.bytes import savepoint_bytes as sb
+from support.bytes.framed_entries import framed_entries
 from support.bytes.sst_bytes import (
     DELETION,
     MERGE,
@@ -430,12 +431,12 @@ def test_raw_timers_as_in_a_savepoint(tmp_path: Path) -> None:
     operator = raw(tmp_path, services(b"\x02a\0" + sb.i64(7), b"\x02b\0" + sb.i64(-(2**63))))
     (task,) = operator.tasks()
     name = "_timer_state/event_user-timers"
-    assert list(task.framed_entries()) == [
+    assert list(framed_entries(task)) == [
         (name, 3, "a", b"\x80" + bytes(6) + b"\7\x02a\0", b""),
         (name, 3, "b", bytes(8) + b"\x02b\0", b""),
     ]
     (task,) = raw(tmp_path / "none", b"").tasks()
-    header = task.header(task.handles[0])
+    header = task.format.headers()[0]
     assert (header.key_bytes, header.states, header.state_bytes) == (b"", (), ())
     assert (header.is_compressed, str(header.key_serializer)) == (False, "UNKNOWN")
 

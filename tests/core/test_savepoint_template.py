@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support.bytes import savepoint_bytes as sb
+from support.bytes.framed_entries import framed_entries
 from support.bytes.job_points import job_point
 from support.bytes.real_savepoints import point
 
@@ -57,7 +58,7 @@ def framed(operator: Operator) -> dict[tuple[str, int, bytes], bytes]:
     return {
         (state, key_group, key): value
         for task in operator.tasks()
-        for state, key_group, _, key, value in task.framed_entries()
+        for state, key_group, _, key, value in framed_entries(task)
     }
 
 
@@ -65,8 +66,7 @@ def headers(operator: Operator) -> set[bytes]:
     """Return what the headers say of the key, and of each state."""
     found = set()
     for task in operator.tasks():
-        for handle in task.handles:
-            header = task.header(handle)
+        for header in task.format.headers():
             found |= {header.key_bytes, *header.state_bytes}
     return found
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from support.bytes import savepoint_bytes as sb
+from support.bytes.framed_entries import framed_entries
 from support.bytes.real_savepoints import point
 from support.html_tables import Tables
 from support.inside.serializers import INT, LONG, STRING, KryoSerializer, PojoSerializer, read_long
@@ -49,7 +50,7 @@ def encoded_keys(name: str) -> Iterator[tuple[StateDescriptor, bytes]]:
     for operator in point(name).read().operators:
         states = {state.name: state for state in operator.states}
         for task in operator.tasks():
-            for entry in task.framed_entries():
+            for entry in framed_entries(task):
                 yield states[entry.state], entry.encoded_key
 
 

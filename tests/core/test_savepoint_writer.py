@@ -10,6 +10,7 @@ import random
 import struct
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from support.bytes.expected_savepoints import (
     longs_by,
     write_all,
 )
+from support.bytes.framed_entries import framed_entries
 from support.bytes.real_savepoints import POINTS, Point, point
 from support.bytes.state_types import NAN, TYPES
 from support.inside.savepoints import KeyedHeader, NewState, RawTimersHandle, write_state
@@ -69,11 +71,8 @@ def headers() -> Iterator[KeyedHeader]:
     for one in POINTS:
         for operator in one.read().operators:
             for task in operator.tasks():
-                yield from (
-                    task.header(handle)
-                    for handle in task.handles
-                    if not isinstance(handle, RawTimersHandle)
-                )
+                handles = [one for one in task.handles if not isinstance(one, RawTimersHandle)]
+                yield from replace(task, handles=tuple(handles)).format.headers()
 
 
 def test_headers() -> None:
@@ -110,7 +109,7 @@ def parts_of(operator: Operator, states: set[str]) -> Parts:
     """Return by key group and state the bytes of keys and values, in the order of the file."""
     found: Parts = defaultdict(list)
     for task in operator.tasks():
-        for entry in task.framed_entries():
+        for entry in framed_entries(task):
             if entry.state in states:
                 encoded = (entry.encoded_key, entry.encoded_value)
                 found[entry.key_group, entry.state].append(encoded)
@@ -287,7 +286,7 @@ def test_a_nan_is_that_of_java(tmp_path: Path) -> None:
         operator = writer.add_operator("uid", DOUBLE, states, 128, 1)
         operator.write("single", other, single)
     task = read_savepoint(tmp_path / "savepoint").operators[0].tasks()[0]
-    ((_, key_group, _, key, value),) = task.framed_entries()
+    ((_, key_group, _, key, value),) = framed_entries(task)
     assert key_group == assign_to_key_group(NAN, 128, DOUBLE)
     assert (key.hex(), value.hex()) == ("7ff800000000000000", "7fc00000")
 

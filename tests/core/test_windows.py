@@ -19,6 +19,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.bytes.expected_savepoints import keys_by_group
+from support.bytes.framed_entries import framed_entries
 from support.bytes.job_points import JOB_POINTS, job_point
 from support.bytes.real_savepoints import POINTS, Point, point
 from support.growth import count_bytes, count_steps
@@ -67,7 +68,7 @@ def entries_of(operator: Operator) -> Entries:
     """Return the bytes of the entries of each key group and state, in the order of bytes."""
     found: Entries = defaultdict(list)
     for task in operator.tasks():
-        for entry in task.framed_entries():
+        for entry in framed_entries(task):
             place = (entry.key_group, entry.state)
             found[place].append((entry.encoded_key, entry.encoded_value))
     return {place: sorted(entries) for place, entries in found.items()}
@@ -77,8 +78,7 @@ def headers_of(operator: Operator) -> dict[str, bytes]:
     """Return what the headers say of each state."""
     said = {}
     for task in operator.tasks():
-        for handle in task.handles:
-            header = task.header(handle)
+        for header in task.format.headers():
             said.update(
                 {state.name: data for state, data in zip(header.states, header.state_bytes)}
             )

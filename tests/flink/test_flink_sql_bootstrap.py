@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.bytes.framed_entries import framed_entries
 from support.flink.flink_restores import BACKENDS
 from support.flink.flink_sql import FlinkSql
 
@@ -184,7 +185,7 @@ def keys_of(operator: Operator) -> set[tuple[str, int, bytes]]:
     return {
         (state, key_group, key)
         for task in operator.tasks()
-        for state, key_group, _, key, _ in task.framed_entries()
+        for state, key_group, _, key, _ in framed_entries(task)
     }
 
 

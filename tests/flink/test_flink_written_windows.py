@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.bytes.framed_entries import framed_entries
 from support.flink.flink_restores import FlinkRestores, Task
 from support.flink.written_windows import (
     CONTENTS,
@@ -46,7 +47,7 @@ def bytes_of(operator: Operator) -> dict[Any, list[tuple[bytes, bytes]]]:
     """Return the bytes of the entries of each key group and state."""
     found: dict[Any, list[tuple[bytes, bytes]]] = defaultdict(list)
     for task in operator.tasks():
-        for entry in task.framed_entries():
+        for entry in framed_entries(task):
             place = (entry.key_group, entry.state)
             found[place].append((entry.encoded_key, entry.encoded_value))
     return {place: sorted(entries) for place, entries in found.items()}

@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from support.bytes import savepoint_bytes as sb
+from support.bytes.framed_entries import framed_entries
 from support.bytes.real_savepoints import Point, point
 from support.selections import first_by_default
 
@@ -44,7 +45,7 @@ def framed(operator: Operator, states: Iterable[str] | None = None) -> Counter[t
     return Counter(
         (entry.state, entry.key_group, entry.encoded_key, entry.encoded_value)
         for task in operator.tasks()
-        for entry in replace(task, states=names).framed_entries()
+        for entry in framed_entries(replace(task, states=names))
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from support.bytes.framed_entries import framed_entries
 from support.bytes.job_points import job_point
 from support.bytes.real_savepoints import point
 
@@ -35,7 +36,7 @@ def framed(operator: Operator) -> dict[tuple[str, int, bytes], bytes]:
     return {
         (state, key_group, key): value
         for task in operator.tasks()
-        for state, key_group, _, key, value in task.framed_entries()
+        for state, key_group, _, key, value in framed_entries(task)
     }
 
 

@@ -17,7 +17,7 @@ from keygroups.savepoint._state.writing import spill
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
+    from keygroups.savepoint._state.entries import EncodedEntry
 
 _WRITTEN = 1 << 18  # bytes of a batch in a sorted file; the merge holds one batch of each file
 _ROWS = 1 << 12  # entries of a batch that is made of single entries

@@ -22,11 +22,11 @@ from keygroups.savepoint._columns.byte_arrays import (
     with_others,
 )
 from keygroups.savepoint._columns.column_writers import column_writer, write_elements
-from keygroups.savepoint._columns.entry_batches import BYTES, SCHEMA
+from keygroups.savepoint._columns.entry_batches import BYTES, state_batch
 from keygroups.savepoint._columns.scalar_writers import ColumnWriter, UnwrittenError
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.layouts import VOID
-from keygroups.savepoint._state.stored_values import StoredMapValue, check_time
+from keygroups.savepoint._state.stored_values import check_time, stored_value
 from keygroups.state_keys import VOID_NAMESPACE, serializer_of
 from keygroups.types import KeyType
 
@@ -117,6 +117,7 @@ class StateEncoder:
         self._number = number
         self._kind = described.kind
         self._has_ttl = described.has_ttl
+        self._stored = None if described.value_serializer is None else stored_value(described)
         self._allow_any_last_access = allow_any_last_access
         self._writer = self._user_key_writer = None
         if described.namespace_serializer == VOID_NAMESPACE and not described.is_python:
@@ -138,17 +139,11 @@ class StateEncoder:
             if self._user_key_writer is None or user_key is None or user_key.null_count:
                 raise UnwrittenError
             parts.append(self._user_key_writer.write(user_key))
-            written = self._map_values(writer, value, times)
-        elif value.null_count:
-            raise UnwrittenError
-        elif self._kind == "LIST":
+        if self._kind == "LIST":
             written = self._lists(writer, value, times)
         else:
-            written = assembled([*_before(times), *writer.pieces(value)])
-        number = pa.repeat(pa.scalar(self._number, pa.int32()), len(value))
-        return pa.RecordBatch.from_arrays(
-            [keys.key_groups, number, joined(*parts), written], schema=SCHEMA
-        )
+            written = self._values(writer, value, times)
+        return state_batch(keys.key_groups, self._number, joined(*parts), written)
 
     def _times(self, last_access: pa.Array | None) -> NDArray[np.int64] | None:
         """Return the last access of each row in epoch ms, None for state without a TTL."""
@@ -168,6 +163,8 @@ class StateEncoder:
     def _lists(
         self, writer: ColumnWriter, value: pa.Array, times: NDArray[np.int64] | None
     ) -> pa.Array:
+        if value.null_count:
+            raise UnwrittenError
         elements, bounds = write_elements(value, writer)
         lengths = np.diff(bounds)
         if not lengths.all():  # an empty list is no entry
@@ -178,16 +175,20 @@ class StateEncoder:
             return written
         return joined_runs(written, bounds)
 
-    def _map_values(
+    def _values(
         self, writer: ColumnWriter, value: pa.Array, times: NDArray[np.int64] | None
     ) -> pa.Array:
+        assert self._stored is not None
+        before, null = self._stored.before_value, self._stored.null
         if not value.null_count:
-            return assembled([_marks(len(value)), *_before(times), *writer.pieces(value)])
-        if times is not None or writer.null is None:
+            return assembled(
+                [*_repeated(before, len(value)), *_before(times), *writer.pieces(value)]
+            )
+        if times is not None or null is None or writer.null is None:
             raise UnwrittenError
         valid = value.drop_null()
-        written = assembled([_marks(len(valid)), *writer.pieces(valid)])
-        return with_others(written, value.is_null(), StoredMapValue.null)
+        written = assembled([*_repeated(before, len(valid)), *writer.pieces(valid)])
+        return with_others(written, value.is_null(), null)
 
 
 def table_encoder(
@@ -249,9 +250,9 @@ def _before(times: NDArray[np.int64] | None) -> Sequence[Any]:
     return () if times is None else (times.astype(">i8"),)
 
 
-def _marks(size: int) -> NDArray[np.uint8]:
-    """Return the marks before values of a MAP that are no nulls."""
-    return np.full(size, StoredMapValue.before_value[0], np.uint8)
+def _repeated(data: bytes, count: int) -> list[NDArray[np.uint8]]:
+    """Return columns of the bytes of `data`, each so many times."""
+    return [np.full(count, byte, np.uint8) for byte in data]
 
 
 def _key_writer(serializer: Serializer, column_type: KeyType | Serializer) -> ColumnWriter | None:

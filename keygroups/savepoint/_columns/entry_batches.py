@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
+from keygroups.savepoint._state.entries import EncodedEntry
 
 KEY_GROUP, STATE, KEY, VALUE = range(4)
 """The places of the columns."""
@@ -19,6 +19,13 @@ def entry_batch(entries: Iterable[EncodedEntry]) -> pa.RecordBatch:
     """Return a batch with a row for each entry."""
     columns = [*zip(*entries)] or [()] * len(SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def state_batch(key_groups: Any, state: int, keys: pa.Array, values: pa.Array) -> pa.RecordBatch:
+    """Return entries of the state with a number as a batch."""
+    states = pa.repeat(pa.scalar(state, pa.int32()), len(keys))
+    arrays = [pa.array(key_groups, pa.int32()), states, keys, values]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 

@@ -20,7 +20,8 @@ from keygroups.savepoint._columns.column_encoder import (
 from keygroups.savepoint._columns.columns import ArrowColumn
 from keygroups.savepoint._columns.entry_batches import BYTES, entry_batch
 from keygroups.savepoint._columns.scalar_writers import UnwrittenError
-from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry, EntryEncoder
+from keygroups.savepoint._state.entries import EncodedEntry
+from keygroups.savepoint._state.writing.entry_encoder import EntryEncoder
 
 
 class KeyEncoder:

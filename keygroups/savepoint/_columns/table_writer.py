@@ -20,8 +20,8 @@ from keygroups.savepoint._columns.entry_batches import KEY_GROUP, entry_batch
 from keygroups.savepoint._columns.entry_frames import write_batches
 from keygroups.savepoint._columns.scalar_writers import UnwrittenError
 from keygroups.savepoint._columns.table_rows import TableColumns
+from keygroups.savepoint._state.entries import EncodedEntry
 from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
 from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
 
 

@@ -41,12 +41,12 @@ from keygroups.savepoint._sources.source_splits import (
     has_same_content,
 )
 from keygroups.savepoint._sources.split_layouts import ConnectorSplit
+from keygroups.savepoint._state.entries import EncodedEntry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.operator_state import (
     EncodedOperatorState,
     read_encoded_operator_state,
 )
-from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
 from keygroups.savepoint._state.writing.spill import SortKey, sorted_entries
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 from keygroups.savepoint.comparing import (
@@ -279,7 +279,7 @@ def _keyed_states(number: int, operator: ComparedOperator | None) -> list[Compar
     if operator is not None:
         with errors_of(number):
             for task in ahead(operator.tasks(), ReadTask.header_plan):
-                for state in task.descriptors():
+                for state in task.format.states():
                     if states.setdefault(state.name, state) != state:
                         raise SavepointError(
                             f"operator {operator.operator_id} has other serializers of {state} in "
@@ -361,9 +361,7 @@ def _sorted_entries(
     # Subtasks share no key group, but `_metadata` may list them in any order.
     tasks = sorted(operator.tasks(names), key=_first_key_group)
     entries = (
-        EncodedEntry(entry.key_group, names[entry.state], entry.encoded_key, entry.encoded_value)
-        for task in ahead(tasks, meter=meter)
-        for entry in task.framed_entries(has_keys=False)
+        entry for task in ahead(tasks, meter=meter) for entry in task.encoded_entries(names)
     )
     if place is not _in_key_group:
         yield from sorted_entries(entries, None, place=place)

@@ -13,10 +13,10 @@ from keygroups._values.bitmaps import Bitmap
 from keygroups._values.java_values import Pojo
 from keygroups._values.rows import Row
 from keygroups.errors import SavepointError
+from keygroups.savepoint._state.entries import EncodedEntry
 from keygroups.savepoint._state.header import StateDescriptor, exact_state
 from keygroups.savepoint._state.layouts import layout_of
 from keygroups.savepoint._state.stored_values import stored_value
-from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
 
 Contents = tuple[Any, Any]
 """Times of last access in a value, None where they do not count, and the rest of it.

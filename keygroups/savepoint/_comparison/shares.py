@@ -83,7 +83,7 @@ def comparison_tasks(
     tasks_of_both = [task for of_side in read_tasks for task in of_side]
     weights: Counter[int] = Counter()
     for task in tasks_of_both:
-        for key_group, weight in task.weights().items():
+        for key_group, weight in task.format.weights().items():
             weights[key_group % divisor] += weight
     most = divisor
     if not all(task.bytes for task in tasks_of_both):

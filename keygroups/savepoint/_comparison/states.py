@@ -12,7 +12,7 @@ from keygroups._serializers.data_input import Cursor
 from keygroups.errors import SavepointError
 from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.savepoint._comparison.contents import ContentsOf, contents_readers, no_entry
-from keygroups.savepoint._state.entries import StateEntry
+from keygroups.savepoint._state.entries import EncodedEntry, StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.layouts import layout_class, layout_of
 from keygroups.savepoint._state.operator_state import (
@@ -20,7 +20,6 @@ from keygroups.savepoint._state.operator_state import (
     read_element,
 )
 from keygroups.savepoint._state.state_infos import KEY, VALUE, StateInfo
-from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
 from keygroups.savepoint.comparing import (
     Change,
     EntryDifference,

@@ -12,38 +12,36 @@ all of them, and the caller sorts them.
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from keygroups._checks import show
-from keygroups._serializers.base import Serializer
+from keygroups._serializers.base import TRUNCATED, Serializer
 from keygroups._serializers.data_input import ReadingContext
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.hashing import finalise
 from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.progress import Meter
 from keygroups.savepoint._edits.steps import (
-    Apply,
     DeleteKeys,
-    Framed,
     FunctionError,
     Step,
     StepContext,
     applied,
 )
 from keygroups.savepoint._files.files import Files
-from keygroups.savepoint._metadata.handles import KeyGroupsHandle, RocksDBHandle, StreamHandle
+from keygroups.savepoint._metadata.handles import KeyGroupsHandle, StreamHandle
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
+from keygroups.savepoint._state.entries import EncodedEntry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.key_hashes import key_hasher
 from keygroups.savepoint._state.layouts import layout_of
-from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
-from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
 from keygroups.savepoint._state.writing.spill import packed, sorted_entries, unpacked
 from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.savepoint._tasks.write import WriteTask, WrittenFile
@@ -141,11 +139,7 @@ class EditTask:
         return (
             not self.is_anew
             and self.read.bytes >= LEAST_OF_COLUMNS
-            and all(
-                isinstance(handle, RocksDBHandle)
-                or (isinstance(handle, KeyGroupsHandle) and handle.is_canonical)
-                for handle in self.read.handles
-            )
+            and self.read.format.is_framed
             and all(
                 isinstance(step, DeleteKeys)
                 for plan in self.plans.values()
@@ -168,16 +162,16 @@ class EditTask:
         try:
             states = {
                 name: KeptState(
-                    state.number,
-                    state.apply,
+                    plan.number,
+                    edits.applied[plan.number],
                     tuple(
                         Doomed.of(described, step)
-                        for described, step in self.plans[name].steps
+                        for described, step in plan.steps
                         if isinstance(step, DeleteKeys)
                     ),
-                    state.count,
+                    edits.count,
                 )
-                for name, state in edits.states.items()
+                for name, plan in self.plans.items()
             }
             with self.write.open() as file:
                 write_kept(self.read, states, file)
@@ -193,15 +187,15 @@ class EditTask:
                     moved.add(entry)
                 moved.flush()
             return edits.done(moved=moved.written)
-        states = edits.states
         with write.open() as file, closing(_MovedWriter(write, self.parallelism)) as moved:
-            for name, key_group, _, key, value in self.read.framed_entries(has_keys=False):
-                state = states[name]
-                entries = None if state.apply is None else state.apply(key_group, key, value)
+            for old in self.read.encoded_entries(self._numbers):
+                entries = edits.entries(old)
                 if entries is None:
-                    file.add(EncodedEntry(key_group, state.number, key, value))
-                else:
-                    state.take(entries, (key_group, key, value), file, moved)
+                    file.add(old)
+                    continue
+                for entry in entries:
+                    stays = entry.key == old.key and entry.key_group == old.key_group
+                    (file if stays else moved).add(entry)
             moved.flush()
         return edits.done(write.written(file) if file.entries else None, moved.written)
 
@@ -215,18 +209,10 @@ class EditTask:
         if edits is not None:
             yield from self._edited_entries(edits)
             return
-        numbers = {name: plan.number for name, plan in self.plans.items()}
-        rekey = self._rekey()
-        last_key, last_key_group, new = object(), -1, -1
-        for state, key_group, key, encoded_key, encoded_value in self.read.framed_entries():
-            # Entries of a MAP repeat their key, and hashing it may take long: the last result is
-            # used again. An equal key is trusted only if it is a str: 0.0 == -0.0 in Python, and
-            # they are two keys in Java.
-            if key_group != last_key_group or (
-                key is not last_key and (type(key) is not str or key != last_key)
-            ):
-                last_key, last_key_group, new = key, key_group, rekey(state, key_group, key)
-            yield EncodedEntry(new, numbers[state], encoded_key, encoded_value)
+        new_key_group = self._rekeyed()
+        for entry in self.read.encoded_entries(self._numbers):
+            _, number, key, value = entry
+            yield EncodedEntry(new_key_group(entry), number, key, value)
 
     def batches(self) -> Iterator[RecordBatch]:
         """Yield the entries of `entries` without steps as batches of Arrow, in no order.
@@ -237,73 +223,69 @@ class EditTask:
 
         return rekeyed_batches(
             self.read.framed_columns(),
-            {name: plan.number for name, plan in self.plans.items()},
+            self._numbers,
             None if self._key is None else self._key.key_type,
             (self.read.max_parallelism, self.write.max_parallelism),
-            self._rekey(),
+            self._rekeyed(),
         )
 
     def _edited_entries(self, edits: Edits) -> Iterator[EncodedEntry]:
-        rekey, key_group_of, states = self._rekey(), self._key_group_of(), edits.states
-        for name, key_group, key, old_key, old_value in self.read.framed_entries():
-            state = states[name]
-            entries = None if state.apply is None else state.apply(key_group, old_key, old_value)
-            if entries is None:
-                group = rekey(name, key_group, key)
-                yield EncodedEntry(group, state.number, old_key, old_value)
-                continue
-            count, is_changed = 0, True
-            for step_group, new_key, value in entries:
-                if new_key == old_key and step_group == key_group:
-                    group = rekey(name, key_group, key)
-                    if not count and value == old_value:
-                        is_changed = False
-                else:
-                    group = key_group_of(state.number, step_group, new_key)
-                yield EncodedEntry(group, state.number, new_key, value)
-                count += 1
-            state.count(count, is_changed)
+        new_key_group = self._rekeyed()
+        for old in self.read.encoded_entries(self._numbers):
+            entries = edits.entries(old)
+            for entry in (old,) if entries is None else entries:
+                _, number, key, value = entry
+                yield EncodedEntry(new_key_group(entry), number, key, value)
 
-    def _rekey(self) -> Callable[[str, int, Any], int]:
-        """Return a function from a state, an old key group and a key to the new key group."""
+    def _rekeyed(self) -> Callable[[EncodedEntry], int]:
+        """Return a function from an entry in its old key group to the new key group."""
         old, new, serializer = self.read.max_parallelism, self.write.max_parallelism, self._key
         hasher = None if serializer is None else key_hasher(serializer)
         if serializer is None or hasher is None:
             # Where `new` divides `old`, (hash % old) % new == hash % new, so that no hash is
             # needed: a key in key group 77 of 128 goes to 77 % 32 = 13 of 32.
-            return lambda state, key_group, key: key_group % new
+            return lambda entry: entry.key_group % new
+        starts = [layout_of(state).before_key for state in self.write.states]
+        read = serializer.read
+        assert read is not None  # a key with a hash is read here
+        names = {plan.number: name for name, plan in self.plans.items()}
         base, key_type = self.read.files.base, serializer.key_type or serializer
+        # Entries of a MAP repeat their key, and hashing it may take long: the last result is used
+        # again. The bytes tell, as 0.0 == -0.0 in Python, and they are two keys in Java.
+        last, last_key_group, last_new = b"", -1, -1
 
-        def rekey(state: str, key_group: int, key: Any) -> int:
+        def refused(entry: EncodedEntry, why: str) -> SavepointError:
+            where = f"state {names[entry.state]!r} in key group {entry.key_group}"
+            return SavepointError(f"{base}: a key of {where}: {why}")
+
+        def new_key_group(entry: EncodedEntry) -> int:
+            nonlocal last, last_key_group, last_new
+            key_group, number, encoded, _ = entry
+            start = starts[number]
+            if key_group == last_key_group and encoded.startswith(last, start):
+                return last_new
+            try:
+                key, end = read(encoded, start)
+            except (*TRUNCATED, ValueError) as error:
+                raise refused(entry, f"no {serializer}: {error}") from None
             try:
                 scrambled = finalise(hasher(key))
             except KeyGroupsError as error:  # the key is null, or exceeds its type's precision
-                raise SavepointError(
-                    f"{base}: a key of state {state!r} in key group {key_group}: {error}"
-                ) from None
+                raise refused(entry, str(error)) from None
             if scrambled % old != key_group:
                 raise SavepointError(
-                    f"{base}: key {show(key)} of state {state!r} is in key group {key_group}, and "
-                    f"of key group {scrambled % old} by its hash as {key_type!r}"
+                    f"{base}: key {show(key)} of state {names[number]!r} is in key group "
+                    f"{key_group}, and of key group {scrambled % old} by its hash as {key_type!r}"
                 )
-            return scrambled % new
+            last, last_key_group, last_new = encoded[start:end], key_group, scrambled % new
+            return last_new
 
-        return rekey
+        return new_key_group
 
-    def _key_group_of(self) -> Callable[[int, int, bytes], int]:
-        """Return the function that computes the new key group of an entry made by a step.
-
-        It takes the state's number, the key group under the old max parallelism and the bytes of
-        the key. Steps return no hash, so that it decodes the key and hashes it again.
-        """
-        old, new, serializer = self.read.max_parallelism, self.write.max_parallelism, self._key
-        hasher = None if serializer is None else key_hasher(serializer)
-        if serializer is None or hasher is None or old == new:
-            return lambda number, key_group, key: key_group % new
-        read = serializer.read
-        assert read is not None  # the step hashed this key, so that its type is known here
-        starts = [layout_of(state).before_key for state in self.write.states]
-        return lambda number, key_group, key: finalise(hasher(read(key, starts[number])[0])) % new
+    @property
+    def _numbers(self) -> dict[str, int]:
+        """The numbers of the states in the new header, by their old names."""
+        return {name: plan.number for name, plan in self.plans.items()}
 
     @property
     def _key(self) -> Serializer | None:
@@ -313,16 +295,52 @@ class EditTask:
 
 
 class Edits:
-    """The steps of a task, bound to one subtask, with the counts of what they did."""
+    """The steps of a task, bound to one subtask, with the counts of what they did.
+
+    `applied` has the steps of each state by its number, joined to one Apply.
+    """
 
     def __init__(self, task: EditTask) -> None:
         read = task.read
         self._subtask = read.subtask
+        self._plans = task.plans
         self._place = StepContext(read.files.base, read.subtask, read.max_parallelism, set())
-        self.states = {
-            name: _AppliedSteps(plan.number, applied(plan.steps, self._place))
-            for name, plan in task.plans.items()
+        self.applied = {
+            plan.number: applied(plan.steps, self._place) for plan in task.plans.values()
         }
+        self._changed: Counter[int] = Counter()
+        self._deleted: Counter[int] = Counter()
+        self._added: Counter[int] = Counter()
+
+    def entries(self, old: EncodedEntry) -> Iterator[EncodedEntry] | None:
+        """Return the entries that an old one becomes, and count them; None: it stays."""
+        apply = self.applied[old.state]
+        entries = None if apply is None else apply(old)
+        return None if entries is None else self._counted(entries, old)
+
+    def _counted(
+        self, entries: Iterable[EncodedEntry], old: EncodedEntry
+    ) -> Iterator[EncodedEntry]:
+        count, is_changed = 0, True
+        for entry in entries:
+            if not count and entry == old:
+                is_changed = False
+            count += 1
+            yield entry
+        self.count(old.state, count, is_changed)
+
+    def count(self, state: int, entries: int, is_changed: bool) -> None:
+        """Count one old entry that became `entries` new ones; unless `is_changed` the first is it.
+
+        Three entries, the old one first, count as 2 added; none as 1 deleted.
+        """
+        if not entries:
+            self._deleted[state] += 1
+            return
+        if is_changed:
+            self._changed[state] += 1
+        if entries > 1:
+            self._added[state] += entries - 1
 
     def done(
         self,
@@ -330,56 +348,19 @@ class Edits:
         moved: Mapping[int, Iterable[MovedEntries]] = MappingProxyType({}),
     ) -> EditedFile:
         """Return the EditedFile of the subtask, once all of its entries were edited."""
+        counts = {
+            name: StateCounts(
+                self._changed[plan.number], self._deleted[plan.number], self._added[plan.number]
+            )
+            for name, plan in self._plans.items()
+        }
         return EditedFile(
             self._subtask,
             written,
-            {name: state.counts() for name, state in self.states.items()},
+            counts,
             frozenset(self._place.deleted),
             {subtask: tuple(entries) for subtask, entries in moved.items()},
         )
-
-
-class _AppliedSteps:
-    """The joined steps of one state in one subtask, with the counts of what they did."""
-
-    def __init__(self, number: int, apply: Apply | None) -> None:
-        self.number = number
-        self.apply = apply
-        self.changed = self.deleted = self.added = 0
-
-    def take(
-        self, entries: Iterable[Framed], old: Framed, file: KeyedStateFile, moved: _MovedWriter
-    ) -> None:
-        """Write the entries that an old one becomes: to `file` if they stay, else to `moved`."""
-        old_key_group, old_key, old_value = old
-        count = 0
-        is_changed = True
-        for key_group, key, value in entries:
-            entry = EncodedEntry(key_group, self.number, key, value)
-            is_there = key == old_key and key_group == old_key_group
-            if is_there:
-                file.add(entry)
-            else:
-                moved.add(entry)
-            if not count and is_there and value == old_value:
-                is_changed = False
-            count += 1
-        self.count(count, is_changed)
-
-    def count(self, entries: int, is_changed: bool) -> None:
-        """Count one old entry that became `entries` new ones; unless `is_changed` the first is it.
-
-        Three entries, the old one first, count as 2 added; none as 1 deleted.
-        """
-        if entries:
-            self.changed += is_changed
-            self.added += entries - 1
-        else:
-            self.deleted += 1
-
-    def counts(self) -> StateCounts:
-        """Return the counts so far."""
-        return StateCounts(self.changed, self.deleted, self.added)
 
 
 class _MovedWriter:
@@ -471,8 +452,7 @@ class MergeTask:
             KeyGroupRanges.of([(key_groups.start_key_group, key_groups.end_key_group)]),
             None,
         )
-        for name, key_group, _, key, value in task.framed_entries(has_keys=False):
-            yield EncodedEntry(key_group, numbers[name], key, value)
+        yield from task.encoded_entries(numbers)
 
     def _moved_entries(self) -> Iterator[EncodedEntry]:
         for file, start, size in self.moved:

@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from keygroups.savepoint._columns.batch_sorter import BatchSorter
-from keygroups.savepoint._columns.entry_batches import SCHEMA
+from keygroups.savepoint._columns.entry_batches import state_batch
 from keygroups.savepoint._columns.entry_frames import EntryFrames
 from keygroups.savepoint._edits.steps import Apply, DeleteKeys
+from keygroups.savepoint._state.entries import EncodedEntry
 from keygroups.savepoint._state.entry_columns import EntryColumns
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.keys import has_one_form
@@ -39,15 +40,13 @@ class KeptState:
     number: int
     apply: Apply | None
     doomed: tuple[Doomed, ...]
-    count: Callable[[int, bool], None]
+    count: Callable[[int, int, bool], None]
 
     def kept(self, columns: EntryColumns) -> pa.RecordBatch:
         """Return the entries that are kept, as a BatchSorter takes them."""
         fields = columns.columns
-        encoded = [fields["encoded_key"], fields["encoded_value"]]
-        number = pa.repeat(pa.scalar(self.number, pa.int32()), columns.count)
-        arrays = [pa.array(fields["key_group"], pa.int32()), number, *encoded]
-        batch = pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+        encoded = fields["encoded_key"], fields["encoded_value"]
+        batch = state_batch(fields["key_group"], self.number, *encoded)
         if self.apply is None:
             return batch
         is_asked = np.zeros(columns.count, np.bool_)
@@ -55,9 +54,10 @@ class KeptState:
             is_asked |= doomed.among(columns)
         is_kept = np.ones(columns.count, np.bool_)
         for row in np.flatnonzero(is_asked).tolist():
-            entry = int(fields["key_group"][row]), *(part[row].as_py() for part in encoded)
-            if self.apply(*entry) is not None:
-                self.count(0, True)
+            key, value = (part[row].as_py() for part in encoded)
+            entry = EncodedEntry(int(fields["key_group"][row]), self.number, key, value)
+            if self.apply(entry) is not None:
+                self.count(self.number, 0, True)
                 is_kept[row] = False
         return batch if is_kept.all() else batch.filter(pa.array(is_kept))
 

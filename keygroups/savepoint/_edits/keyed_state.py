@@ -26,7 +26,7 @@ from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorMetadata, SubtaskState
 from keygroups.savepoint._operator import Operator
-from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
+from keygroups.savepoint._state.entries import EncodedEntry
 from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
 from keygroups.savepoint._state.writing.spill import sorted_entries
 from keygroups.savepoint._tasks.read import ahead

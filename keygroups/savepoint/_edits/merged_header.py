@@ -32,8 +32,7 @@ def merged_header(operator: Operator) -> MergedHeader:
     states: dict[str, tuple[StateDescriptor, bytes]] = {}
     keys = set()
     for task in ahead(operator.tasks(), ReadTask.header_plan):
-        for handle in task.handles:
-            header = task.header(handle)
+        for header in task.format.headers():
             if header.key_bytes:  # empty for raw keyed state without timers
                 keys.add(header.key_bytes)
             for state, data in zip(header.states, header.state_bytes):

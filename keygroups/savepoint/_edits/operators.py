@@ -162,11 +162,10 @@ class CopiedOperator:
         """Whether Kryo writes values of its state, as far as headers say."""
         files = self.savepoint.files
         for task in ahead(self.old.tasks(), ReadTask.header_plan):
-            for keyed in task.handles:
-                if not isinstance(keyed, RawTimersHandle):
-                    header = task.header(keyed)
-                    if any(_KRYO in data for data in (header.key_bytes, *header.state_bytes)):
-                        return True
+            managed = [h for h in task.handles if not isinstance(h, RawTimersHandle)]
+            for header in replace(task, handles=tuple(managed)).format.headers():
+                if any(_KRYO in data for data in (header.key_bytes, *header.state_bytes)):
+                    return True
         return any(
             _KRYO in _head(files, subtask.managed_operator)
             for subtask in self.metadata.subtasks

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,14 +10,14 @@ from numpy.typing import NDArray
 
 from keygroups import arrays
 from keygroups.errors import KeyGroupsError
-from keygroups.savepoint._columns.entry_batches import SCHEMA
+from keygroups.savepoint._columns.entry_batches import state_batch
+from keygroups.savepoint._state.entries import EncodedEntry
 from keygroups.savepoint._state.entry_columns import EntryColumns
-from keygroups.savepoint._state.framed_columns import python_keys
 from keygroups.types import KeyType
 
-Rekey = Callable[[str, int, Any], int]
-"""A function from a state, an old key group and a key to the new key group; raises
-SavepointError for a key that hashes to another old one."""
+Rekey = Callable[[EncodedEntry], int]
+"""A function from an entry in its old key group to the new key group; raises SavepointError for
+a key that hashes to another old one."""
 
 
 def rekeyed_batches(
@@ -34,19 +33,16 @@ def rekeyed_batches(
     that arrays do not hash go to `rekey`, which names the one that is wrong.
     """
     for columns in entries:
-        name, old, keys = columns.state.name, columns.columns["key_group"], None
-        if "key" in columns.columns:
-            keys = columns.columns["key"]
-        new = None
-        if isinstance(keys, pa.Array) and key_type is not None:
+        number, old, new = numbers[columns.state.name], columns.columns["key_group"], None
+        encoded = [columns.columns[field] for field in ("encoded_key", "encoded_value")]
+        keys = columns.columns.get("key")
+        if keys is not None and key_type is not None:
             new = _new_key_groups(keys, key_type, old, *max_parallelisms)
         if new is None:
-            each = [None] * columns.count if keys is None else python_keys(keys)
-            rekeyed = (rekey(name, *pair) for pair in zip(old.tolist(), each))
+            each = zip(old.tolist(), encoded[0].to_pylist())
+            rekeyed = (rekey(EncodedEntry(group, number, key, b"")) for group, key in each)
             new = np.fromiter(rekeyed, np.int32, columns.count)
-        number = pa.repeat(pa.scalar(numbers[name], pa.int32()), columns.count)
-        encoded = (columns.columns[field] for field in ("encoded_key", "encoded_value"))
-        yield pa.RecordBatch.from_arrays([pa.array(new), number, *encoded], schema=SCHEMA)
+        yield state_batch(new, number, *encoded)
 
 
 def _new_key_groups(

@@ -26,7 +26,7 @@ from keygroups.errors import (
     UnsupportedKeyTypeError,
 )
 from keygroups.hashing import hash_code
-from keygroups.savepoint._state.entries import StateEntry
+from keygroups.savepoint._state.entries import EncodedEntry, StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.key_hashes import key_hasher
 from keygroups.savepoint._state.keys import ONE_FORM, SoughtKeys, identity, key_finder
@@ -38,9 +38,7 @@ from keygroups.state_keys import (
     timer_key_changer,
 )
 
-Framed = tuple[int, bytes, bytes]
-"""One entry: its key group, the bytes of its key and the bytes of its value."""
-Apply = Callable[[int, bytes, bytes], "Iterable[Framed] | None"]
+Apply = Callable[[EncodedEntry], "Iterable[EncodedEntry] | None"]
 """A function from an entry to the entries it becomes; None: it stays as it is."""
 
 _UNCHANGEABLE = frozenset((bool, int, float, str, bytes, type(None)))
@@ -82,10 +80,12 @@ class StepContext(NamedTuple):
     max_parallelism: int
     deleted: set[bytes]
 
-    def damaged(self, state: StateDescriptor, key_group: int, error: object) -> SavepointError:
+    def damaged(
+        self, state: StateDescriptor, entry: EncodedEntry, error: object
+    ) -> SavepointError:
         """Return the error for bytes that are no entry of a state."""
         return SavepointError(
-            f"{self.base}: of {state} in key group {key_group}: no entry: {error}"
+            f"{self.base}: of {state} in key group {entry.key_group}: no entry: {error}"
         )
 
 
@@ -107,18 +107,16 @@ def applied(steps: Iterable[tuple[StateDescriptor, Step]], place: StepContext) -
 
 
 def _composed(first: Apply, second: Apply) -> Apply:
-    def apply(key_group: int, key: bytes, value: bytes) -> Iterable[Framed] | None:
-        entries = first(key_group, key, value)
-        if entries is None:
-            return second(key_group, key, value)
-        return _all_of(entries, second)
+    def apply(entry: EncodedEntry) -> Iterable[EncodedEntry] | None:
+        entries = first(entry)
+        return second(entry) if entries is None else _all_of(entries, second)
 
     return apply
 
 
-def _all_of(entries: Iterable[Framed], apply: Apply) -> Iterator[Framed]:
+def _all_of(entries: Iterable[EncodedEntry], apply: Apply) -> Iterator[EncodedEntry]:
     for entry in entries:
-        following = apply(*entry)
+        following = apply(entry)
         if following is None:
             yield entry
         else:
@@ -143,18 +141,18 @@ class DeleteKeys(Step):
         read, deleted = key_finder(state), place.deleted
         by_key_group, anywhere = self.keys, self.keys.get(None)
 
-        def apply(key_group: int, key: bytes, value: bytes) -> Iterable[Framed] | None:
-            doomed = by_key_group.get(key_group, anywhere)
+        def apply(entry: EncodedEntry) -> Iterable[EncodedEntry] | None:
+            doomed = by_key_group.get(entry.key_group, anywhere)
             if doomed is None:
                 return None
             try:
-                written = read(key, doomed)
+                written = read(entry.key, doomed)
             except UnreadableError as error:
                 raise SavepointError(
                     f"{place.base}: keys of {state} cannot be deleted: {error}"
                 ) from None
             except (*TRUNCATED, ValueError) as error:
-                raise place.damaged(state, key_group, error) from None
+                raise place.damaged(state, entry, error) from None
             if written is None:
                 return None
             deleted.add(written)
@@ -208,14 +206,14 @@ class _KeyMapping:
         self._key: bytes | None = None  # the last key; `_new` is its result
         self._new: tuple[int, bytes] | _Sentinel | None = None
 
-    def __call__(self, key_group: int, key: bytes, value: bytes) -> Iterable[Framed] | None:
-        start = self._start
+    def __call__(self, entry: EncodedEntry) -> Iterable[EncodedEntry] | None:
+        start, key = self._start, entry.key
         try:
             decoded, end = self._read(key, start)
         except UnreadableError as error:
             raise self._unreadable(key, error) from None
         except (*TRUNCATED, ValueError) as error:
-            raise self._place.damaged(self._state, key_group, error) from None
+            raise self._place.damaged(self._state, entry, error) from None
         encoded = key[start:end]
         if encoded != self._key:
             self._new, self._key = self._new_key(decoded, encoded), encoded
@@ -230,8 +228,8 @@ class _KeyMapping:
         except UnreadableError as error:
             raise self._unreadable(key, error) from None
         except (*TRUNCATED, ValueError) as error:
-            raise self._place.damaged(self._state, key_group, error) from None
-        return ((new_key_group, changed, value),)
+            raise self._place.damaged(self._state, entry, error) from None
+        return (EncodedEntry(new_key_group, entry.state, changed, entry.value),)
 
     def _new_key(self, key: Any, encoded: bytes) -> tuple[int, bytes] | _Sentinel | None:
         """Return the new key group and key bytes; DELETE; or None if the key stays."""
@@ -288,13 +286,14 @@ class SetTtl(Step):
         decode = layout_of(state).decoding(place.subtask).framed
         change = stored_value(state).retimed(self.last_access)
 
-        def apply(key_group: int, key: bytes, value: bytes) -> Iterable[Framed] | None:
+        def apply(entry: EncodedEntry) -> Iterable[EncodedEntry] | None:
+            key_group, number, key, value = entry
             try:
-                return ((key_group, key, change(value)),)
+                return (EncodedEntry(key_group, number, key, change(value)),)
             except InvalidValueError as error:
                 raise _of_entry(decode(key_group, key, value), error) from None
             except (*TRUNCATED, ValueError) as error:
-                raise place.damaged(state, key_group, error) from None
+                raise place.damaged(state, entry, error) from None
 
         return apply
 
@@ -330,18 +329,22 @@ class Calls:
         self._function = function
         self._state = state
         self._place = place
-        self._decode = layout_of(state).decoding(place.subtask).framed
+        self._read = layout_of(state).decoding(place.subtask).framed
 
-    def _call(self, key_group: int, key: bytes, value: bytes) -> tuple[StateEntry, Any]:
+    def _call(self, encoded: EncodedEntry) -> tuple[StateEntry, Any]:
         """Return a decoded entry and the function's result for it."""
         try:
-            entry = self._decode(key_group, key, value)
+            entry = self._read(encoded.key_group, encoded.key, encoded.value)
         except (*TRUNCATED, ValueError) as error:
-            raise self._place.damaged(self._state, key_group, error) from None
+            raise self._place.damaged(self._state, encoded, error) from None
         try:
             return entry, self._function(entry)
         except Exception as error:
             raise noted(error, f"{self._verb}: {named_entry(entry)}") from None
+
+    def _decoded(self, encoded: EncodedEntry) -> StateEntry:
+        """Return a copy of an entry that the function never saw."""
+        return self._read(encoded.key_group, encoded.key, encoded.value)
 
     def _each(self, entries: Iterator[Any], entry: StateEntry) -> Iterator[Any]:
         """Yield the function's entries; a generator of the user raises inside of this loop."""
@@ -370,8 +373,8 @@ class _EntryMapping(Calls):
         key = state.key_serializer
         self._key_type, self._write_key = key.key_type, key.write_key or key.write
 
-    def __call__(self, key_group: int, key: bytes, value: bytes) -> Iterable[Framed] | None:
-        entry, result = self._call(key_group, key, value)
+    def __call__(self, encoded: EncodedEntry) -> Iterable[EncodedEntry] | None:
+        entry, result = self._call(encoded)
         if result is DELETE:
             return ()
         if _is_same(result, entry.value):
@@ -379,11 +382,12 @@ class _EntryMapping(Calls):
         if type(result) not in _UNCHANGEABLE:  # a scalar is a value: the common, fast case
             entries = entries_of(result)
             if entries is not None:
-                return (self._framed(new, entry, key, value) for new in self._each(entries, entry))
-        changed = self._value_of(result, entry.last_access, entry, entry, key, value)
-        return None if changed is value else ((key_group, key, changed),)
+                return (self._encoded(new, entry, encoded) for new in self._each(entries, entry))
+        key_group, state, key, value = encoded
+        changed = self._value_of(result, entry.last_access, entry, entry, encoded)
+        return None if changed is value else (EncodedEntry(key_group, state, key, changed),)
 
-    def _framed(self, new: Any, entry: StateEntry, key: bytes, value: bytes) -> Framed:
+    def _encoded(self, new: Any, entry: StateEntry, encoded: EncodedEntry) -> EncodedEntry:
         """Return the bytes of an entry that the function returned for `entry`."""
         if not isinstance(new, StateEntry):
             raise InvalidTypeError(
@@ -395,17 +399,16 @@ class _EntryMapping(Calls):
                 f"{show(new.state)}"
             )
         if all(map(_is_same, _key_parts(new), _key_parts(entry))):
-            new_value = self._value_of(new.value, new.last_access, new, entry, key, value)
-            return entry.key_group, key, new_value
-        return self._moved(new, entry, key, value)
+            value = self._value_of(new.value, new.last_access, new, entry, encoded)
+            return encoded._replace(value=value)
+        return self._moved(new, entry, encoded)
 
-    def _moved(self, new: StateEntry, entry: StateEntry, key: bytes, value: bytes) -> Framed:
+    def _moved(self, new: StateEntry, entry: StateEntry, encoded: EncodedEntry) -> EncodedEntry:
         """Return the bytes of an entry whose key, user key or namespace may have changed."""
         if self._write_key is None or self._key_type is None:
-            before = self._decode(entry.key_group, key, value)  # a copy the function never saw
-            if identity(_key_parts(new)) == identity(_key_parts(before)):
-                same = self._value_of(new.value, new.last_access, new, entry, key, value)
-                return entry.key_group, key, same
+            if identity(_key_parts(new)) == identity(_key_parts(self._decoded(encoded))):
+                same = self._value_of(new.value, new.last_access, new, entry, encoded)
+                return encoded._replace(value=same)
             raise UnsupportedKeyTypeError(
                 f"{named_entry(entry)}: key, namespace and user key must stay, as only the job "
                 f"knows the keys of {self._state}"
@@ -418,16 +421,13 @@ class _EntryMapping(Calls):
                     f"{named_entry(entry)}: an entry of a window must keep key and namespace, as "
                     f"the timers that close it do, got {named_entry(new)}"
                 )
-        new_value = self._value_of(new.value, new.last_access, new, entry, key, value)
-        if new_key != key:
+        new_value = self._value_of(new.value, new.last_access, new, entry, encoded)
+        if new_key != encoded.key:
             # Java may have written the same key in other bytes: those stay.
             with suppress(KeyGroupsError):
-                if self._key_of(self._decode(entry.key_group, key, value)) == (
-                    entry.key_group,
-                    new_key,
-                ):
-                    return entry.key_group, key, new_value
-        return key_group, new_key, new_value
+                if self._key_of(self._decoded(encoded)) == (encoded.key_group, new_key):
+                    return encoded._replace(value=new_value)
+        return EncodedEntry(key_group, encoded.state, new_key, new_value)
 
     def _key_of(self, entry: StateEntry) -> tuple[int, bytes]:
         """Return the key group of an entry and the bytes of its key."""
@@ -453,13 +453,13 @@ class _EntryMapping(Calls):
         last_access: int | None,
         entry: StateEntry,
         old: StateEntry,
-        key: bytes,
-        value: bytes,
+        old_encoded: EncodedEntry,
     ) -> bytes:
-        """Return the bytes of a new value; the object `value` itself if nothing changed.
+        """Return the bytes of a new value; the object of the old ones if nothing changed.
 
         `entry` is named in errors: it is the entry that gets the value.
         """
+        value = old_encoded.value
         if last_access == old.last_access and _is_same(new, old.value):
             return value
         try:
@@ -468,7 +468,7 @@ class _EntryMapping(Calls):
                     check_time(time)
             encoded = self._write_value(new, last_access)
         except KeyGroupsError as error:
-            before = self._decode(old.key_group, key, value)
+            before = self._decoded(old_encoded)
             # Only the job can write such a value. It may still be the old one: compare it with
             # a fresh copy, as the function may have changed its argument.
             if (last_access, identity(new)) == (before.last_access, identity(before.value)):
@@ -480,7 +480,7 @@ class _EntryMapping(Calls):
             # Another serialisation of an equal value (a map in another order) is no change. The
             # old value is decoded again, as the function may have changed it in place.
             with suppress(KeyGroupsError):
-                before = self._decode(old.key_group, key, value)
+                before = self._decoded(old_encoded)
                 if self._write_value(before.value, before.last_access) == encoded:
                     return value
         return encoded

@@ -25,13 +25,12 @@ from keygroups.savepoint._edits.steps import (
     DELETE,
     Apply,
     Calls,
-    Framed,
     Step,
     StepContext,
     entries_of,
     named_entry,
 )
-from keygroups.savepoint._state.entries import StateEntry
+from keygroups.savepoint._state.entries import EncodedEntry, StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.keys import identity
 from keygroups.savepoint._state.layouts import TimerLayout
@@ -61,8 +60,8 @@ class _TimerMapping(Calls):
         super().__init__("map_timers", function, state, place)
         self._key = state.key_serializer
 
-    def __call__(self, key_group: int, key: bytes, value: bytes) -> Iterable[Framed] | None:
-        entry, result = self._call(key_group, key, value)
+    def __call__(self, encoded: EncodedEntry) -> Iterable[EncodedEntry] | None:
+        entry, result = self._call(encoded)
         if result is DELETE:
             return ()
         if isinstance(result, int):
@@ -73,16 +72,18 @@ class _TimerMapping(Calls):
                 f"{named_entry(entry)}: a timer becomes a timestamp, DELETE or timers, got "
                 f"{show(result)}"
             )
-        return self._timers(timers, entry, key)
+        return self._timers(timers, entry, encoded)
 
-    def _timers(self, timers: Iterator[Any], entry: StateEntry, key: bytes) -> Iterator[Framed]:
+    def _timers(
+        self, timers: Iterator[Any], entry: StateEntry, encoded: EncodedEntry
+    ) -> Iterator[EncodedEntry]:
         for new in self._each(timers, entry):
             try:
-                yield self._framed(new, entry, key)
+                yield self._encoded(new, entry, encoded)
             except KeyGroupsError as error:
                 raise type(error)(f"{named_entry(entry)}: {error}") from None
 
-    def _framed(self, new: Any, entry: StateEntry, key: bytes) -> Framed:
+    def _encoded(self, new: Any, entry: StateEntry, encoded: EncodedEntry) -> EncodedEntry:
         """Return the bytes of a timer that the function returned for `entry`."""
         if not isinstance(new, StateEntry):
             raise InvalidTypeError(f"timers must each be a StateEntry, got {show(new)}")
@@ -93,10 +94,10 @@ class _TimerMapping(Calls):
                     f"{show(getattr(new, name))}"
                 )
         time = check_int("timestamp", new.timestamp, LONG_MIN, LONG_MAX)
-        key_group, behind = entry.key_group, key[TimerLayout.before_key :]
+        key_group, behind = entry.key_group, encoded.key[TimerLayout.before_key :]
         if new.key is not entry.key and identity(new.key) != identity(entry.key):
             key_group, behind = self._moved(new.key, entry, behind)
-        return key_group, SORTED_LONG.write(time) + behind, b""
+        return EncodedEntry(key_group, encoded.state, SORTED_LONG.write(time) + behind, b"")
 
     def _moved(self, new_key: Any, entry: StateEntry, behind: bytes) -> tuple[int, bytes]:
         """Return the key group of a new key, and its bytes followed by the namespace's."""

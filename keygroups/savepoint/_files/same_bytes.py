@@ -31,7 +31,6 @@ from keygroups.savepoint._metadata.handles import (
     KeyedHandle,
     Metadata,
     OperatorMetadata,
-    RocksDBHandle,
     StreamHandle,
 )
 
@@ -188,8 +187,7 @@ def _keyed_handles(handle: KeyedHandle, kind: str) -> Iterator[_Streams]:
             yield from _keyed_handles(base, _SHARED)
         for changes in handle.changes:
             yield [(_CHANGES, offset, stream) for offset, stream in changes.streams]
-    elif isinstance(handle, RocksDBHandle):
-        yield [(kind, 0, handle.meta)]
-        yield [(_SHARED, 0, stream) for _, stream in (*handle.shared, *handle.private)]
-    else:
-        yield [(kind, 0, handle.stream)]
+    else:  # Checkpoints share files of RocksDB, which come after its header.
+        first, *shared = handle.streams
+        yield [(kind, 0, first)]
+        yield [(_SHARED, 0, stream) for stream in shared]

@@ -67,6 +67,11 @@ class KeyGroupsHandle:
         """The offset of each key group."""
         return struct.unpack(f">{len(self.key_groups)}q", self.offset_bytes)
 
+    @property
+    def streams(self) -> tuple[StreamHandle, ...]:
+        """The one stream."""
+        return (self.stream,)
+
     def __reduce__(self) -> tuple[object, ...]:
         # A pickle has these offsets only, and not all of `_metadata` with the view.
         own = bytes(self.offset_bytes)
@@ -86,6 +91,11 @@ class RocksDBHandle:
     meta: StreamHandle
     shared: tuple[tuple[str, StreamHandle], ...]
     private: tuple[tuple[str, StreamHandle], ...]
+
+    @property
+    def streams(self) -> tuple[StreamHandle, ...]:
+        """The header, then the files."""
+        return (self.meta, *(stream for _, stream in (*self.shared, *self.private)))
 
 
 @dataclass(frozen=True)
@@ -110,6 +120,12 @@ class ChangelogHandle:
     key_groups: KeyGroupRange
     materialized: tuple[KeyedHandle, ...]
     changes: tuple[ChangesHandle, ...]
+
+    @property
+    def streams(self) -> tuple[StreamHandle, ...]:
+        """The streams of what was materialized, then those of the changes."""
+        bases = [stream for base in self.materialized for stream in base.streams]
+        return (*bases, *(stream for changes in self.changes for _, stream in changes.streams))
 
 
 KeyedHandle = KeyGroupsHandle | RawTimersHandle | RocksDBHandle | ChangelogHandle

@@ -23,10 +23,7 @@ from keygroups.savepoint._files.job_folders import checkpoints_in, time_of
 from keygroups.savepoint._files.same_bytes import FileIds, Id, id_of_url
 from keygroups.savepoint._files.stores import filesystem_of
 from keygroups.savepoint._metadata.handles import (
-    ChangelogHandle,
-    KeyedHandle,
     OperatorMetadata,
-    RocksDBHandle,
     StreamHandle,
 )
 from keygroups.savepoint._savepoint import Savepoint, read_savepoint
@@ -108,25 +105,12 @@ def _uses(operator: OperatorMetadata, label: str) -> Iterator[_FileUse]:
             if handle is not None:
                 yield _FileUse(label, task.index, "operator state", handle.stream)
         for keyed in task.keyed:
-            for stream in _streams(keyed):
+            for stream in keyed.streams:
                 yield _FileUse(label, task.index, "keyed state", stream)
         channels = task.as_read.get("channels")
         places = () if channels is None else channels.places
         handles = [named for _, _, named in places if isinstance(named, StreamHandle)]
         yield from (_FileUse(label, task.index, "in-flight data", handle) for handle in handles)
-
-
-def _streams(handle: KeyedHandle) -> Iterator[StreamHandle]:
-    if isinstance(handle, ChangelogHandle):
-        for base in handle.materialized:
-            yield from _streams(base)
-        for changes in handle.changes:
-            yield from (stream for _, stream in changes.streams)
-    elif isinstance(handle, RocksDBHandle):
-        yield handle.meta
-        yield from (stream for _, stream in (*handle.shared, *handle.private))
-    else:
-        yield handle.stream
 
 
 # --- the folder of a job --------------------------------------------------------------------

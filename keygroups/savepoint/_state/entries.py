@@ -1,4 +1,4 @@
-"""An entry of keyed state as it is read: with its values, or as bytes with its key."""
+"""An entry of keyed state: with its values, or as bytes."""
 
 from __future__ import annotations
 
@@ -51,21 +51,20 @@ class StateEntry(NamedTuple):
         return record_repr(self)
 
 
-class FramedEntry(NamedTuple):
-    """An entry as the bytes that a canonical savepoint frames, with its key.
+class EncodedEntry(NamedTuple):
+    """An entry as the bytes that a canonical savepoint frames.
 
-    `key` is that of the stream, None where it has no key type or was not asked for; `encoded_key`
-    is all after the key group, namespace and user key too.
+    `state` is the number of its state, `key` all after the key group: of the stream's key, of the
+    namespace and of the user key.
     """
 
-    state: str
     key_group: int
-    key: Any
-    encoded_key: bytes
-    encoded_value: bytes
+    state: int
+    key: bytes
+    value: bytes
 
 
-Entry = TypeVar("Entry", StateEntry, FramedEntry)
+Entry = TypeVar("Entry", StateEntry, EncodedEntry)
 NativeEntries = Callable[[Feed, int, int], Iterator[Entry]]
 """Reads so many entries of a key group in the hashmap backend's own format, of a MAP the maps."""
 

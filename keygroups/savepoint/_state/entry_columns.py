@@ -32,7 +32,7 @@ from keygroups.savepoint._files.feed import Feed, HeldFeed
 from keygroups.savepoint._state.entries import LAST_OF_STATE, EntryReader, StateEntry, not_an_entry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.layouts import has_key_bytes, layout_of
-from keygroups.savepoint._state.native_columns import decode, decode_present, native_of, reads_of
+from keygroups.savepoint._state.native_columns import decode, decode_values, native_of, reads_of
 from keygroups.savepoint._state.scans import Scan, framed_size
 
 ROWS, BYTES = 1 << 14, 1 << 22
@@ -103,7 +103,7 @@ class ColumnDecoder:
         if has_bytes:
             self._key = None
         self._list = list_reader_of(state) if state.kind == "LIST" else None
-        self._has_mark = fields.has_null_mark
+        self._before_value = fields.before_value
         self._read_value = fields.read_value
         self.framed_size = framed_size(fields)
         self.most_bytes = _most_bytes(state)
@@ -137,18 +137,7 @@ class ColumnDecoder:
             stored = [read_value(data[start:end], 0) for start, end in spans]
             values, times = zip(*stored)
             return {"value": list(values), "last_access": list(times)}
-        if not self._has_mark:
-            columns, read = decode(self._value, data, starts)
-            if not np.array_equal(read, ends):
-                raise ValueError("values of another size")
-            return columns
-        if (starts == ends).any():
-            raise IndexError("a value without a mark of null")
-        is_null = np.frombuffer(data, np.uint8)[starts] != 0
-        columns, read = decode_present(self._value, data, starts + 1, is_null)
-        if not np.array_equal(read[~is_null], ends[~is_null]):
-            raise ValueError("values of another size")
-        return columns
+        return decode_values(self._value, self._before_value, data, starts, ends)
 
     def _one_by_one(self, rows: FramedRows) -> EntryColumns:
         entries = []

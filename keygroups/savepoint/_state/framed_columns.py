@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from keygroups._serializers import scalars
 from keygroups._serializers.base import TRUNCATED, Serializer
 from keygroups._serializers.compounds import TupleSerializer
 from keygroups.savepoint._columns.readers.parts import Column, Ints, ReadColumn
 from keygroups.savepoint._columns.readers.readers import reader_of
-from keygroups.savepoint._state.entries import FramedEntry
+from keygroups.savepoint._state.entries import EncodedEntry
 from keygroups.savepoint._state.entry_columns import (
     BYTES,
     MOST,
@@ -41,80 +41,64 @@ _SCALARS = {  # whose values Arrow gives back as they were decoded
 
 
 class FramedDecoder(ColumnDecoder):
-    """Makes columns of the fields of FramedEntry, the name of the state aside.
+    """Makes columns of the bytes of entries, and of their keys.
 
-    The key is a column of Arrow where it is decoded for all entries together, else a list; there
-    is none where its hash is not known.
+    The keys are a column of Arrow where they are decoded for all entries together and have a hash;
+    else there is none, and who needs a key decodes it from its bytes.
     """
 
     def __init__(self, state: StateDescriptor, subtask: int) -> None:
         super().__init__(state, subtask)
         layout, key = layout_of(state), state.key_serializer
-        self.reader = layout.framing(has_keys=True)
+        self.reader = layout.framing(0)
         self.most_bytes = BYTES
         self._start = layout.before_key
-        self._has_keys = has_hash(key)
-        self._read_key = _key_reader(key) if self._has_keys else None
+        self._read_key = _key_reader(key) if has_hash(key) else None
 
     def framed(self, rows: FramedRows) -> EntryColumns:
-        """Return columns; raises SavepointError for an entry whose key is none of the state."""
-        columns: dict[str, Column] = {}
-        if self._has_keys:
-            columns["key"] = self._keys(rows)
-        columns["key_group"] = rows.key_groups
-        columns["encoded_key"] = _spans(rows.data, rows.key_starts, rows.key_ends)
-        columns["encoded_value"] = _spans(rows.data, rows.value_starts, rows.value_ends)
-        return EntryColumns(self.state, len(rows.key_groups), columns)
+        """Return the columns of framed entries."""
+        keys = self._keys(rows.data, rows.key_starts, rows.key_ends)
+        encoded_key = _spans(rows.data, rows.key_starts, rows.key_ends)
+        encoded_value = _spans(rows.data, rows.value_starts, rows.value_ends)
+        return self._columns(keys, rows.key_groups, encoded_key, encoded_value)
 
-    def _keys(self, rows: FramedRows) -> Column:
-        if self._read_key is not None and len(rows.data) < MOST:
-            try:
-                column, ends = self._read_key(rows.data, rows.key_starts + self._start)
-                if (ends <= rows.key_ends).all():
-                    return column
-            except (*TRUNCATED, ValueError):
-                pass
-        keys, read, data = [], self.reader.framed, rows.data
-        spans = zip(rows.key_starts.tolist(), rows.key_ends.tolist())
-        for number, (start, end) in enumerate(spans):
-            try:
-                keys.append(read(0, data[start:end], b"").key)
-            except (*TRUNCATED, ValueError) as error:
-                raise rows.error(number, error) from None
-        return keys
+    def joined(self, entries: Sequence[EncodedEntry]) -> EntryColumns:
+        """Return the columns of single entries."""
+        key_groups, _, encoded_keys, encoded_values = zip(*entries)
+        ends = np.cumsum([*map(len, encoded_keys)])
+        starts = np.concatenate(([0], ends[:-1]))
+        keys = self._keys(b"".join(encoded_keys), starts, ends)
+        encoded = (pa.array(parts, _BYTES) for parts in (encoded_keys, encoded_values))
+        return self._columns(keys, np.array(key_groups, np.int32), *encoded)
+
+    def _columns(
+        self, keys: pa.Array | None, key_groups: NDArray[np.int32], key: pa.Array, value: pa.Array
+    ) -> EntryColumns:
+        columns: dict[str, Column] = {} if keys is None else {"key": keys}
+        columns |= {"key_group": key_groups, "encoded_key": key, "encoded_value": value}
+        return EntryColumns(self.state, len(key_groups), columns)
+
+    def _keys(self, data: bytes, starts: Ints, ends: Ints) -> pa.Array | None:
+        if self._read_key is None or len(data) >= MOST:
+            return None
+        try:
+            column, key_ends = self._read_key(data, starts + self._start)
+        except (*TRUNCATED, ValueError):
+            return None
+        return column if isinstance(column, pa.Array) and (key_ends <= ends).all() else None
 
 
 def framed_chunks(
-    states: Iterable[StateDescriptor], entries: Iterator[FramedEntry]
+    states: Sequence[StateDescriptor], subtask: int, entries: Iterator[EncodedEntry]
 ) -> Iterator[EntryColumns]:
-    """Yield single entries as columns of a FramedDecoder, some of each state."""
-    by_name = {state.name: state for state in states}
+    """Yield single entries, whose states stand at their numbers, as a FramedDecoder does."""
+    decoders = [FramedDecoder(state, subtask) for state in states]
     while chunk := [*islice(entries, ROWS)]:
-        by_state: dict[str, list[FramedEntry]] = {}
+        by_state: dict[int, list[EncodedEntry]] = {}
         for entry in chunk:
             by_state.setdefault(entry.state, []).append(entry)
-        for name, of_state in by_state.items():
-            columns = dict(zip(FramedEntry._fields, zip(*of_state)))
-            del columns["state"]
-            if not has_hash(by_name[name].key_serializer):
-                del columns["key"]
-            yield EntryColumns(by_name[name], len(of_state), _as_arrays(columns))
-
-
-def _as_arrays(columns: dict[str, Any]) -> dict[str, Column]:
-    arrays = {name: pa.array(columns[name], _BYTES) for name in ("encoded_key", "encoded_value")}
-    return {**columns, **arrays, "key_group": np.array(columns["key_group"], np.int32)}
-
-
-def python_keys(column: Column) -> Sequence[Any]:
-    """Return the keys of a column as they are when each is decoded by itself."""
-    if not isinstance(column, pa.Array):
-        keys: Sequence[Any] = column
-    elif isinstance(column, pa.StructArray):
-        keys = [*zip(*map(python_keys, column.flatten()))]
-    else:
-        keys = column.to_pylist()
-    return keys
+        for number, of_state in by_state.items():
+            yield decoders[number].joined(of_state)
 
 
 def _key_reader(serializer: Serializer) -> ReadColumn | None:

@@ -26,9 +26,8 @@ from keygroups._serializers.sql.rows import RowDataSerializer
 from keygroups._serializers.streaming import TimerSerializer
 from keygroups.errors import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
 from keygroups.savepoint._files.feed import Feed
-from keygroups.savepoint._state.entries import EntryReader, FramedEntry, NativeEntries, StateEntry
+from keygroups.savepoint._state.entries import EncodedEntry, EntryReader, NativeEntries, StateEntry
 from keygroups.savepoint._state.header import StateDescriptor, framed_state
-from keygroups.savepoint._state.key_hashes import has_hash
 from keygroups.savepoint._state.stored_values import (
     ReadWhole,
     StoredMapValue,
@@ -50,15 +49,16 @@ VOID = b"\0"  # the namespace of state without windows; Flink: VoidNamespaceSeri
 class EntryFields(NamedTuple):
     """The parts of an entry in their order, each with its name in StateEntry.
 
-    `key` is what RocksDB and a canonical savepoint frame as the key, `value` as the value, which
-    `has_null_mark` before it if so; `native` all of an entry in the hashmap backend's own format.
-    Each is None where there is something else between. Then `read_value` reads a value.
+    `key` is what RocksDB and a canonical savepoint frame as the key, `value` as the value behind
+    `before_value`; one behind other bytes is null. `native` is all of an entry in the hashmap
+    backend's own format. Each is None where there is something else between. Then `read_value`
+    reads a value.
     """
 
     key: Sequence[tuple[str, Serializer]] | None
     value: Sequence[tuple[str, Serializer]] | None
     native: Sequence[tuple[str, Serializer]] | None
-    has_null_mark: bool = False
+    before_value: bytes = b""
     read_value: ReadWhole | None = None
 
 
@@ -84,36 +84,30 @@ class Layout(ABC):
     def fields(self) -> EntryFields:
         """Return of what entries are made."""
 
-    def framing(self, has_keys: bool) -> EntryReader[FramedEntry]:
-        """Return a reader of entries as bytes, in which nothing is decoded but keys, if these."""
-        name, start = self.state.name, self.before_key
-        # A key is only read for its hash, and one of the job's own classes may be unreadable.
-        has_keys = has_keys and has_hash(self.state.key_serializer)
-        read_key = self.state.key_serializer.read if has_keys else None
+    def framing(self, number: int) -> EntryReader[EncodedEntry]:
+        """Return a reader of entries as bytes, which have this number of the state."""
 
-        def frame(key_group: int, key: bytes, value: bytes) -> FramedEntry:
-            decoded = None if read_key is None else read_key(key, start)[0]
-            return FramedEntry(name, key_group, decoded, key, value)
+        def frame(key_group: int, key: bytes, value: bytes) -> EncodedEntry:
+            return EncodedEntry(key_group, number, key, value)
 
-        return EntryReader(frame, self._native_framing())
+        return EntryReader(frame, self._native_framing(number))
 
-    def _native_framing(self) -> NativeEntries[FramedEntry] | None:
+    def _native_framing(self, number: int) -> NativeEntries[EncodedEntry] | None:
         """Return a reader of the hashmap backend's entries as those of canonical savepoints."""
         read_key, read_value = self._key_framer(), self._value_framer()
         if read_key is None or read_value is None:
             return None
-        name = self.state.name
 
-        def entries(feed: Feed, key_group: int, count: int) -> Iterator[FramedEntry]:
+        def entries(feed: Feed, key_group: int, count: int) -> Iterator[EncodedEntry]:
             for _ in range(count):
-                decoded, key = feed.read(read_key)
-                yield FramedEntry(name, key_group, decoded, key, feed.read(read_value))
+                key = feed.read(read_key)
+                yield EncodedEntry(key_group, number, key, feed.read(read_value))
 
         return entries
 
     @abstractmethod
     def _key_framer(self) -> Read | None:
-        """Return a reader of the key, and of the bytes of an entry's key as RocksDB has them."""
+        """Return a reader of the bytes of an entry's key as RocksDB has them."""
 
     @abstractmethod
     def _value_framer(self) -> Read | None:
@@ -179,7 +173,8 @@ class ValueLayout(Layout):
             None if has_lengths else [key, namespace],
             value,
             None if value is None else [namespace, key, *value],
-            read_value=self.stored.reader(),
+            self.stored.before_value,
+            self.stored.reader(),
         )
 
     def _native_decoding(self, subtask: int) -> NativeEntries[StateEntry] | None:
@@ -213,10 +208,10 @@ class ValueLayout(Layout):
         read_key, read_namespace = reads
         join = composite_key_joiner(key, namespace)
 
-        def read(data: bytes, pos: int) -> tuple[tuple[Any, bytes], int]:
+        def read(data: bytes, pos: int) -> tuple[bytes, int]:
             _, middle = read_namespace(data, pos)
-            decoded, end = read_key(data, middle)
-            return (decoded, join(data[middle:end], data[pos:middle])), end
+            _, end = read_key(data, middle)
+            return join(data[middle:end], data[pos:middle]), end
 
         return read
 
@@ -292,7 +287,7 @@ class MapLayout(ValueLayout):
         """Return of what entries are made."""
         fields = super().fields()
         key = None if fields.key is None else [*fields.key, ("user_key", self.user_key)]
-        return fields._replace(key=key, native=None, has_null_mark=True)
+        return fields._replace(key=key, native=None)
 
     def _native_decoding(self, subtask: int) -> NativeEntries[StateEntry] | None:
         reads = all_reads(self.state.key_serializer, self.state.namespace_serializer)
@@ -321,20 +316,20 @@ class MapLayout(ValueLayout):
 
         return entries
 
-    def _native_framing(self) -> NativeEntries[FramedEntry] | None:
+    def _native_framing(self, number: int) -> NativeEntries[EncodedEntry] | None:
         read_key = self._key_framer()
         read_item = self.stored.item_framer(self.user_key)
         if read_key is None or read_item is None:
             return None
-        state, name = self.state, self.state.name
+        state = self.state
 
-        def entries(feed: Feed, key_group: int, count: int) -> Iterator[FramedEntry]:
+        def entries(feed: Feed, key_group: int, count: int) -> Iterator[EncodedEntry]:
             for _ in range(count):
-                decoded, key = feed.read(read_key)
+                key = feed.read(read_key)
                 for run in feed.runs(feed.read(read_count), len(key), state):
                     for _ in range(run):
                         user_key, value = feed.read(read_item)
-                        yield FramedEntry(name, key_group, decoded, key + user_key, value)
+                        yield EncodedEntry(key_group, number, key + user_key, value)
 
         return entries
 
@@ -482,9 +477,9 @@ class TimerLayout(Layout):
         if read_timer is None:
             return None
 
-        def read(data: bytes, pos: int) -> tuple[tuple[Any, bytes], int]:
-            (_, key, _), end = read_timer(data, pos)
-            return (key, data[pos:end]), end
+        def read(data: bytes, pos: int) -> tuple[bytes, int]:
+            _, end = read_timer(data, pos)
+            return data[pos:end], end
 
         return read
 

@@ -11,9 +11,8 @@ import pyarrow as pa
 from keygroups._serializers.base import Serializer
 from keygroups._serializers.collections import MapSerializer
 from keygroups._serializers.data_input import MOST_REPEATED
-from keygroups._serializers.scalars import LONG
 from keygroups.savepoint._columns.readers.lists import counts_at, items_at
-from keygroups.savepoint._columns.readers.parts import Bools, Column, Ints, ReadColumn, check
+from keygroups.savepoint._columns.readers.parts import Column, Ints, ReadColumn, check
 from keygroups.savepoint._columns.readers.readers import reader_of
 from keygroups.savepoint._state.header import StateDescriptor, stored_serializer
 from keygroups.savepoint._state.layouts import EntryFields
@@ -45,18 +44,28 @@ def decode(parts: Reads, data: bytes, pos: Ints) -> tuple[Columns, Ints]:
     return columns, pos
 
 
-def decode_present(parts: Reads, data: bytes, pos: Ints, is_null: Bools) -> tuple[Columns, Ints]:
-    """Read the parts of entries that are not null; a null ends at its place."""
-    if is_null.all():
-        return {}, pos
-    is_present = ~is_null
-    columns, read = decode(parts, data, pos[is_present])
-    if not is_null.any():
-        return columns, read
-    ends = pos.copy()
-    ends[is_present] = read
-    places = pa.array(np.cumsum(is_present) - 1, mask=is_null)
-    return {name: taken(column, places) for name, column in columns.items()}, ends
+def decode_values(
+    parts: Reads, before_value: bytes, data: bytes, starts: Ints, ends: Ints
+) -> Columns:
+    """Read the parts of values, a null where another mark than `before_value` is before them.
+
+    After a null its serialized form may follow, which the hashmap backend writes. Raises
+    ValueError where a value does not end at its end.
+    """
+    if not before_value:
+        columns, read = decode(parts, data, starts)
+        check(np.array_equal(read, ends))
+        return columns
+    check((starts < ends).all())
+    is_present = np.frombuffer(data, np.uint8)[starts] == before_value[0]
+    if not is_present.any():
+        return {}
+    columns, read = decode(parts, data, starts[is_present] + len(before_value))
+    check(np.array_equal(read, ends[is_present]))
+    if is_present.all():
+        return columns
+    places = pa.array(np.cumsum(is_present) - 1, mask=~is_present)
+    return {name: taken(column, places) for name, column in columns.items()}
 
 
 def taken(column: Column, places: pa.Array) -> Column:
@@ -80,7 +89,7 @@ class Native(NamedTuple):
 def native_of(state: StateDescriptor, fields: EntryFields) -> Native | None:
     """Return a scan and a decoder of native entries, None where they are read one by one."""
     if state.kind == "MAP":
-        return _maps(state)
+        return _maps(state, fields)
     reads = reads_of(fields.native)
     if reads is None or fields.native is None:
         return None
@@ -94,16 +103,13 @@ def native_of(state: StateDescriptor, fields: EntryFields) -> Native | None:
     return Native(entry_scan(fields.native), decode_entries)
 
 
-def _maps(state: StateDescriptor) -> Native | None:
+def _maps(state: StateDescriptor, fields: EntryFields) -> Native | None:
     """Return a scan and a decoder of maps: namespace, key, a count, user keys and values."""
     assert state.user_key_serializer is not None
     stored, user_key = stored_serializer(state), state.user_key_serializer
     before = [("namespace", state.namespace_serializer), ("key", state.key_serializer)]
-    value: list[tuple[str, Serializer]] = [("last_access", LONG)] if state.has_ttl else []
-    assert state.value_serializer is not None
-    value.append(("value", state.value_serializer))
     starts_of, items_of = reads_of(before), reads_of([("user_key", user_key)])
-    values_of = reads_of(value)
+    values_of = reads_of(fields.value)
     if starts_of is None or items_of is None or values_of is None:
         return None
     skip_key, skip_value = skip_of(user_key), skip_of(stored)
@@ -118,10 +124,7 @@ def _maps(state: StateDescriptor) -> Native | None:
             return {"bytes": pa.array(rows)}, rows
         columns, read = decode(items_of, data, places)
         check(np.array_equal(read, middles))
-        is_null = np.frombuffer(data, np.uint8)[middles] != 0
-        of_values, read = decode_present(values_of, data, middles + 1, is_null)
-        check(np.array_equal(read, behind))
-        columns |= of_values
+        columns |= decode_values(values_of, fields.before_value, data, middles, behind)
         columns |= {name: taken(column, pa.array(rows)) for name, column in shared.items()}
         sizes = behind - places
         firsts = (np.cumsum(counts) - counts)[counts > 0]

@@ -127,7 +127,7 @@ def framed_size(fields: EntryFields) -> tuple[int, int] | None:
     key, value = (
         total_size([serializer for _, serializer in parts]) for parts in (fields.key, fields.value)
     )
-    return None if key is None or value is None else (key, value + fields.has_null_mark)
+    return None if key is None or value is None else (key, value + len(fields.before_value))
 
 
 def framed_skip(

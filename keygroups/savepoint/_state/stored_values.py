@@ -70,6 +70,10 @@ class StoredValue:
     Flink: TtlStateFactory.TtlSerializer.
     """
 
+    null: bytes | None = None
+    before_value = b""
+    """The bytes of a null, None where there is none, and those before a value and its time."""
+
     def __init__(self, state: StateDescriptor) -> None:
         assert state.value_serializer is not None
         self.value_serializer = state.value_serializer
@@ -79,7 +83,7 @@ class StoredValue:
         self.value_name = f"value of {self.name}"
 
     def parts(self) -> list[tuple[str, Serializer]] | None:
-        """Return the parts of a stored value in their order, a mark of null left out.
+        """Return the parts of a stored value in their order, without `before_value`.
 
         Each has its name in StateEntry. None is returned where something else is between.
         """
@@ -285,7 +289,6 @@ class StoredMapValue(StoredValue):
     """
 
     null, before_value = _NULL, _NOT_NULL
-    """The bytes of a null, and those before any other value and its time."""
 
     def reader(self) -> ReadWhole:
         """Return a reader of a value; what only the job can read is bytes."""

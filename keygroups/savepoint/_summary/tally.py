@@ -119,7 +119,7 @@ class SummaryTask:
             whole = str(error)
         tally = OperatorTally()
         try:
-            names = [state.name for state in self.read.descriptors()]
+            names = [state.name for state in self.read.format.states()]
         except SavepointError:
             names = []
             tally.unread[""] = whole

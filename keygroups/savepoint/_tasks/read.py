@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from heapq import merge
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from keygroups._serializers.data_input import ReadingContext
 from keygroups.progress import Meter
 from keygroups.savepoint._files.files import Files, Planned
-from keygroups.savepoint._metadata.handles import (
-    KeyedHandle,
-    KeyGroupsHandle,
-    RawTimersHandle,
-)
+from keygroups.savepoint._metadata.handles import KeyedHandle
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
-from keygroups.savepoint._state.entries import FramedEntry, StateEntry
+from keygroups.savepoint._state.entries import EncodedEntry, StateEntry
 from keygroups.savepoint._state.formats.by_handle import format_of
 from keygroups.savepoint._state.formats.format import Format, Selection, SizeRun
-from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor
 from keygroups.state_keys import key_group_prefix_bytes
 
 if TYPE_CHECKING:
@@ -56,58 +49,34 @@ class ReadTask:
         """Return the entries, one key group after the other."""
         if not self.files.has_plan:
             return (entry for task in ahead([self]) for entry in task.entries())
-        of_handles = [
-            self._format(handle).entries(self._read_of(handle)) for handle in self.handles
-        ]
-        if len(of_handles) == 1:
-            return of_handles[0]
-        return merge(*of_handles, key=lambda entry: entry.key_group)
+        return self.format.entries(self._selection)
 
-    def framed_entries(self, has_keys: bool = True) -> Iterator[FramedEntry]:
+    def encoded_entries(self, numbers: Mapping[str, int]) -> Iterator[EncodedEntry]:
         """Return the entries as bytes, one key group after the other.
 
-        Without `has_keys` a key may be None.
+        `numbers` are those of the states that are wanted, by name.
         """
         if not self.files.has_plan:
-            return (entry for task in ahead([self]) for entry in task.framed_entries(has_keys))
-        of_handles = [
-            self._format(handle).framed_entries(self._read_of(handle), has_keys)
-            for handle in self.handles
-        ]
-        if len(of_handles) == 1:
-            return of_handles[0]
-        return merge(*of_handles, key=lambda entry: entry.key_group)
+            return (entry for task in ahead([self]) for entry in task.encoded_entries(numbers))
+        return self.format.encoded_entries(self._selection, numbers)
 
     def columns(self) -> Iterator[EntryColumns]:
         """Yield the entries column by column, in no order; takes NumPy and PyArrow."""
         for task in [self] if self.files.has_plan else ahead([self]):
-            for handle in task.handles:
-                yield from task._format(handle).columns(task._read_of(handle))
+            yield from task.format.columns(task._selection)
 
     def framed_columns(self) -> Iterator[EntryColumns]:
         """Yield the entries as bytes with their keys, column by column, in no order."""
         for task in [self] if self.files.has_plan else ahead([self]):
-            for handle in task.handles:
-                yield from task._format(handle).framed_columns(task._read_of(handle))
+            yield from task.format.framed_columns(task._selection)
 
     def plan(self) -> Iterator[Planned]:
         """Plan to read the entries."""
-        for handle in self.handles:
-            yield from self._format(handle).plan(self._selection(handle))
+        return self.format.plan(self._selection)
 
     def header_plan(self) -> Iterator[Planned]:
         """Plan to read the headers."""
-        for keyed in self._formats():
-            yield from keyed.header_plan()
-
-    def descriptors(self) -> Iterator[StateDescriptor]:
-        """Yield the states that the headers tell of."""
-        for keyed in self._formats():
-            yield from keyed.states()
-
-    def header(self, handle: KeyedHandle) -> KeyedHeader:
-        """Read the header of the state behind a handle."""
-        return self._format(handle).header()
+        return self.format.header_plan()
 
     def split(self, size: int) -> Iterator[ReadTask]:
         """Yield tasks that together read the same, each of about so many bytes.
@@ -115,11 +84,11 @@ class ReadTask:
         One has at least one key group. Of RocksDB's files, whose key groups stand together, each
         key group is taken for as heavy as the others.
         """
-        weights = self.weights()
+        weights = self.format.weights()
         run: list[tuple[int, int]] = []
         room = size
         for key_group in self.key_groups:
-            weight = weights[key_group]
+            weight = weights.get(key_group, 0)
             if run and weight > room:
                 yield replace(self, key_groups=KeyGroupRanges.of(run))
                 run, room = [], size
@@ -131,64 +100,33 @@ class ReadTask:
     @property
     def bytes(self) -> int:
         """About how many bytes there are to read, as `split` counts them."""
-        weights = self.weights()
-        return sum(weights[key_group] for key_group in self.key_groups)
+        weights = self.format.weights()
+        return sum(weights.get(key_group, 0) for key_group in self.key_groups)
 
     @property
     def bytes_to_read(self) -> int:
         """The same, with what is read for any key group: headers, the changes of a changelog."""
-        formats = self._formats()
-        return self.bytes + sum(
-            max(0, keyed.bytes - sum(keyed.weights().values())) for keyed in formats
-        )
-
-    def weights(self) -> Counter[int]:
-        """Return about how many bytes each key group of the subtask has."""
-        weights: Counter[int] = Counter()
-        for keyed in self._formats():
-            weights.update(keyed.weights())
-        return weights
-
-    @property
-    def has_offsets(self) -> bool:
-        """Whether `_metadata` tells where each key group is."""
-        return all(keyed.has_offsets for keyed in self._formats())
+        return self.bytes + self.format.other_bytes
 
     def size_plan(self) -> Iterator[Planned]:
         """Plan to read how many bytes each key group has."""
-        for handle in self.handles:
-            yield from self._format(handle).size_plan(self._selection(handle))
+        return self.format.size_plan(self._selection)
 
     def key_group_sizes(self) -> Iterator[SizeRun]:
         """Yield the sizes of the key groups, which add up where one comes twice."""
-        for handle in self.handles:
-            yield from self._format(handle).sizes(self._selection(handle))
+        return self.format.sizes(self._selection)
 
-    def _formats(self) -> list[Format]:
-        return [*map(self._format, self.handles)]
+    @property
+    def format(self) -> Format:
+        """The format of the state behind all handles, whatever the key groups."""
+        return format_of(self.files, self.handles, self.context)
 
-    def _format(self, handle: KeyedHandle) -> Format:
-        return format_of(self.files, handle, self.context)
-
-    def _selection(self, handle: KeyedHandle) -> Selection:
-        key_groups = self.key_groups.intersection(handle.key_groups)
+    @property
+    def _selection(self) -> Selection:
         prefix_bytes = key_group_prefix_bytes(self.max_parallelism)
         return Selection(
-            self.subtask, prefix_bytes, key_groups, self.states, self.keys, self.operator
+            self.subtask, prefix_bytes, self.key_groups, self.states, self.keys, self.operator
         )
-
-    def _read_of(self, handle: KeyedHandle) -> Selection:
-        """Return the selection behind a handle: raw timers only where they are not managed too.
-
-        Flink 1.13 writes timers on the heap twice in a full checkpoint of RocksDB.
-        """
-        selection = self._selection(handle)
-        first = self.handles[0]
-        if type(first) is not KeyGroupsHandle or not isinstance(handle, RawTimersHandle):
-            return selection
-        raw = {state.name for state in self._format(handle).states()}
-        managed = {state.name for state in self._format(first).states()}
-        return selection._replace(states=frozenset(filter(selection.has, raw - managed)))
 
 
 def ahead(

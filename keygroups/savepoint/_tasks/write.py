@@ -20,8 +20,9 @@ from keygroups.key_group_range import (
 )
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle, StreamHandle
+from keygroups.savepoint._state.entries import EncodedEntry
 from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry, EntryEncoder, name_of
+from keygroups.savepoint._state.writing.entry_encoder import EntryEncoder, name_of
 from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
 
 

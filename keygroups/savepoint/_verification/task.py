@@ -21,13 +21,12 @@ from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.hashing import finalise
 from keygroups.key_group_range import KeyGroupRange
 from keygroups.progress import Meter
-from keygroups.savepoint._state.entries import FramedEntry, StateEntry, not_an_entry
+from keygroups.savepoint._state.entries import EncodedEntry, StateEntry, not_an_entry
 from keygroups.savepoint._state.formats.format import NotFramedError
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.key_hashes import key_hasher
 from keygroups.savepoint._state.layouts import layout_of
 from keygroups.savepoint._state.timed_states import MERGING, Role, roles_of
-from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
 from keygroups.savepoint._state.writing.spill import sorted_entries
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 from keygroups.savepoint._verification.faults import (
@@ -92,7 +91,7 @@ class VerifyTask:
         A value that only the job reads may have no length in the file, so that the entries after
         it cannot be found: the last states are left out one by one until the others can be read.
         """
-        states = {state.name: state for state in read.descriptors()}
+        states = {state.name: state for state in read.format.states()}
         hidden: list[str] = []
         why = ""
         while True:
@@ -140,23 +139,24 @@ class _Verifier:
         # Three more numbers of states: windows in a merging set, the windows that hold their
         # contents, and entries whose key only the job can tell.
         self._roles = [*roles, Role.MERGED, Role.HELD, Role.OTHER]
-        self._placers = {
-            state.name: _Placer(number, state, role, read, len(states))
+        self._placers = [
+            _Placer(number, state, role, read, len(states))
             for number, (state, role) in enumerate(zip(states, roles))
-        }
+        ]
         self._key_group_of = self._hasher()
 
     def run(self, meter: Meter | None) -> Tally:
         """Return the Tally of faults; raises SavepointError where state cannot be read."""
+        numbers = {state.name: number for number, state in enumerate(self._states)}
         for task in ahead([self._read], meter=meter):
-            entries = task.framed_entries(has_keys=False)
+            entries = task.encoded_entries(numbers)
             for key_group, group in groupby(entries, attrgetter("key_group")):
                 in_order = sorted_entries(self._placed(group), None, place=_in_order)
                 for encoded, key_entries in groupby(in_order, _encoded_key):
                     self._check_key(_Place(key_group, encoded), key_entries)
         return self._tally
 
-    def _placed(self, entries: Iterator[FramedEntry]) -> Iterator[EncodedEntry]:
+    def _placed(self, entries: Iterator[EncodedEntry]) -> Iterator[EncodedEntry]:
         for entry in entries:
             self._tally.entries += 1
             yield from self._placers[entry.state].placed(entry)
@@ -229,7 +229,7 @@ class _Verifier:
     def _add(
         self, kind: str, place: _Place, encoded: bytes, state: int | None, message: str = ""
     ) -> None:
-        names = [*self._placers, MERGING, MERGING, None]
+        names = [*(state.name for state in self._states), MERGING, MERGING, None]
         name = None if state is None else names[state]
         window = encoded[len(place.encoded) :]
         namespace = TimeWindow(*_window.unpack(window)) if window else None
@@ -277,11 +277,11 @@ class _Placer:
         self._start = layout.before_key
         self._decode = layout.decoding(read.subtask).framed
 
-    def placed(self, entry: FramedEntry) -> Iterator[EncodedEntry]:
+    def placed(self, entry: EncodedEntry) -> Iterator[EncodedEntry]:
         """Yield an entry under its key and window, and one for each window in a merging set."""
-        key_group, data = entry.key_group, entry.encoded_key
+        key_group, data = entry.key_group, entry.key
         try:
-            decoded = self._decode(key_group, data, entry.encoded_value)
+            decoded = self._decode(key_group, data, entry.value)
             key = self._key_bytes(data, decoded)
         except (*TRUNCATED, ValueError) as error:
             raise not_an_entry(self._name, data, error) from None

@@ -18,8 +18,9 @@ from keygroups._serializers.streaming import StreamElementSerializer
 from keygroups._values.rows import GlobalWindow, TimeWindow
 from keygroups._values.streaming import StreamRecord
 from keygroups.errors import InvalidTypeError, InvalidValueError
+from keygroups.savepoint._state.entries import EncodedEntry
 from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry, EntryEncoder
+from keygroups.savepoint._state.writing.entry_encoder import EntryEncoder
 from keygroups.savepoint._state.writing.new_states import (
     EVENT_TIME,
     AggregatingStateDescriptor,

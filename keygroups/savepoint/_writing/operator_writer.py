@@ -21,12 +21,9 @@ from keygroups.savepoint._metadata.handles import (
     SubtaskState,
     coordinator_handle,
 )
+from keygroups.savepoint._state.entries import EncodedEntry
 from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint._state.writing.entry_encoder import (
-    EncodedEntry,
-    EntryEncoder,
-    joined_lists,
-)
+from keygroups.savepoint._state.writing.entry_encoder import EntryEncoder, joined_lists
 from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
 from keygroups.savepoint._state.writing.new_states import (
     EVENT_TIME,

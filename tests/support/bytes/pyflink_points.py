@@ -8,6 +8,7 @@ from pathlib import Path
 
 from keygroups.savepoint import Operator
 from support.bytes import savepoint_bytes as sb
+from support.bytes.framed_entries import framed_entries
 from support.inside.savepoints import SEPARATOR
 
 _TIME = 8
@@ -21,10 +22,10 @@ def write_native(operator: Operator, folder: Path) -> Path:
     tasks = []
     for task in operator.tasks():
         [handle] = task.handles
-        header = task.header(handle)
+        header = task.format.headers()[0]
         out = sb.i32(6) + b"\0" + header.key_bytes + sb.i16(len(header.states))
         out += b"".join(header.state_bytes)
-        entries = [*task.framed_entries(has_keys=False)]
+        entries = [*framed_entries(task)]
         offsets = []
         for key_group in handle.key_groups:
             offsets.append(len(out))

@@ -48,6 +48,7 @@ from keygroups.savepoint._savepoint import summarized, verified
 from keygroups.savepoint._sources import file_splits, source_splits
 from keygroups.savepoint._sources.source_splits import has_same_content
 from keygroups.savepoint._state import entry_columns, header, operator_state, state_infos
+from keygroups.savepoint._state.entries import EncodedEntry
 from keygroups.savepoint._state.formats import changelog, key_group_streams, rocksdb, timers
 from keygroups.savepoint._state.formats.by_handle import FORMATS, format_of
 from keygroups.savepoint._state.formats.key_group_streams import header_size, key_group_spans
@@ -70,11 +71,7 @@ from keygroups.savepoint._state.operator_state import (
 from keygroups.savepoint._state.state_infos import KEY, KEYED, VALUE, read_state_infos
 from keygroups.savepoint._state.stored_values import SEPARATOR, StoredMapValue, stored_value
 from keygroups.savepoint._state.writing import keyed_state_file, new_states, spill
-from keygroups.savepoint._state.writing.entry_encoder import (
-    EncodedEntry,
-    EntryEncoder,
-    joined_lists,
-)
+from keygroups.savepoint._state.writing.entry_encoder import EntryEncoder, joined_lists
 from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 from keygroups.savepoint._tasks.write import WriteTask, WrittenFile

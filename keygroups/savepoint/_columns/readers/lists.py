@@ -21,9 +21,10 @@ from keygroups.savepoint._columns.readers.parts import (
     numbers_at,
 )
 from keygroups.savepoint._state.skips import Passed, Skip, passing
+from keygroups.savepoint._state.stored_values import SEPARATOR
 
 _COUNT = np.dtype(">i4")
-_SEPARATOR = b","[0]
+_SEPARATOR = SEPARATOR[0]
 _MANY = 100  # keys of a map from which on Python's hashes matter, which an attacker may choose
 
 ReadSpans = Callable[[bytes, Ints, Ints], pa.Array]

@@ -7,10 +7,8 @@ its changes. `FORMAT.md` in `keygroups/savepoint` describes the log.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
-from heapq import merge
-from itertools import chain, groupby
+from itertools import groupby
 from operator import itemgetter
 
 from keygroups._checks import show
@@ -29,9 +27,9 @@ from keygroups.hashing import finalise
 from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._files.files import Files, OpenStream, Planned
 from keygroups.savepoint._metadata.handles import ChangelogHandle, ChangesHandle, StreamHandle
-from keygroups.savepoint._state.entries import Entry, EntryReader, FramedEntry
+from keygroups.savepoint._state.entries import EncodedEntry, Entry, EntryReader
 from keygroups.savepoint._state.formats.format import Format, NotFramedError, Selection, SizeRun
-from keygroups.savepoint._state.formats.replays import REPLAYS, Replay
+from keygroups.savepoint._state.formats.replays import Replay, replay_of
 from keygroups.savepoint._state.header import (
     KeyedHeader,
     StateDescriptor,
@@ -63,7 +61,7 @@ class Changelog(Format):
         self,
         files: Files,
         handle: ChangelogHandle,
-        materialized: Sequence[Format],
+        materialized: Format,
         context: ReadingContext,
     ) -> None:
         self._files = files
@@ -74,17 +72,15 @@ class Changelog(Format):
     @property
     def bytes(self) -> int:
         """The size in bytes of the materialized state and the changes."""
-        materialized = sum(keyed.bytes for keyed in self._materialized)
-        return materialized + sum(handle.size for handle in self._changes)
+        return self._materialized.bytes + sum(handle.size for handle in self._changes)
 
-    def header(self) -> KeyedHeader:
-        """Read the headers of what was materialized, and what the changes say of their states."""
-        return self._read(())[0]
+    def headers(self) -> list[KeyedHeader]:
+        """Return one header of what was materialized and of the states that changes tell of."""
+        return [self._read(())[0]]
 
     def header_plan(self) -> Iterator[Planned]:
         """Plan to read the headers, and all of the changes."""
-        for keyed in self._materialized:
-            yield from keyed.header_plan()
+        yield from self._materialized.header_plan()
         for handle in self._changes:
             for stream, places in groupby(handle.streams, itemgetter(1)):
                 offset, _ = next(places)
@@ -94,58 +90,50 @@ class Changelog(Format):
         """Plan to read the same, if there are changes, and then what was materialized."""
         if self._changes:
             yield from self.header_plan()
-        for keyed in self._materialized:
-            yield from keyed.plan(selection)
+        yield from self._materialized.plan(selection)
 
     def weights(self) -> Mapping[int, int]:
         """Return the weights of the materialized state; those of the changes are not known."""
-        weights: Counter[int] = Counter()
-        for keyed in self._materialized:
-            weights.update(keyed.weights())
-        return weights
+        return self._materialized.weights()
 
     def size_plan(self, selection: Selection) -> Iterator[Planned]:
         """Plan to read how many bytes each key group has."""
         if self._changes:
-            yield from super().size_plan(selection)
-            return
-        for keyed in self._materialized:
-            yield from keyed.size_plan(selection)
+            return super().size_plan(selection)
+        return self._materialized.size_plan(selection)
 
     def sizes(self, selection: Selection) -> Iterator[SizeRun]:
         """Yield the sizes of the key groups, counted entry by entry if there are changes."""
         if self._changes:
             return super().sizes(selection)
-        return chain.from_iterable(keyed.sizes(selection) for keyed in self._materialized)
+        return self._materialized.sizes(selection)
 
     def _entries(
         self, selection: Selection, reader_of: Callable[[Layout], EntryReader[Entry]]
     ) -> Iterator[Entry]:
         if not self._changes:  # A native savepoint never has any.
-            yield from merge(
-                *(keyed._entries(selection, reader_of) for keyed in self._materialized),
-                key=lambda entry: entry.key_group,
-            )
+            yield from self._materialized._entries(selection, reader_of)
             return
         selection = selection._replace(keys=None)  # changes are of all
         header, changes = self._read(selection.key_groups)
-        states = {state.name: state for state in header.states if selection.has(state.name)}
+        states: dict[str, StateDescriptor] = {
+            state.name: state for state in header.states if selection.has(state.name)
+        }
+        numbers = {name: number for number, name in enumerate(states)}
         changed = {name for of_group in changes.values() for name, _ in of_group}
         replays = self._replays(
             selection, [state for name, state in states.items() if name in changed]
         )
         read = self._reader_of(states, reader_of)
-        materialized = merge(
-            *(keyed.framed_entries(selection, has_keys=False) for keyed in self._materialized),
-            key=lambda entry: entry.key_group,
-        )
-        ahead = next(materialized, None)
+        materialized = self._materialized.encoded_entries(selection, numbers)
+        ahead, names = next(materialized, None), [*states]
         for key_group in selection.key_groups:
             while ahead is not None and ahead.key_group == key_group:
-                if ahead.state in replays:
-                    self._replay(selection, key_group, states[ahead.state], replays, ahead)
+                name = names[ahead.state]
+                if name in replays:
+                    self._replay(selection, key_group, states[name], replays, ahead)
                 else:
-                    yield read(ahead.state, key_group, ahead.encoded_key, ahead.encoded_value)
+                    yield read(name, key_group, ahead.key, ahead.value)
                 ahead = next(materialized, None)
             for name, change in changes.pop(key_group, ()):
                 if name in replays:
@@ -161,7 +149,7 @@ class Changelog(Format):
         replays: dict[str, Replay] = {}
         for state in states:
             try:
-                replays[state.name] = REPLAYS[state.kind](state)
+                replays[state.name] = replay_of(state)
             except UnreadableError as error:
                 raise self._not_framed(selection, state.name, error) from None
         return replays
@@ -172,7 +160,7 @@ class Changelog(Format):
         key_group: int,
         state: StateDescriptor,
         replays: Mapping[str, Replay],
-        change: FramedEntry | _Bytes,
+        change: EncodedEntry | _Bytes,
     ) -> None:
         """Take an entry that was materialized, or apply a change."""
         replay = replays[state.name]
@@ -234,7 +222,7 @@ class Changelog(Format):
 
     def _read(self, key_groups: Container[int]) -> tuple[KeyedHeader, _Changes]:
         """Read the headers, and the changes of some key groups."""
-        headers = [keyed.header() for keyed in self._materialized]
+        headers = self._materialized.headers()
         keys = {header.key_bytes for header in headers}
         states = dict.fromkeys(
             (state.name, data)

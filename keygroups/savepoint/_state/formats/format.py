@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from keygroups._checks import show
 from keygroups._serializers.base import UnknownSerializer, UnreadableError
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.files import Planned
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
-from keygroups.savepoint._state.entries import Entry, EntryReader, FramedEntry, StateEntry
+from keygroups.savepoint._state.entries import EncodedEntry, Entry, EntryReader, StateEntry
 from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor
 from keygroups.savepoint._state.layouts import Layout
 
@@ -79,12 +79,14 @@ class SizeRun(NamedTuple):
 class Format(ABC):
     """The keyed state behind a handle. What reads entries yields by key group.
 
-    What will be read of which streams, in that order, is planned: of `header` and `states`, of
+    What will be read of which streams, in that order, is planned: of `headers` and `states`, of
     `entries`, of `sizes`. Another order gives the same, by more requests.
     """
 
-    has_offsets: ClassVar[bool] = False
+    has_offsets = False
     """Whether `_metadata` tells where each key group is."""
+    is_framed = False
+    """Whether the files have the lengths of each key and value, as an EncodedEntry needs them."""
 
     @property
     @abstractmethod
@@ -92,16 +94,16 @@ class Format(ABC):
         """The size of the state in bytes, as `_metadata` says it."""
 
     @abstractmethod
-    def header(self) -> KeyedHeader:
-        """Read the header of managed state."""
+    def headers(self) -> Sequence[KeyedHeader]:
+        """Read the header of the state behind each handle."""
 
     @abstractmethod
     def header_plan(self) -> Iterator[Planned]:
-        """Plan to read the header."""
+        """Plan to read the headers."""
 
     def states(self) -> Sequence[StateDescriptor]:
         """Read which states there are."""
-        return self.header().states
+        return [state for header in self.headers() for state in header.states]
 
     @abstractmethod
     def plan(self, selection: Selection) -> Iterator[Planned]:
@@ -111,9 +113,14 @@ class Format(ABC):
         """Return the entries that are wanted, one key group after the other."""
         return self._entries(selection, lambda layout: layout.decoding(selection.subtask))
 
-    def framed_entries(self, selection: Selection, has_keys: bool = True) -> Iterator[FramedEntry]:
-        """Return the same as bytes; without `has_keys` a key may be None."""
-        return self._entries(selection, lambda layout: layout.framing(has_keys))
+    def encoded_entries(
+        self, selection: Selection, numbers: Mapping[str, int]
+    ) -> Iterator[EncodedEntry]:
+        """Return the same as bytes, each with the number of its state, which are by name."""
+        # A state without a number is not wanted: its entries are read over at most.
+        return self._entries(
+            selection, lambda layout: layout.framing(numbers.get(layout.state.name, -1))
+        )
 
     def columns(self, selection: Selection) -> Iterator[EntryColumns]:
         """Yield the entries that are wanted as columns, those of a state in order."""
@@ -125,7 +132,9 @@ class Format(ABC):
         """Yield the entries that are wanted as a FramedDecoder makes columns of them."""
         from keygroups.savepoint._state.framed_columns import framed_chunks
 
-        return framed_chunks(self.states(), self.framed_entries(selection))
+        states = self.states()
+        numbers = {state.name: number for number, state in enumerate(states)}
+        return framed_chunks(states, selection.subtask, self.encoded_entries(selection, numbers))
 
     @abstractmethod
     def _entries(
@@ -136,6 +145,11 @@ class Format(ABC):
     @abstractmethod
     def weights(self) -> Mapping[int, int]:
         """Return about how many bytes each key group has, as `_metadata` says it."""
+
+    @property
+    def other_bytes(self) -> int:
+        """About how many bytes are read for any key group: headers, the changes of a changelog."""
+        return max(0, self.bytes - sum(self.weights().values()))
 
     def size_plan(self, selection: Selection) -> Iterator[Planned]:
         """Plan to read how many bytes each key group has."""

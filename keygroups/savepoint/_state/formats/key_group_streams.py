@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import struct
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import compress, islice
 from operator import sub
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from keygroups._checks import show
 from keygroups._serializers.base import TRUNCATED, UnreadableError
@@ -107,7 +107,7 @@ class _Passed:
 class OffsetFormat(Format):
     """Keyed state in one stream, of which `_metadata` tells where each key group is."""
 
-    has_offsets: ClassVar[bool] = True
+    has_offsets = True
 
     def __init__(self, files: Files, handle: KeyGroupsHandle, context: ReadingContext) -> None:
         self._files = files
@@ -164,6 +164,10 @@ class OffsetFormat(Format):
 class KeyGroupStreams(OffsetFormat):
     """Managed keyed state of a canonical savepoint or of the hashmap backend."""
 
+    def __init__(self, files: Files, handle: KeyGroupsHandle, context: ReadingContext) -> None:
+        super().__init__(files, handle, context)
+        self.is_framed = handle.is_canonical
+
     def header_plan(self) -> Iterator[Planned]:
         """Plan to read the header, of many bytes the first."""
         yield self._handle.stream, [self._header_span()]
@@ -180,10 +184,10 @@ class KeyGroupStreams(OffsetFormat):
         """Plan to read what tells the formats apart, and the header."""
         yield self._handle.stream, [*self._compared_spans(()), self._header_span()]
 
-    def header(self) -> KeyedHeader:
+    def headers(self) -> list[KeyedHeader]:
         """Read the header."""
         with self._files.open(self._handle.stream) as stream:
-            return self._header(stream)
+            return [self._header(stream)]
 
     def _header(self, stream: OpenStream) -> KeyedHeader:
         return read_keyed_header(stream, header_size(self._handle), self._context)
@@ -241,8 +245,10 @@ class KeyGroupStreams(OffsetFormat):
     ) -> Iterator[Entry]:
         with self._files.open(self._handle.stream) as stream:
             states, is_native, feeds = self._opened(stream, selection)
-            readers = [reader_of(layout_of(state)) for state in states]
             wanted = selection.numbers(states)
+            # The native format says where an entry ends to nobody but its reader.
+            numbers = range(len(states)) if is_native else wanted
+            readers = {number: reader_of(layout_of(states[number])) for number in numbers}
             sought_in = _sought(selection)
             for key_group, feed in feeds:
                 sought = sought_in(key_group)
@@ -251,9 +257,7 @@ class KeyGroupStreams(OffsetFormat):
                     yield from _native_entries(feed, key_group, passed, readers, wanted, sought)
                 else:
                     prefix = selection.prefix_bytes
-                    yield from _canonical_entries(
-                        feed, key_group, prefix, states, readers, wanted, sought
-                    )
+                    yield from _canonical_entries(feed, key_group, prefix, states, readers, sought)
 
     def _opened(
         self, stream: OpenStream, selection: Selection
@@ -357,18 +361,17 @@ def _canonical_entries(
     key_group: int,
     prefix_bytes: int,
     states: Sequence[StateDescriptor],
-    readers: Sequence[EntryReader[Entry]],
-    wanted: Collection[int],
+    readers: Mapping[int, EntryReader[Entry]],
     sought: tuple[bytes, ...],
 ) -> Iterator[Entry]:
-    """Yield the entries of a key group, of the states with some numbers.
+    """Yield the entries of a key group, of the states whose numbers have readers.
 
     Those of a key that does not start as one that is sought may be left out.
 
     Flink: FullSnapshotRestoreOperation; written by FullSnapshotAsyncWriter.writeKVStateData.
     """
     for number in _canonical_states(feed, states):
-        state, read = states[number], readers[number].framed if number in wanted else None
+        state, read = states[number], readers[number].framed if number in readers else None
         yield from _framed_entries(feed, key_group, prefix_bytes, state, read, sought)
 
 
@@ -466,7 +469,7 @@ def _native_entries(
     feed: Feed,
     key_group: int,
     passed: _Passed,
-    readers: Sequence[EntryReader[Entry]],
+    readers: Mapping[int, EntryReader[Entry]],
     wanted: Collection[int],
     sought: tuple[bytes, ...],
 ) -> Iterator[Entry]:

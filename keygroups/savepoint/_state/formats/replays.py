@@ -10,7 +10,7 @@ from keygroups._serializers.base import Read, Serializer, UnreadableError
 from keygroups._serializers.data_input import check_repeated
 from keygroups._serializers.scalars import read_count
 from keygroups._serializers.streaming import TimerSerializer
-from keygroups.savepoint._state.entries import FramedEntry
+from keygroups.savepoint._state.entries import EncodedEntry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.stored_values import StoredMapValue, joined_elements, stored_value
 from keygroups.state_keys import composite_key_joiner
@@ -25,7 +25,7 @@ class Replay(ABC):
     """The entries of one state in one key group, framed as in canonical savepoints."""
 
     @abstractmethod
-    def start(self, entry: FramedEntry) -> None:
+    def start(self, entry: EncodedEntry) -> None:
         """Take an entry that was materialized."""
 
     @abstractmethod
@@ -49,9 +49,9 @@ class _ValueReplay(Replay):
         self._stored = stored_value(state)
         self._scope = _Scope(state)
 
-    def start(self, entry: FramedEntry) -> None:
+    def start(self, entry: EncodedEntry) -> None:
         """Take an entry that was materialized."""
-        self._entries[entry.encoded_key] = entry.encoded_value
+        self._entries[entry.key] = entry.value
 
     def apply(self, change: bytes) -> None:
         """Apply a change to the key and namespace that it starts with."""
@@ -109,9 +109,9 @@ class _ListReplay(_ValueReplay):
     Flink: ListStateChangeApplier.
     """
 
-    def start(self, entry: FramedEntry) -> None:
+    def start(self, entry: EncodedEntry) -> None:
         """Take an entry that was materialized."""
-        self._entries[entry.encoded_key] = [entry.encoded_value]
+        self._entries[entry.key] = [entry.value]
 
     def _merged(self, values: list[list[bytes]]) -> list[bytes]:
         return [element for elements in values for element in elements]
@@ -149,11 +149,11 @@ class _MapReplay(_ValueReplay):
     _stored: StoredMapValue
     _repeated = _there = 0  # Bytes of keys that maps have once, and of these changes.
 
-    def start(self, entry: FramedEntry) -> None:
+    def start(self, entry: EncodedEntry) -> None:
         """Take an entry that was materialized."""
-        size = self._scope.size(entry.encoded_key)
-        values = self._entries.setdefault(entry.encoded_key[:size], {})
-        values[entry.encoded_key[size:]] = entry.encoded_value
+        size = self._scope.size(entry.key)
+        values = self._entries.setdefault(entry.key[:size], {})
+        values[entry.key[size:]] = entry.value
 
     def _merge(self, key: bytes, scope: bytes, change: bytes, pos: int) -> None:
         raise _unknown(_MERGE_NAMESPACES)
@@ -205,9 +205,9 @@ class _TimerReplay(Replay):
         self._timers: set[bytes] = set()
         self._read = _reader(TimerSerializer(state.key_serializer, state.namespace_serializer))
 
-    def start(self, entry: FramedEntry) -> None:
+    def start(self, entry: EncodedEntry) -> None:
         """Take a timer that was materialized."""
-        self._timers.add(entry.encoded_key)
+        self._timers.add(entry.key)
 
     def apply(self, change: bytes) -> None:
         """Add timers, or take one away."""
@@ -230,14 +230,16 @@ class _TimerReplay(Replay):
             yield timer, b""
 
 
-REPLAYS: dict[str, Callable[[StateDescriptor], Replay]] = {
-    "VALUE": _ValueReplay,
-    "REDUCING": _ValueReplay,
-    "AGGREGATING": _ValueReplay,
+_REPLAYS: dict[str, Callable[[StateDescriptor], Replay]] = {
     "LIST": _ListReplay,
     "MAP": _MapReplay,
     "PRIORITY_QUEUE": _TimerReplay,
 }
+
+
+def replay_of(state: StateDescriptor) -> Replay:
+    """Return the Replay of a state; UnreadableError where that takes the job's own classes."""
+    return _REPLAYS.get(state.kind, _ValueReplay)(state)
 
 
 class _Scope:

@@ -53,6 +53,8 @@ class RocksDBFiles(Format):
     Flink: RocksDBIncrementalRestoreOperation, RocksIncrementalSnapshotStrategy.
     """
 
+    is_framed = True
+
     def __init__(self, files: Files, handle: RocksDBHandle, context: ReadingContext) -> None:
         self._files = files
         self._handle = handle
@@ -79,10 +81,10 @@ class RocksDBFiles(Format):
                 # Of a smaller file this is all too: what is before its start is not asked for.
                 yield stream, [(0 if is_whole else stream.size - TAIL, stream.size)]
 
-    def header(self) -> KeyedHeader:
+    def headers(self) -> list[KeyedHeader]:
         """Read the header, which has a stream of its own."""
         with self._files.open(self._handle.meta) as stream:
-            return read_keyed_header(stream, stream.size, self._context)
+            return [read_keyed_header(stream, stream.size, self._context)]
 
     def weights(self) -> dict[int, int]:
         """Return equal weights, as key groups stand together in the files."""
@@ -147,7 +149,7 @@ class RocksDBFiles(Format):
 
         `opened` is to close the files.
         """
-        states = self.header().states
+        states = self.states()
         tables: dict[str, list[SstFile]] = {state.stored_name: [] for state in states}
         prefix_bytes = selection.prefix_bytes
         # Half-open ranges of keys, one for each run of key groups that follow one another.

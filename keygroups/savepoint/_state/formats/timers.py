@@ -38,18 +38,18 @@ class RawTimers(OffsetFormat):
     Flink: InternalTimeServiceManagerImpl.snapshotToRawKeyedState.
     """
 
-    def header(self) -> KeyedHeader:
+    def headers(self) -> list[KeyedHeader]:
         """Return the header that a canonical savepoint has for the same timers.
 
         Of an operator that uses none it has no state, and does not say what the keys are.
         """
         services = self._first_services()
         if not services:
-            return KeyedHeader(False, UnknownSerializer(""), (), b"", ())
+            return [KeyedHeader(False, UnknownSerializer(""), (), b"", ())]
         first, *_ = services
         states = tuple(service.state for service in services)
         data = tuple(service.state_bytes() for service in services)
-        return KeyedHeader(False, first.state.key_serializer, states, first.key_bytes, data)
+        return [KeyedHeader(False, first.state.key_serializer, states, first.key_bytes, data)]
 
     def header_plan(self) -> Iterator[Planned]:
         """Plan to read the first key group, which has what a header says."""

@@ -5,26 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from keygroups._checks import show
 from keygroups._serializers.scalars import SORTED_LONG
 from keygroups._values.checks import refused_key
 from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
 from keygroups.hashing import finalise, hasher_of
+from keygroups.savepoint._state.entries import EncodedEntry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.layouts import layout_of
 from keygroups.savepoint._state.stored_values import joined_elements
 from keygroups.state_keys import composite_key_reader, timer_key_reader
-
-
-class EncodedEntry(NamedTuple):
-    """An entry as bytes: `key` is all after the key group, `state` the state's number."""
-
-    key_group: int
-    state: int
-    key: bytes
-    value: bytes
 
 
 class EntryEncoder:

@@ -9,8 +9,7 @@ from typing import BinaryIO
 from keygroups._serializers.data_output import i32, u16
 from keygroups.errors import InvalidValueError
 from keygroups.key_group_range import KeyGroupRange
-from keygroups.savepoint._state.entries import END_OF_KEY_GROUP, LAST_OF_STATE
-from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
+from keygroups.savepoint._state.entries import END_OF_KEY_GROUP, LAST_OF_STATE, EncodedEntry
 from keygroups.state_keys import key_group_prefix
 
 _END = u16(END_OF_KEY_GROUP)

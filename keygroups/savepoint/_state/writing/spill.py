@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Generic, TypeVar
 
 from keygroups.progress import Meter
 from keygroups.savepoint._files.files import file_error
-from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
+from keygroups.savepoint._state.entries import EncodedEntry
 
 _HELD = 64 << 20  # bytes of memory in which entries are sorted, about
 _OF_AN_ENTRY = 200  # bytes that Python takes for an entry beside those of its key and value

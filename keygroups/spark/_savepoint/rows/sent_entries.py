@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
+from keygroups.savepoint._state.entries import EncodedEntry
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 
 _TYPES = (T.IntegerType(), T.IntegerType(), T.BinaryType(), T.BinaryType())
