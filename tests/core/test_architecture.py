@@ -35,9 +35,7 @@ OF_EVERY_DOOR = "keygroups._checks"
 # The other private names of the core that the adapter imports: each is here, and each is in use.
 REACH_OF_THE_ADAPTER = {
     "keygroups._values.checks": {"BYTES"},
-    "keygroups.reports._skew": {
-        *("MOST_TOP_KEYS", "CountedKey", "SkewCounts", "skew_report_of"),
-    },
+    "keygroups.reports._skew": {"SkewQuestion"},
     "keygroups.savepoint._columns.batch_sorter": {"BatchSorter"},
     "keygroups.savepoint._columns.byte_arrays": {
         *("bounds_of", "fixed", "octets_of", "of_octets", "runs"),
