@@ -114,8 +114,8 @@ def skew_report(
         for index, group, count, row in zip(*(column.to_pylist() for column in heavy.columns)):
             yield index, group, count, _shown(array[row])
 
-    counts = map(per_group, (records, np.ones_like(records), sent))
-    return question.report(key_type, is_inferred, *counts, null_keys, top_keys_of)
+    counts, distinct, behind = map(per_group, (records, np.ones_like(records), sent))
+    return question.report(key_type, is_inferred, counts, distinct, behind, null_keys, top_keys_of)
 
 
 # --- columns of tables ----------------------------------------------------------------------

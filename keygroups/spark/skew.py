@@ -110,7 +110,8 @@ def skew_report(
     if drop and batch_size is not None:  # Batches are made of the other records.
         null_keys = df.where(key_group.isNull()).count()
         df = df.where(key_group.isNotNull())
-    *counts, others = _measure(df, key_group, same, max_parallelism, batch_size)
+    counted = _measure(df, key_group, same, max_parallelism, batch_size)
+    records, keys, sent, others = counted
     null_keys += others
     check_null_keys(null_keys, drop)
 
@@ -120,12 +121,12 @@ def skew_report(
         heaviest = _top_keys(per_key_records, wanted, max_parallelism, top)
         value_type = _nullable(df.select(_value(tree).alias("key")).schema["key"].dataType)
         shown = heaviest.select("subtask", "key_group", "records", F.col("key").cast(value_type))
-        for index, group, records, value in shown.collect():
+        for index, group, count, value in shown.collect():
             if isinstance(key, (list, tuple)) and len(key) > 1:
                 value = tuple(value)
-            yield index, group, records, value
+            yield index, group, count, value
 
-    return question.report(key_type, is_inferred, *counts, null_keys, top_keys_of)
+    return question.report(key_type, is_inferred, records, keys, sent, null_keys, top_keys_of)
 
 
 def _measure(

@@ -84,8 +84,8 @@ def counted(
 
     groups = [keys.get(group, []) for group in range(max_parallelism)]
     question = SkewQuestion(max_parallelism, parallelism, 3, None, asked)
-    counts = [*map(sum, groups)], [*map(len, groups)], [], 0
-    return question.report(LONG, False, *counts, most_first)
+    records, distinct = [*map(sum, groups)], [*map(len, groups)]
+    return question.report(LONG, False, records, distinct, [], 0, most_first)
 
 
 def vertex_of(max_parallelism: int, counts: list[int]) -> Vertex:
