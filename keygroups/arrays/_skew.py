@@ -11,11 +11,8 @@ import pyarrow.compute as pc
 
 from keygroups import types
 from keygroups._checks import (
-    INT_MAX,
     check_choice,
-    check_int,
     check_null_keys,
-    check_parallelisms,
     check_str,
     show,
 )
@@ -25,9 +22,8 @@ from keygroups.arrays._inputs import refused, to_array
 from keygroups.arrays._kernels import Array, Codes, to_key_groups
 from keygroups.arrays._rows import RowError, elements_of, null_rows, numbers, plain, refuse
 from keygroups.errors import InvalidTypeError, InvalidValueError
-from keygroups.load import KeyGroupLoad
 from keygroups.reports import SkewReport
-from keygroups.reports._skew import MOST_TOP_KEYS, CountedKey, SkewCounts, skew_report_of
+from keygroups.reports._skew import SkewQuestion
 
 _AT_ONCE = 1 << 20  # rows that are counted at a time
 _MOST_RECORDS = 2**62  # records; half of int64, as the sum that is checked is a rounded double
@@ -71,14 +67,10 @@ def skew_report(
     >>> [(row.records, row.sent) for row in report.subtasks]
     [(20, 4), (80, 8)]
     """
-    max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
-    top = check_int("top", top, 1, MOST_TOP_KEYS)
-    if batch_size is not None:
-        batch_size = check_int("batch_size", batch_size, 1, INT_MAX)
-        if weight is not None:
-            raise InvalidValueError("batch_size and weight must not both be given")
-    if subtask is not None:
-        subtask = check_int("subtask", subtask, 0, parallelism - 1)
+    question = SkewQuestion.checked(max_parallelism, parallelism, top, batch_size, subtask)
+    max_parallelism, parallelism, top, batch_size, _ = question
+    if batch_size is not None and weight is not None:
+        raise InvalidValueError("batch_size and weight must not both be given")
     drop = check_choice("nulls", nulls, ("raise", "drop")) == "drop"
     is_inferred = key_type is None
     array, key_type = prepare(_keys(df, key), key_type)
@@ -106,11 +98,7 @@ def skew_report(
         listed: list[int] = sums.tolist()
         return listed
 
-    behind = None if batch_size is None else KeyGroupLoad(max_parallelism, per_group(sent))
-    load = KeyGroupLoad(max_parallelism, per_group(records))
-    counts = SkewCounts(load, per_group(np.ones_like(records)), behind, null_keys)
-
-    def top_keys_of(wanted: list[bool]) -> Iterator[CountedKey]:
+    def top_keys_of(wanted: list[bool]) -> Iterator[tuple[int, int, int, Any]]:
         subtasks = groups * parallelism // max_parallelism  # No product exceeds 2^30.
         heavy = keys.append_column("subtask", pa.array(subtasks))
         heavy = heavy.filter(pa.array(np.array(wanted)[subtasks]))
@@ -124,11 +112,10 @@ def skew_report(
         first = np.searchsorted(places, places)
         heavy = heavy.filter(pa.array(np.arange(len(places)) - first < top))
         for index, group, count, row in zip(*(column.to_pylist() for column in heavy.columns)):
-            yield CountedKey(index, group, count, _shown(array[row]))
+            yield index, group, count, _shown(array[row])
 
-    return skew_report_of(
-        counts, key_type, is_inferred, parallelism, top, batch_size, subtask, top_keys_of
-    )
+    counts, distinct, behind = map(per_group, (records, np.ones_like(records), sent))
+    return question.report(key_type, is_inferred, counts, distinct, behind, null_keys, top_keys_of)
 
 
 # --- columns of tables ----------------------------------------------------------------------

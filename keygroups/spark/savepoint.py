@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import wraps
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial, wraps
 from importlib.util import find_spec
 from inspect import signature
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from warnings import warn
 
-from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from keygroups._checks import (
     check_choice,
@@ -28,7 +26,6 @@ from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.savepoint import (
     EditReport,
     KafkaOffsets,
-    OperatorWriter,
     Savepoint,
     SavepointEditor,
     SavepointSummary,
@@ -43,10 +40,10 @@ from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.spark._columns.arguments import check_df, check_session, is_connect
 from keygroups.spark._columns.key_columns import cast_advice, simple_type
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
-from keygroups.spark._savepoint.editing import RowsEditor, SparkEditor
+from keygroups.spark._savepoint.cluster import SparkCluster
 from keygroups.spark._savepoint.entry_files import write_entries
-from keygroups.spark._savepoint.jobs import PickledRunner, frame_of
-from keygroups.spark._savepoint.results import described, run_tasks
+from keygroups.spark._savepoint.jobs import classic_frame_of, frame_of
+from keygroups.spark._savepoint.results import described
 from keygroups.spark._savepoint.rows.keyed_states import (
     KeyedState,
     ListState,
@@ -54,7 +51,6 @@ from keygroups.spark._savepoint.rows.keyed_states import (
     ReducingState,
     ValueState,
 )
-from keygroups.spark._savepoint.rows.sent_entries import entries_of
 from keygroups.spark._savepoint.sought_keys import wanted_keys
 from keygroups.spark._workers import check_workers
 from keygroups.spark.dataframe import named_column
@@ -63,7 +59,8 @@ from keygroups.types import KeyType
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from keygroups.savepoint._jobs import StateReader
+    from keygroups.savepoint._jobs.file_jobs import FilesJob
+    from keygroups.savepoint._jobs.row_jobs import RowsJob
     from keygroups.savepoint.values import KryoEnum, KryoFields
 
 __all__ = [
@@ -179,28 +176,28 @@ def read_keyed_state(
             f"pyflink must be None over Spark Connect, which sends no descriptors, got "
             f"{show(pyflink)}"
         )
-    from keygroups.savepoint._jobs import StateReader, read_tasks  # needs PyArrow
+    from keygroups.savepoint._jobs.state_query import StateQuery  # needs PyArrow
 
     if pyflink is not None:
         savepoint = savepoint.as_pyflink({operator: pyflink})
-    keyed = savepoint.operator(operator)
-    states = None if state is None else [check_str("state", state)]
-    state_reader = StateReader.of(keyed, state)
+    query = StateQuery(
+        savepoint.operator(operator), None if state is None else check_str("state", state)
+    )
     from keygroups.spark._savepoint.rows.spark_types import spark_schema
 
-    schema = spark_schema(state_reader.layout.schema)
-    wanted = None if keys is None else wanted_keys(spark, keyed, keys, schema["key"].dataType)
+    schema = spark_schema(query.schema)
+    wanted = None if keys is None else wanted_keys(spark, query, keys, schema["key"].dataType)
     encoded = None if wanted is None else wanted.encoded
-    groups = read_tasks(keyed, states, key_groups, encoded)
+    job = query.job(key_groups, encoded)
     if not is_connect(spark):
-        entries = _read_classic(spark, groups, state_reader)
+        entries = classic_frame_of(spark, job)
         return entries if wanted is None else wanted.of(entries)
     register_data_source(spark)
     reader = spark.read.format("flink-state").schema(schema).option("operator", operator)
     if state is not None:
         reader = reader.option("state", state)
     if key_groups is not None or encoded is not None:
-        to_read = {group for tasks in groups for task in tasks for group in task.key_groups}
+        to_read = {group for tasks in job.parts for task in tasks for group in task.key_groups}
         reader = reader.option("keyGroups", ",".join(map(str, sorted(to_read))))
     if moved:
         paths = {old: absolute_path(os.fspath(new)) for old, new in moved.items()}
@@ -246,20 +243,6 @@ def register_data_source(spark: SparkSession) -> str:
     check_workers(spark)
     spark.dataSource.register(FlinkStateDataSource)
     return FORMAT
-
-
-def _read_classic(
-    spark: SparkSession, groups: Sequence[tuple[Any, ...]], reader: StateReader
-) -> DataFrame:
-    """Return a DataFrame of the entries; the ReadTasks of a tuple run in one task of Spark."""
-    from keygroups.spark._savepoint.rows.spark_types import spark_schema  # needs PyArrow
-
-    # The user's script may define the serializers: cloudpickle sends their code with them.
-    rows = [(cloudpickle.dumps(tasks),) for tasks in groups]  # type: ignore[no-untyped-call]
-    pickled = spark.sparkContext.parallelize(rows, max(len(rows), 1))
-    schema = T.StructType([T.StructField("tasks", T.BinaryType())])
-    sent = spark.createDataFrame(pickled, schema, verifySchema=False)
-    return map_in_arrow(sent, PickledRunner(reader.read), spark_schema(reader.layout.schema))
 
 
 _Write = TypeVar("_Write", bound="Callable[..., Savepoint]")
@@ -381,7 +364,7 @@ def write_savepoint(
         for plan in plans:
             description = f"write_savepoint: {plan.uid}, to {os.fspath(path)}"
             with described(plan.entries.sparkSession, description):
-                write_entries(plan.entries, plan.operator, plan.elements_of)
+                write_entries(plan.entries, plan.files)
     return writer.savepoint()
 
 
@@ -421,9 +404,22 @@ def write_keyed_state(
     check_df(df)
     name = check_str("operator", operator)
     _check_arrow("write_keyed_state")
-    source = savepoint_of(from_savepoint)
-    with RowsEditor(source, path, name, states, df, allow) as editor:
-        editor.write_rows()
+    from keygroups.savepoint._jobs.cluster_editors import RowsEditor  # needs PyArrow
+    from keygroups.spark._savepoint.rows.entry_rows import entry_rows
+
+    spark = df.sparkSession
+    editor = RowsEditor(savepoint_of(from_savepoint), path, name, states)
+    rows = entry_rows(df, editor.columns)
+    job = editor.rows_job(rows.fields, allow)
+    entries, kept = _encoded(rows.df, job), editor.kept_entries()
+    if kept is not None:
+        entries = entries.unionAll(frame_of(spark, kept))
+    with editor, described(spark, editor.what):
+        write_entries(entries, job.files)
+        missing = editor.missing_entries()
+        if missing is not None:
+            for row in frame_of(spark, missing).limit(1).collect():
+                editor.refuse(row["state"])
     return editor.savepoint()
 
 
@@ -458,7 +454,10 @@ def edit_savepoint(
     """
     check_session(spark)
     _check_arrow("edit_savepoint")
-    return SparkEditor(spark, savepoint_of(savepoint, moved, allow, serializers, uids), output)
+    from keygroups.savepoint._jobs.cluster_editors import ClusterEditor  # needs PyArrow
+
+    source = savepoint_of(savepoint, moved, allow, serializers, uids)
+    return ClusterEditor(source, output, SparkCluster(spark))
 
 
 def kafka_offsets(df: DataFrame) -> KafkaOffsets:
@@ -533,8 +532,9 @@ def change_max_parallelism(
     """
     check_session(spark)
     _check_arrow("change_max_parallelism")
-    source = savepoint_of(path, moved, allow, serializers, uids)
-    editor = SparkEditor(spark, source, output)
+    editor = edit_savepoint(
+        spark, path, output, moved, uids=uids, allow=allow, serializers=serializers
+    )
     editor.set_max_parallelism(new_max_parallelism, parallelism=parallelism, operators=operators)
     editor.convert_to_canonical()
     return editor._written()
@@ -579,7 +579,7 @@ def compare_savepoints(
     """
     check_session(spark)
     _check_arrow("compare_savepoints")
-    from keygroups.savepoint._jobs import difference_job  # needs PyArrow
+    from keygroups.savepoint._jobs.questions import difference_job  # needs PyArrow
 
     job = difference_job(savepoint_of(old), savepoint_of(new), operator, states)
     return frame_of(spark, job)
@@ -611,7 +611,7 @@ def key_sizes(
     check_session(spark)
     most = check_int("top", top, 1, 2**31 - 1)
     _check_arrow("key_sizes")
-    from keygroups.savepoint._jobs import key_size_job  # needs PyArrow
+    from keygroups.savepoint._jobs.questions import key_size_job  # needs PyArrow
 
     job = key_size_job(savepoint_of(savepoint).operator(operator))
     return frame_of(spark, job).orderBy(F.desc("bytes"), "key_group").limit(most)
@@ -635,11 +635,7 @@ def verify_savepoint(
     check_session(spark)
     _check_arrow("verify_savepoint")
     source = savepoint_of(savepoint)
-
-    def run(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
-        with described(spark, f"verify_savepoint: {source.path}"):
-            return run_tasks(spark, tasks)
-
+    run = partial(SparkCluster(spark).run, f"verify_savepoint: {source.path}")
     return verified(source, operators, run)
 
 
@@ -665,21 +661,16 @@ def summarize_savepoint(
     check_session(spark)
     _check_arrow("summarize_savepoint")
     source = savepoint_of(savepoint)
-
-    def run(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
-        with described(spark, f"summarize_savepoint: {source.path}"):
-            return run_tasks(spark, tasks)
-
+    run = partial(SparkCluster(spark).run, f"summarize_savepoint: {source.path}")
     return summarized(source, operators, top, at, run)
 
 
 class _Plan(NamedTuple):
-    """The entries of an operator, and the OperatorWriter of its files."""
+    """The entries of an operator, and the job that writes its files."""
 
     uid: str
-    operator: OperatorWriter
     entries: DataFrame
-    elements_of: list[int]
+    files: FilesJob
 
 
 def _plan(
@@ -700,16 +691,22 @@ def _plan(
         allow_any_last_access=keyed.allow_any_last_access,
     )
     # Both need NumPy and PyArrow.
-    from keygroups.savepoint._columns.row_shapes import WideRows
+    from keygroups.savepoint._jobs.row_jobs import wide_rows_job
     from keygroups.spark._savepoint.rows.state_columns import rows_of
 
     source = df if keyed.df is None else keyed.df
     check_df(source)
     assert source is not None
     rows = rows_of(source, keyed, operator.max_parallelism, nulls)
-    encoder = WideRows(uid, operator.task(0), keyed.key_type, has_ttl, rows.states)
-    elements_of = [number for number, state in enumerate(rows.states) if state.is_element]
-    return _Plan(uid, operator, entries_of(rows.df, encoder), elements_of)
+    job = wide_rows_job(uid, operator, keyed.key_type, has_ttl, rows.states)
+    return _Plan(uid, _encoded(rows.df, job), job.files)
+
+
+def _encoded(rows: DataFrame, job: RowsJob) -> DataFrame:
+    """Return the entries that a job makes of rows."""
+    from keygroups.spark._savepoint.rows.spark_types import spark_schema  # needs PyArrow
+
+    return map_in_arrow(rows, job.encode, spark_schema(job.schema))
 
 
 def _check_arrow(function: str) -> None:

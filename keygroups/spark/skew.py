@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from keygroups._checks import INT_MAX, check_int, check_null_keys, check_parallelisms
+from keygroups._checks import check_null_keys
 from keygroups.errors import UnsupportedKeyTypeError
-from keygroups.load import KeyGroupLoad
 from keygroups.reports import SkewReport
-from keygroups.reports._skew import MOST_TOP_KEYS, CountedKey, SkewCounts, skew_report_of
+from keygroups.reports._skew import SkewQuestion
 from keygroups.spark import functions as KF
 from keygroups.spark._columns.backend import PORTABLE
 from keygroups.spark._columns.key_columns import KeyColumn, KeyTree
@@ -97,12 +97,8 @@ def skew_report(
     >>> skew_report(df, "letter", 128, 3, subtask=0).detail.diagnosis
     'not hot'
     """
-    max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
-    top = check_int("top", top, 1, MOST_TOP_KEYS)
-    if batch_size is not None:
-        batch_size = check_int("batch_size", batch_size, 1, INT_MAX)
-    if subtask is not None:
-        subtask = check_int("subtask", subtask, 0, parallelism - 1)
+    question = SkewQuestion.checked(max_parallelism, parallelism, top, batch_size, subtask)
+    max_parallelism, _, top, batch_size, _ = question
     is_inferred = key_type is None
     _, tree, key_type = routable(df, key, key_type, nulls)  # the null keys are counted below
     drop = nulls == "drop"
@@ -115,29 +111,28 @@ def skew_report(
         null_keys = df.where(key_group.isNull()).count()
         df = df.where(key_group.isNotNull())
     counted = _measure(df, key_group, same, max_parallelism, batch_size)
-    null_keys += counted.null_keys
+    records, keys, sent, others = counted
+    null_keys += others
     check_null_keys(null_keys, drop)
 
-    def top_keys_of(wanted: list[bool]) -> Iterator[CountedKey]:
+    def top_keys_of(wanted: list[bool]) -> Iterator[tuple[int, int, int, Any]]:
         per_key = df.select(key_group, same).groupBy("key_group", "key")
         per_key_records = per_key.agg(F.count(F.lit(1)).alias("records"))
         heaviest = _top_keys(per_key_records, wanted, max_parallelism, top)
         value_type = _nullable(df.select(_value(tree).alias("key")).schema["key"].dataType)
         shown = heaviest.select("subtask", "key_group", "records", F.col("key").cast(value_type))
-        for index, group, records, value in shown.collect():
+        for index, group, count, value in shown.collect():
             if isinstance(key, (list, tuple)) and len(key) > 1:
                 value = tuple(value)
-            yield CountedKey(index, group, records, value)
+            yield index, group, count, value
 
-    counts = counted._replace(null_keys=null_keys)
-    return skew_report_of(
-        counts, key_type, is_inferred, parallelism, top, batch_size, subtask, top_keys_of
-    )
+    return question.report(key_type, is_inferred, records, keys, sent, null_keys, top_keys_of)
 
 
 def _measure(
     df: DataFrame, key_group: Column, key: Column, max_parallelism: int, batch_size: int | None
-) -> SkewCounts:
+) -> tuple[list[int], list[int], list[int], int]:
+    """Return the records, keys and records after LocalKeyBy of key groups, and the null keys."""
     one = F.lit(1)
     if batch_size is None:
         keyed = df.select(key_group, key)
@@ -166,8 +161,7 @@ def _measure(
             null_keys = group_records
         else:
             records[group], keys[group], sent[group] = group_records, group_keys, group_sent
-    behind = None if batch_size is None else KeyGroupLoad(max_parallelism, sent)
-    return SkewCounts(KeyGroupLoad(max_parallelism, records), keys, behind, null_keys)
+    return records, keys, sent, null_keys
 
 
 def _top_keys(per_key: DataFrame, wanted: list[bool], max_parallelism: int, top: int) -> DataFrame:

@@ -35,39 +35,17 @@ OF_EVERY_DOOR = "keygroups._checks"
 # The other private names of the core that the adapter imports: each is here, and each is in use.
 REACH_OF_THE_ADAPTER = {
     "keygroups._values.checks": {"BYTES"},
-    "keygroups.reports._skew": {
-        *("MOST_TOP_KEYS", "CountedKey", "SkewCounts", "skew_report_of"),
-    },
-    "keygroups.savepoint._columns.batch_sorter": {"BatchSorter"},
-    "keygroups.savepoint._columns.byte_arrays": {
-        *("bounds_of", "fixed", "octets_of", "of_octets", "runs"),
-    },
-    "keygroups.savepoint._columns.column_types": {"column_to_write"},
-    "keygroups.savepoint._columns.entry_batches": {"SCHEMA"},
-    "keygroups.savepoint._columns.entry_frames": {"FileWriter"},
-    "keygroups.savepoint._state.entries": {"EncodedEntry"},
-    "keygroups.savepoint._jobs": {
-        *("SAME_IN_SPARK", "PartedJob", "StateReader", "difference_job", "encoded_keys"),
-        *("key_size_job", "parse_key_groups", "read_tasks"),
-    },
-    "keygroups.savepoint._columns.row_shapes": {
-        *(
-            "LongRows",
-            "ColumnPlace",
-            "StateColumns",
-            "WideRows",
-            "check_states_of_rows",
-            "long_columns",
-        ),
-    },
-    "keygroups.savepoint._edits.edit_task": {"EditTask", "StatePlan"},
-    "keygroups.savepoint._edits.keyed_state": {"EditedKeyedState", "with_keyed_state"},
-    "keygroups.savepoint._edits.merged_header": {"merged_header"},
+    "keygroups.reports._skew": {"SkewQuestion"},
+    "keygroups.savepoint._columns.row_shapes": {"StateColumns"},
     "keygroups.savepoint._files.files": {"absolute_path", "path_in_metadata"},
+    "keygroups.savepoint._jobs.cluster_editors": {"ClusterEditor", "RowsEditor"},
+    "keygroups.savepoint._jobs.file_jobs": {"FilesJob"},
+    "keygroups.savepoint._jobs.parted_job": {"PartedJob"},
+    "keygroups.savepoint._jobs.questions": {"difference_job", "key_size_job"},
+    "keygroups.savepoint._jobs.row_jobs": {"RowsJob", "wide_rows_job", "wide_shapes"},
+    "keygroups.savepoint._jobs.state_query": {"StateQuery", "parse_key_groups"},
     "keygroups.savepoint._savepoint": {"savepoint_of", "summarized", "verified"},
     "keygroups.savepoint._state.writing.new_states": {"NewState"},
-    "keygroups.savepoint._tasks.read": {"TASK_BYTES"},
-    "keygroups.savepoint._tasks.write": {"OperatorFiles"},
 }
 # Modules of the adapter that import nothing of PySpark, and why they are there all the same.
 FREE_OF_SPARK = {

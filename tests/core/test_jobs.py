@@ -25,15 +25,13 @@ pa: Any = pytest.importorskip("pyarrow")
 
 from support.inside.columns import (  # noqa: E402
     PartedJob,
-    StateReader,
     difference_job,
-    encoded_keys,
     key_size_job,
-    parse_key_groups,
-    read_tasks,
+    state_query,
 )
-from support.inside.columns import _jobs as jobs  # noqa: E402
 
+StateQuery, read_tasks = state_query.StateQuery, state_query.read_tasks
+parse_key_groups = state_query.parse_key_groups
 LONG = sb.simple("Long")
 
 
@@ -52,12 +50,12 @@ def test_tasks_are_of_even_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     operator = operator_of(tmp_path, [state], light)
     sizes = {task.bytes for task in operator.tasks()}
     (size,) = sizes
-    monkeypatch.setattr(jobs, "TASK_BYTES", 6 * size + 1)
+    monkeypatch.setattr(state_query, "TASK_BYTES", 6 * size + 1)
     assert [*map(len, read_tasks(operator, None, None))] == [6, 6, 6, 2]
-    monkeypatch.setattr(jobs, "TASK_BYTES", size - 1)
+    monkeypatch.setattr(state_query, "TASK_BYTES", size - 1)
     assert [*map(len, read_tasks(operator, None, None))] == [1] * 20
     (heavy, *_) = point("2.3.0-heap-canonical").read().operator("by-string").tasks()
-    monkeypatch.setattr(jobs, "TASK_BYTES", heavy.bytes // 4)
+    monkeypatch.setattr(state_query, "TASK_BYTES", heavy.bytes // 4)
     whole = point("2.3.0-heap-canonical").read().operator("by-string")
     tasks = read_tasks(whole, None, None)
     assert all(len(group) == 1 for group in tasks)
@@ -97,7 +95,7 @@ TOGETHER = [
 def test_sizes_that_are_read_together(
     sizes: list[int], together: list[list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "TASK_BYTES", 8)
+    monkeypatch.setattr(state_query, "TASK_BYTES", 8)
     operator: Any = SimpleNamespace(tasks=lambda *_: [Sized(size) for size in sizes])
     groups: Any = read_tasks(operator, ["n"], None)
     assert [[task.bytes for task in group] for group in groups] == together
@@ -108,13 +106,14 @@ def test_sizes_that_are_read_together(
 def test_keys_that_filters_name() -> None:
     """A is in key group 104 of 128, B in 17."""
     operator = point("2.3.0-heap-canonical").read().operator("by-string")
-    assert encoded_keys(operator, []) is None
-    assert encoded_keys(operator, [["A", "B"]]) == frozenset([b"\x68\2A", b"\x11\2B"])
-    assert encoded_keys(operator, [["A", "B"], ["B"], ["B", "C"]]) == frozenset([b"\x11\2B"])
-    assert encoded_keys(operator, [["A"], [5]]) is None
-    assert encoded_keys(operator, [["A", None]]) is None
+    encoded_keys = StateQuery(operator).encoded_keys
+    assert encoded_keys([]) is None
+    assert encoded_keys([["A", "B"]]) == frozenset([b"\x68\2A", b"\x11\2B"])
+    assert encoded_keys([["A", "B"], ["B"], ["B", "C"]]) == frozenset([b"\x11\2B"])
+    assert encoded_keys([["A"], [5]]) is None
+    assert encoded_keys([["A", None]]) is None
     tuples = point("2.3.0-heap-canonical").read().operator("by-tuple")
-    assert encoded_keys(tuples, [["A"]]) is None
+    assert StateQuery(tuples).encoded_keys([["A"]]) is None
     # Tasks have the key groups of keys, of those that are wanted, each with the keys in them.
     keys = frozenset([b"\x68\2A", b"\x11\2B"])
     for key_groups, expected in (
@@ -131,8 +130,9 @@ def test_keys_that_filters_name() -> None:
 def test_keys_that_filters_name_of_one_state(tmp_path: Path) -> None:
     operator = operator_of(tmp_path, [sb.state("n", "VALUE", LONG)], [[(0, [])]])
     assert len(operator.states) == 1
-    assert encoded_keys(operator, [["A", "B"]]) == frozenset([b"\x68\2A", b"\x11\2B"])
-    assert encoded_keys(operator, [[5]]) is None
+    query = StateQuery(operator)
+    assert query.encoded_keys([["A", "B"]]) == frozenset([b"\x68\2A", b"\x11\2B"])
+    assert query.encoded_keys([[5]]) is None
 
 
 def test_key_groups_as_text() -> None:
@@ -145,7 +145,7 @@ def test_key_groups_as_text() -> None:
 def test_rows_of_one_state_and_of_all() -> None:
     operator = point("2.3.0-heap-canonical").read().operator("by-string")
     for state in ("count", None):
-        reader = pickle.loads(pickle.dumps(StateReader.of(operator, state)))
+        reader = pickle.loads(pickle.dumps(StateQuery(operator, state).reader))
         names = None if state is None else [state]
         tasks = [task for group in read_tasks(operator, names, None) for task in group]
         rows = Counter(
@@ -156,7 +156,7 @@ def test_rows_of_one_state_and_of_all() -> None:
         entries = operator.entries(names)
         assert rows == Counter((one.state, one.key_group, one.bytes) for one in entries)
     with pytest.raises(InvalidValueError, match="states must be of by-string"):
-        StateReader.of(operator, "x")
+        StateQuery(operator, "x")
 
 
 @pytest.mark.parametrize("states", [None, ["count"]])
@@ -164,7 +164,7 @@ def test_what_is_not_the_same_in_two_savepoints(
     monkeypatch: pytest.MonkeyPatch, states: list[str] | None
 ) -> None:
     """As one process finds it, in several parts."""
-    monkeypatch.setattr(jobs, "TASK_BYTES", 20_000)
+    monkeypatch.setattr("keygroups.savepoint._jobs.questions.TASK_BYTES", 20_000)
     old, new = (point(f"2.3.0-{name}-canonical").read() for name in ("heap", "rocks"))
     job = difference_job(old, new, "by-string", states)
     assert len(job.parts) > 1
@@ -203,7 +203,7 @@ def test_how_much_state_each_key_has() -> None:
     source = point("2.3.0-heap-canonical").read().operator("src-by-string")
     assert key_size_job(source).schema.names == columns
     assert rows_of(key_size_job(source)) == []
-    assert [*StateReader.of(source, None).read([])] == []
+    assert [*StateQuery(source).reader.read([])] == []
 
 
 def test_how_many_keys_are_weighed_at_once(tmp_path: Path) -> None:

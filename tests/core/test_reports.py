@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from support.html_tables import Tables, shown
 from support.inside.answers import (
-    SkewCounts,
+    SkewQuestion,
     diagnose,
-    skew_report_of,
     subtask_detail,
     subtask_rows,
 )
@@ -624,14 +623,14 @@ def test_keys_are_counted_where_they_are_told(
 ) -> None:
     """Of subtasks that are hot or asked for, and have records."""
     distinct = [int(weight > 0) for weight in weights]
-    counts = SkewCounts(KeyGroupLoad(4, weights), distinct, None, 0)
     calls: list[set[int]] = []
 
     def top_keys_of(wanted: list[bool]) -> list[Any]:
         calls.append({number for number, is_wanted in enumerate(wanted) if is_wanted})
         return []
 
-    skew_report_of(counts, LONG, False, 4, 3, None, subtask, top_keys_of)
+    question = SkewQuestion(4, 4, 3, None, subtask)
+    question.report(LONG, False, weights, distinct, [], 0, top_keys_of)
     assert calls == [asked]
 
 

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from support.html_tables import Tables, shown
-from support.inside.answers import CountedKey, SkewCounts, skew_report_of
+from support.inside.answers import SkewQuestion
 
 from keygroups import (
     InvalidTypeError,
@@ -74,18 +74,18 @@ def counted(
     """Report keys that have so many records each, by their key group."""
     owners = subtask_of(max_parallelism, parallelism)
 
-    def top_keys_of(wanted: list[bool]) -> Iterator[CountedKey]:
+    def top_keys_of(wanted: list[bool]) -> Iterator[tuple[int, int, int, Any]]:
         for group, records in keys.items():
             if wanted[owners[group]]:
-                yield from (CountedKey(owners[group], group, n, group * 1000) for n in records)
+                yield from ((owners[group], group, n, group * 1000) for n in records)
 
-    def most_first(wanted: list[bool]) -> list[CountedKey]:
-        return sorted(top_keys_of(wanted), key=lambda key: (key.subtask, -key.records))
+    def most_first(wanted: list[bool]) -> list[tuple[int, int, int, Any]]:
+        return sorted(top_keys_of(wanted), key=lambda key: (key[0], -key[2]))
 
-    load = KeyGroupLoad(max_parallelism, {group: sum(n) for group, n in keys.items()})
-    distinct = [len(keys.get(group, [])) for group in range(max_parallelism)]
-    counts = SkewCounts(load, distinct, None, 0)
-    return skew_report_of(counts, LONG, False, parallelism, 3, None, asked, most_first)
+    groups = [keys.get(group, []) for group in range(max_parallelism)]
+    question = SkewQuestion(max_parallelism, parallelism, 3, None, asked)
+    records, distinct = [*map(sum, groups)], [*map(len, groups)]
+    return question.report(LONG, False, records, distinct, [], 0, most_first)
 
 
 def vertex_of(max_parallelism: int, counts: list[int]) -> Vertex:

@@ -22,10 +22,8 @@ pytest.importorskip("pyspark")
 pa: Any = pytest.importorskip("pyarrow")
 
 from pyspark.sql.pandas.types import to_arrow_schema  # noqa: E402
-from support.inside.adapter import spark_schema  # noqa: E402
-from support.inside.columns import StateReader, layout_of, read_tasks, record_batches  # noqa: E402
-
-from keygroups.spark._savepoint.jobs import PickledRunner  # noqa: E402
+from support.inside.adapter import PickledRunner, spark_schema  # noqa: E402
+from support.inside.columns import layout_of, record_batches, state_query  # noqa: E402
 
 STRING, LONG = sb.simple("String"), sb.simple("Long")
 NUMBERED = ("state", "key_group", "bytes")
@@ -45,7 +43,7 @@ def check(saved: Point) -> int:
         assert layout.schema.equals(of_pyspark)
         sizes: Counter[tuple[str, int]] = Counter()
         try:
-            for task in chain.from_iterable(read_tasks(operator, None, None)):
+            for task in chain.from_iterable(state_query.read_tasks(operator, None, None)):
                 for batch in record_batches(task, layout):
                     batch.validate(full=True)
                     of = {name: batch.column(name).to_pylist() for name in NUMBERED}
@@ -80,8 +78,10 @@ def test_what_executors_do(tmp_path: Path) -> None:
     group = [(0, [entry(3, "a", sb.i64(5))]), (1, [entry(3, "b", sb.i64(9) + b"\0")])]
     operator = operator_of(tmp_path, states, [group])
     layout = layout_of(operator.states)
-    tasks = pa.array([pickle.dumps(tasks) for tasks in read_tasks(operator, None, None)])
-    reader = pickle.loads(pickle.dumps(PickledRunner(StateReader(layout).read)))
+    tasks = pa.array(
+        [pickle.dumps(tasks) for tasks in state_query.read_tasks(operator, None, None)]
+    )
+    reader = pickle.loads(pickle.dumps(PickledRunner(state_query.StateReader(layout).read)))
     batches = list(reader([pa.RecordBatch.from_arrays([tasks], ["tasks"])]))
     rows = [row for batch in batches for row in batch.to_pylist()]
     common = {"key_group": 3, "subtask": 0, "kind": "VALUE", "namespace": None, "user_key": None}
@@ -98,7 +98,7 @@ def test_an_error_names_the_key_group(tmp_path: Path) -> None:
     values = [write_string("fine"), write_string("\udc00")]
     groups = [[(0, [entry(3 + number, "a", value)])] for number, value in enumerate(values)]
     operator = operator_of(tmp_path, [sb.state("n", "VALUE", STRING)], groups)
-    first, second = chain.from_iterable(read_tasks(operator, None, None))
+    first, second = chain.from_iterable(state_query.read_tasks(operator, None, None))
     layout = layout_of(operator.states)
     assert sum(batch.num_rows for batch in record_batches(first, layout)) == 1
     message = "value in state 'n', key group 4: .* half of a surrogate pair"

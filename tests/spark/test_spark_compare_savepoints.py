@@ -112,7 +112,7 @@ def test_an_operator_of_one_savepoint(spark: SparkSession, tmp_path: Path) -> No
 @pytest.mark.slow
 def test_real_points(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Timers and windows among them; in several tasks."""
-    monkeypatch.setattr("keygroups.savepoint._jobs.TASK_BYTES", 20_000)
+    monkeypatch.setattr("keygroups.savepoint._jobs.questions.TASK_BYTES", 20_000)
     old, new = (point(f"2.3.0-{name}-canonical").read() for name in ("heap", "rocks"))
     df = compare_savepoints(spark, old, new, "by-string")
     parts = df.select(F.spark_partition_id().alias("part")).distinct().count()

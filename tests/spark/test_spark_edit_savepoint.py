@@ -35,11 +35,13 @@ from keygroups.spark import (
     kafka_offsets,
     write_savepoint,
 )
-from keygroups.spark._savepoint import editing
+from keygroups.spark._savepoint import cluster
 from keygroups.spark._savepoint.results import TaskRunner
 from keygroups.types import LONG, STRING
 
 pa: Any = pytest.importorskip("pyarrow")
+
+from support.inside.columns import ClusterEditor  # noqa: E402
 
 
 def streams_of(savepoint: Savepoint) -> dict[tuple[str, int], tuple[Any, bytes]]:
@@ -155,10 +157,10 @@ def test_a_task_that_is_tried_twice_leaves_one_file(
         return results
 
     numbers = pa.RecordBatch.from_arrays([pa.array([0])], ["id"])
-    monkeypatch.setattr(editing, "run_tasks", run_twice)
-    monkeypatch.setattr(editing, "described", lambda *_: nullcontext())
+    monkeypatch.setattr(cluster, "run_tasks", run_twice)
+    monkeypatch.setattr(cluster, "described", lambda *_: nullcontext())
     spark: Any = None  # which only what is replaced here would ask
-    editor = editing.SparkEditor(spark, saved.read(), tmp_path / "a")
+    editor = ClusterEditor(saved.read(), tmp_path / "a", cluster.SparkCluster(spark))
     with editor as writer:
         writer.operator("by-string").map_entries("count", exclaim)
     with SavepointWriter.from_existing_savepoint(saved.read(), tmp_path / "b") as local:

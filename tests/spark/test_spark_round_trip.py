@@ -36,6 +36,8 @@ from keygroups.spark._savepoint.rows.entry_rows import (
 
 pa: Any = pytest.importorskip("pyarrow")
 
+from support.inside.columns import long_columns  # noqa: E402
+
 HEAP = point("2.3.0-heap-canonical")
 
 
@@ -223,7 +225,7 @@ def test_other_columns_are_refused_by_name(
 ) -> None:
     df = rows_of(spark, HEAP, "by-string", "count").selectExpr(*columns)
     with pytest.raises(cls, match=message):
-        entry_rows(df, states_of(HEAP.read().operator("by-string"), "count"))
+        entry_rows(df, long_columns(states_of(HEAP.read().operator("by-string"), "count")))
 
 
 def test_times_are_needed_where_a_state_has_them(spark: SparkSession) -> None:
@@ -231,8 +233,9 @@ def test_times_are_needed_where_a_state_has_them(spark: SparkSession) -> None:
     df = rows_of(spark, HEAP, "by-string")
     for name, state in (("last_access", "label"), ("timestamp", "_timer_state/event_user-timers")):
         with pytest.raises(InvalidValueError, match=f"df must have the column {name}"):
-            entry_rows(df.drop(name), states_of(operator, state))
-    entry_rows(df.drop("last_access"), states_of(operator, "visits"))  # elements have theirs
+            entry_rows(df.drop(name), long_columns(states_of(operator, state)))
+    columns = long_columns(states_of(operator, "visits"))
+    entry_rows(df.drop("last_access"), columns)  # elements have theirs
 
 
 # --- what only the job can read -----------------------------------------------------------

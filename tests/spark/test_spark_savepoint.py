@@ -22,8 +22,8 @@ from support.bytes import savepoint_bytes as sb
 from support.bytes.column_values import VALUES
 from support.bytes.real_savepoints import POINTS, Point, point
 from support.bytes.serializer_cases import cases
-from support.inside.adapter import is_connect, spark_schema, spark_type_of
-from support.inside.columns import StateReader, column_of, layout_of, parse_key_groups, read_tasks
+from support.inside.adapter import classic_frame_of, is_connect, spark_schema, spark_type_of
+from support.inside.columns import PartedJob, column_of, layout_of, state_query
 from support.inside.savepoints import KeyGroupsHandle
 from support.inside.serializers import (
     LONG,
@@ -56,7 +56,6 @@ from keygroups.savepoint import (
 )
 from keygroups.savepoint.values import Pojo
 from keygroups.spark import change_max_parallelism, read_keyed_state, register_data_source
-from keygroups.spark import savepoint as spark_savepoint
 from keygroups.spark._savepoint import sought_keys
 from keygroups.state_keys import VOID_NAMESPACE, Serializer
 from keygroups.types import LONG as LONG_TYPE
@@ -182,8 +181,10 @@ def test_every_point(spark: SparkSession, flink: str, step: int) -> None:
     total = 0
     for operators in alike.values():
         first = operators[0]
-        tasks = [group for operator in operators for group in read_tasks(operator, None, None)]
-        df = spark_savepoint._read_classic(spark, tasks, StateReader.of(first, None))
+        queries = [state_query.StateQuery(operator) for operator in operators]
+        parts = tuple(part for query in queries for part in query.job(None).parts)
+        job = PartedJob(parts, queries[0].reader.read, queries[0].schema)
+        df = classic_frame_of(spark, job)
         total += assert_same(
             df, first, (entry for operator in operators for entry in operator.entries())
         )
@@ -859,4 +860,4 @@ def test_filters_choose_tasks(formatted: SparkSession) -> None:
     ("text", "expected"), [("", []), ("5", [5]), ("0-2,7", [0, 1, 2, 7]), ("3-2", [])]
 )
 def test_key_groups_as_text(text: str, expected: list[int]) -> None:
-    assert parse_key_groups(text) == expected
+    assert state_query.parse_key_groups(text) == expected

@@ -632,7 +632,7 @@ def test_a_task_that_is_tried_twice_leaves_one_file(tmp_path: Path) -> None:
         states = [ValueStateDescriptor("n", LONG)]
         operator = writer.add_operator("by-key", STRING, states, 128, 2)
         tasks = operator.task(0), operator.task(1)
-        write = FileRunner(FileWriter(tasks, frozenset()))
+        write = FileRunner(FileWriter(tasks, frozenset()).write)
         [first], [second] = write([entries]), pickle.loads(pickle.dumps(write))([entries])
         assert list(write([])) == []
         assert first != second
@@ -650,7 +650,7 @@ from keygroups.types import LONG, STRING
 
 FOLDER = sys.argv[1]
 
-class FailsOnce(entry_files.FileWriter):
+class FailsOnce(entry_files.FileRunner):
     def __call__(self, batches):
         batches = list(batches)
         subtask = batches[0].column(0)[0].as_py() // 64
@@ -666,7 +666,7 @@ class FailsOnce(entry_files.FileWriter):
         if subtask == 1:  # the other one is in the middle of its file
             os.kill(os.getpid(), signal.SIGKILL)
 
-entry_files.FileWriter = FailsOnce
+entry_files.FileRunner = FailsOnce
 spark = local_session("local[2,2]")
 df = spark.range(1000).selectExpr("cast(id as string) user", "id n")
 counts = KeyedState(None, "user", STRING, {"count": ValueState("n", LONG)})

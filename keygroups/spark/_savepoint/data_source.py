@@ -17,12 +17,7 @@ from keygroups._checks import show
 from keygroups.errors import InvalidValueError, KeyGroupsError
 from keygroups.savepoint import Operator, read_savepoint
 from keygroups.savepoint._files.files import path_in_metadata
-from keygroups.savepoint._jobs import (
-    StateReader,
-    encoded_keys,
-    parse_key_groups,
-    read_tasks,
-)
+from keygroups.savepoint._jobs.state_query import StateQuery, parse_key_groups
 from keygroups.spark._savepoint.rows.spark_types import spark_schema
 
 FORMAT = "flink-state"
@@ -86,9 +81,9 @@ class Options:
         """Return the Operator that the options name; reads `_metadata`."""
         return read_savepoint(self.path, self.moved, allow=self.allow).operator(self.operator)
 
-    def reader(self) -> StateReader:
-        """Return the StateReader of the options; reads the headers of keyed state."""
-        return StateReader.of(self.open(), self.state)
+    def query(self) -> StateQuery:
+        """Return the StateQuery of the options; reads the headers of keyed state."""
+        return StateQuery(self.open(), self.state)
 
 
 @contextmanager
@@ -119,7 +114,7 @@ class FlinkStateDataSource(DataSource):
     def schema(self) -> T.StructType:
         """Return Spark's schema of the state; a table's keeps the options."""
         options = Options(self.options)
-        schema = spark_schema(options.reader().layout.schema)
+        schema = spark_schema(options.query().schema)
         return options.kept_in(schema) if options.is_of_table else schema
 
     @_in_one_line()
@@ -140,8 +135,9 @@ class FlinkStateReader(DataSourceReader):
 
     def __init__(self, options: Options, schema: T.StructType) -> None:
         self._options = options
-        self._reader = options.reader()
-        state_schema = spark_schema(self._reader.layout.schema)
+        query = options.query()
+        self._reader = query.reader
+        state_schema = spark_schema(query.schema)
         if _without_metadata(schema) != state_schema:
             raise InvalidValueError(
                 f"schema must be that of the state, {state_schema.simpleString()}, got "
@@ -165,20 +161,15 @@ class FlinkStateReader(DataSourceReader):
     @_in_one_line()
     def partitions(self) -> list[InputPartition]:
         """Return a TaskPartition for each task of Spark, without what the filters exclude."""
-        operator = self._options.open()
-        key_groups = self._options.key_groups
-        keys = encoded_keys(operator, self._keys)
-        states = [
-            name for name in self._reader.layout.states if _passes(self._tests["state"], name)
-        ]
+        query, key_groups = self._options.query(), self._options.key_groups
+        states = [name for name in query.states if _passes(self._tests["state"], name)]
         wanted = [
             key_group
-            for key_group in (
-                range(operator.max_parallelism) if key_groups is None else key_groups
-            )
+            for key_group in (range(query.max_parallelism) if key_groups is None else key_groups)
             if _passes(self._tests["key_group"], key_group)
         ]
-        return [*map(TaskPartition, read_tasks(operator, states, wanted, keys))]
+        job = query.job(wanted, query.encoded_keys(self._keys), states)
+        return [*map(TaskPartition, job.parts)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Return an iterator over batches of Arrow; over none if there are no tasks."""

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
 
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 
 if TYPE_CHECKING:
-    from keygroups.savepoint._jobs import PartedJob
+    from keygroups.savepoint._jobs.parted_job import PartedJob
 
 
 def frame_of(spark: SparkSession, job: PartedJob) -> DataFrame:
@@ -21,6 +23,18 @@ def frame_of(spark: SparkSession, job: PartedJob) -> DataFrame:
 
     numbers = spark.range(0, len(job.parts), 1, max(len(job.parts), 1))
     return map_in_arrow(numbers, JobRunner(job), spark_schema(job.schema))
+
+
+def classic_frame_of(spark: SparkSession, job: PartedJob) -> DataFrame:
+    """Return the DataFrame of a job in a classic session, which sends each task its part alone."""
+    from keygroups.spark._savepoint.rows.spark_types import spark_schema  # needs PyArrow
+
+    # The user's script may define the serializers: cloudpickle sends their code with them.
+    rows = [(cloudpickle.dumps(part),) for part in job.parts]  # type: ignore[no-untyped-call]
+    pickled = spark.sparkContext.parallelize(rows, max(len(rows), 1))
+    schema = T.StructType([T.StructField("part", T.BinaryType())])
+    sent = spark.createDataFrame(pickled, schema, verifySchema=False)
+    return map_in_arrow(sent, PickledRunner(job.run), spark_schema(job.schema))
 
 
 @dataclass(frozen=True)

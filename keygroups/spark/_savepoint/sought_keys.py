@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from keygroups._checks import iterate
-from keygroups.errors import InvalidTypeError, UnsupportedKeyTypeError
-from keygroups.hashing import hash_code
-from keygroups.savepoint import Operator
+from keygroups.errors import InvalidTypeError
 from keygroups.spark._columns.arguments import is_df
 from keygroups.spark._columns.key_columns import cast_advice, simple_type
 from keygroups.spark.dataframe import named_column
-from keygroups.types import KeyType
+
+if TYPE_CHECKING:
+    from keygroups.savepoint._jobs.state_query import StateQuery
 
 _MOST_KEYS = 1 << 16  # keys that tell what need not be read; of more all is
 
@@ -34,7 +33,7 @@ class WantedKeys(NamedTuple):
 
 def wanted_keys(
     spark: SparkSession,
-    operator: Operator,
+    query: StateQuery,
     keys: DataFrame | Iterable[Any],
     spark_type: T.DataType,
 ) -> WantedKeys:
@@ -43,31 +42,16 @@ def wanted_keys(
     Raises InvalidTypeError or InvalidValueError for what is no key of the operator, and
     UnsupportedKeyTypeError where Spark may take two of its keys for one.
     """
-    from keygroups.savepoint._jobs import SAME_IN_SPARK, encoded_keys  # needs PyArrow
-
-    state = next(iter(operator.states), None)
-    key_type = None if state is None else state.key_type
-    if key_type is None or key_type not in SAME_IN_SPARK:
-        what = "no keyed state" if state is None else f"keys of {state.key_serializer}"
-        raise UnsupportedKeyTypeError(
-            f"keys must be None for operator {operator.label}, which has {what}: only text and "
-            "integers are sought on Spark, others by Operator.get_many"
-        )
+    query.sought_type()
     schema = T.StructType([T.StructField("key", spark_type)])
     if is_df(keys):
         df = _column_of(keys, spark_type)
         found = [row["key"] for row in df.limit(_MOST_KEYS + 1).collect()]
     else:
-        df, found = None, [*dict.fromkeys(_checked(key_type, keys))]
+        df, found = None, query.sought_keys(keys)
     if df is None or len(found) <= _MOST_KEYS:
         df = F.broadcast(spark.createDataFrame([(key,) for key in found], schema))
-    return WantedKeys(df, encoded_keys(operator, [found] if len(found) <= _MOST_KEYS else []))
-
-
-def _checked(key_type: KeyType, keys: Any) -> Iterator[Any]:
-    for key in iterate("keys", "keys of the operator, or a DataFrame", keys):
-        hash_code(key, key_type)  # raises for a key that is not of the type
-        yield key
+    return WantedKeys(df, query.encoded_keys([found] if len(found) <= _MOST_KEYS else []))
 
 
 def _column_of(df: DataFrame, spark_type: T.DataType) -> DataFrame:

@@ -6,14 +6,13 @@ from keygroups.cli import _key_text
 from keygroups.cli._key_text import CHOICES, TYPE_NAMES, check_text, parse_key, parse_key_type
 from keygroups.job import _rest
 from keygroups.reports._diagnosis import diagnose, subtask_detail, subtask_rows
-from keygroups.reports._skew import CountedKey, SkewCounts, skew_report_of
+from keygroups.reports._skew import SkewQuestion
 
 __all__ = [
     "CHOICES",
     "TYPE_NAMES",
-    "CountedKey",
     "ProgressLine",
-    "SkewCounts",
+    "SkewQuestion",
     "_key_text",
     "_rest",
     "check_text",
@@ -24,7 +23,6 @@ __all__ = [
     "parse_key",
     "parse_key_type",
     "show_weight",
-    "skew_report_of",
     "subtask_detail",
     "subtask_rows",
 ]

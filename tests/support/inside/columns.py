@@ -1,6 +1,5 @@
 """Columns of state in Arrow: what reads and writes them. It needs PyArrow."""
 
-from keygroups.savepoint import _jobs
 from keygroups.savepoint._columns import (
     batch_sorter,
     column_encoder,
@@ -37,15 +36,11 @@ from keygroups.savepoint._columns.scalar_writers import UnwrittenError
 from keygroups.savepoint._columns.table_rows import table_columns
 from keygroups.savepoint._comparison import difference_columns
 from keygroups.savepoint._comparison.difference_columns import difference_layout
-from keygroups.savepoint._jobs import (
-    PartedJob,
-    StateReader,
-    difference_job,
-    encoded_keys,
-    key_size_job,
-    parse_key_groups,
-    read_tasks,
-)
+from keygroups.savepoint._jobs import entry_pieces, state_query
+from keygroups.savepoint._jobs.cluster_editors import ClusterEditor, RowsEditor
+from keygroups.savepoint._jobs.parted_job import PartedJob
+from keygroups.savepoint._jobs.questions import difference_job, key_size_job
+from keygroups.savepoint._jobs.row_jobs import wide_rows_job, wide_shapes
 from keygroups.savepoint._state.formats import rocksdb_columns
 
 __all__ = [
@@ -54,15 +49,15 @@ __all__ = [
     "TEXT",
     "TYPED",
     "ArrowColumn",
+    "ClusterEditor",
     "ColumnPlace",
     "FileWriter",
     "LongRows",
     "PartedJob",
+    "RowsEditor",
     "StateColumns",
-    "StateReader",
     "UnwrittenError",
     "WideRows",
-    "_jobs",
     "arrow_array",
     "batch_sorter",
     "check_states_of_rows",
@@ -75,24 +70,25 @@ __all__ = [
     "difference_columns",
     "difference_job",
     "difference_layout",
-    "encoded_keys",
     "entries_of",
     "entry_batch",
+    "entry_pieces",
     "is_open",
     "is_written",
     "key_column_of",
     "key_size_job",
     "layout_of",
     "long_columns",
-    "parse_key_groups",
-    "read_tasks",
     "reader_of",
     "record_batches",
     "rocksdb_columns",
     "row_encoder",
+    "state_query",
     "table_columns",
     "table_rows",
     "table_writer",
     "typed_columns",
     "values",
+    "wide_rows_job",
+    "wide_shapes",
 ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
@@ -13,38 +13,37 @@ from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
 )
-from keygroups.savepoint import StateDescriptor
-from keygroups.savepoint._columns.row_shapes import ColumnPlace, long_columns
 from keygroups.spark._columns.key_columns import cast_advice, simple_type
 from keygroups.spark._savepoint.rows.spark_types import spark_type_of
 from keygroups.spark._savepoint.rows.state_columns import sent
 from keygroups.spark.dataframe import named_column
 
 
-@dataclass(frozen=True)
-class EntryRows:
-    """A DataFrame of the columns that executors get, and the place of each state's values in it.
+class EntryRows(NamedTuple):
+    """A DataFrame of the columns that executors get, and each state's fields in these columns.
 
-    `places` are by state, then by role of `TYPED`. A role that a state has no values for has no
-    place, and has to be null in the rows of that state.
+    `fields` are by column, then by state: the number of the state's field in a struct of states,
+    None where the column is its own.
     """
 
     df: DataFrame
-    columns: tuple[str, ...]
-    places: Mapping[str, Mapping[str, ColumnPlace]]
+    fields: Mapping[str, Mapping[str, int | None]]
 
 
-def entry_rows(df: DataFrame, states: Sequence[StateDescriptor]) -> EntryRows:
+def entry_rows(
+    df: DataFrame, columns: Iterable[tuple[str, bool, Any, Mapping[str, Any]]]
+) -> EntryRows:
     """Return the columns of a DataFrame that some states are written from.
+
+    `columns` has the name of each, whether it is needed, and its type, or the types by state.
 
     Raises InvalidTypeError or InvalidValueError where a column is missing that a state needs, or
     is not of the type that `read_keyed_state` gives it.
     """
     present = {name.lower() for name in df.columns}
-    columns: list[str] = []
-    places: dict[str, dict[str, ColumnPlace]] = {state.name: {} for state in states}
+    fields: dict[str, dict[str, int | None]] = {}
     sent_columns = []
-    for role, is_needed, shared_type, types in long_columns(states):
+    for role, is_needed, shared_type, types in columns:
         if role not in present:
             if is_needed:
                 raise InvalidValueError(
@@ -59,12 +58,12 @@ def entry_rows(df: DataFrame, states: Sequence[StateDescriptor]) -> EntryRows:
             wanted = spark_type_of(shared_type)
             if not _is_same(spark_type, wanted):
                 raise _unfit(role, wanted, spark_type)
-        for name, state_type in types.items():
-            field = _field_of(role, name, spark_type_of(state_type), spark_type)
-            places[name][role] = ColumnPlace(len(columns), field)
-        columns.append(role)
+        fields[role] = {
+            name: _field_of(role, name, spark_type_of(state_type), spark_type)
+            for name, state_type in types.items()
+        }
         sent_columns.append(sent(column).alias(role))
-    return EntryRows(df.select(*sent_columns), tuple(columns), places)
+    return EntryRows(df.select(*sent_columns), fields)
 
 
 def _field_of(role: str, state: str, wanted: T.DataType, spark_type: T.DataType) -> int | None:

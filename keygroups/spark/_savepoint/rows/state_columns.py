@@ -11,9 +11,8 @@ from pyspark.sql import types as T
 
 from keygroups import types
 from keygroups.errors import InvalidTypeError
-from keygroups.savepoint import Serializer
-from keygroups.savepoint._columns.column_types import column_to_write
 from keygroups.savepoint._columns.row_shapes import StateColumns
+from keygroups.savepoint._jobs.row_jobs import wide_shapes
 from keygroups.spark._columns.key_columns import (
     KeyColumn,
     KeyTree,
@@ -102,42 +101,33 @@ def _millis(df: DataFrame, ttl: ColumnOrName) -> Column:
 
 def _state_columns(df: DataFrame, name: str, state: State, columns: list[Column]) -> StateColumns:
     """Append the columns of a state to `columns`, and return their places as a StateColumns."""
-    value = named_column(df, f"value of state {name!r}", state.value)
-    array = value.spark_type
-    wanted = _type_to_write(state.value_type)
-    types = f"type {state.value_type!r}"
-    is_list = isinstance(state, ListState)
-    is_array = (
-        is_list
-        and isinstance(array, T.ArrayType)
-        and not _holds(array, wanted)
-        and _holds(array.elementType, wanted)
+    user_key = state.user_key if isinstance(state, MapState) else None
+    user_key_type = state.user_key_type if isinstance(state, MapState) else None
+    is_map = isinstance(state, MapState) and user_key is None
+    shapes = wide_shapes(
+        name,
+        state.value_type,
+        is_list=isinstance(state, ListState),
+        user_key_type=user_key_type,
+        is_map=is_map,
     )
-    is_map = False
-    if isinstance(state, MapState) and state.user_key is None:
-        is_map = True
-        wanted = T.MapType(_type_to_write(state.user_key_type), wanted)
-        types = f"types {state.user_key_type!r} and {state.value_type!r}"
-    if not is_array:
-        _check(value, wanted, f"value of state {name!r} of {types}", is_list)
+    types = f"type {state.value_type!r}"
+    if is_map:
+        types = f"types {user_key_type!r} and {state.value_type!r}"
+    label = f"value of state {name!r}"
+    value = named_column(df, label, state.value)
+    wanted = [spark_type_of(shape.value) for shape in shapes]
+    shape = shapes[_fitting(value, wanted, f"{label} of {types}")]
     columns.append(sent(value))
-    places = StateColumns(name, len(columns) - 1, state.value_type, is_array=is_array)
-    if not isinstance(state, MapState):
-        return places._replace(is_element=is_list and not is_array)
-    places = places._replace(user_key_type=state.user_key_type, is_map=is_map)
-    if state.user_key is None:
-        return places
+    place = len(columns) - 1
+    if user_key is None:
+        return shape.at(place)
     label = f"user key of state {name!r}"
-    user_key = named_column(df, label, state.user_key)
-    wanted = _type_to_write(state.user_key_type)
-    _check(user_key, wanted, f"{label} of type {state.user_key_type!r}")
-    columns.append(sent(user_key))
-    return places._replace(user_key=len(columns) - 1)
-
-
-def _type_to_write(value_type: KeyType | Serializer) -> T.DataType:
-    """Return Spark's type of the column that state of a type is written from."""
-    return spark_type_of(column_to_write(value_type).data_type)
+    user_keys = named_column(df, label, user_key)
+    wanted = [spark_type_of(shape.user_key)]
+    _fitting(user_keys, wanted, f"{label} of type {user_key_type!r}")
+    columns.append(sent(user_keys))
+    return shape.at(place, len(columns) - 1)
 
 
 def _type(column: KeyColumn) -> T.DataType:
@@ -145,13 +135,16 @@ def _type(column: KeyColumn) -> T.DataType:
     return column.spark_type
 
 
-def _check(column: KeyColumn, wanted: T.DataType, name: str, is_list: bool = False) -> None:
-    if not _holds(_type(column), wanted):
-        text = _text(wanted)
-        raise InvalidTypeError(
-            f"{name} takes a column of type {text}{f' or array<{text}>' if is_list else ''}, but "
-            f"{column.name} is {_type(column).simpleString()}" + cast_advice(_type(column), text)
-        )
+def _fitting(column: KeyColumn, wanted: list[T.DataType], name: str) -> int:
+    """Return the number of the first type that a column holds, InvalidTypeError for none."""
+    for number, spark_type in enumerate(wanted):
+        if _holds(_type(column), spark_type):
+            return number
+    texts = [*map(_text, wanted)]
+    raise InvalidTypeError(
+        f"{name} takes a column of type {' or '.join(texts)}, but {column.name} is "
+        f"{_type(column).simpleString()}" + cast_advice(_type(column), texts[0])
+    )
 
 
 def _holds(spark_type: T.DataType, wanted: T.DataType) -> bool:

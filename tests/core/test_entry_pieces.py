@@ -1,4 +1,4 @@
-"""Entries in pieces, as Spark moves them; no Spark runs."""
+"""Entries in pieces, as a cluster moves them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from typing import Any
 import pytest
 
 pa: Any = pytest.importorskip("pyarrow")
-pytest.importorskip("pyspark")
 
-from support.inside.columns import SCHEMA, entry_batch  # noqa: E402
+from support.inside.columns import SCHEMA, entry_batch, entry_pieces  # noqa: E402
 from support.inside.savepoints import EncodedEntry  # noqa: E402
 
-from keygroups.spark._savepoint import entry_pieces  # noqa: E402
-from keygroups.spark._savepoint.entry_pieces import entries_of_pieces, pieces_of  # noqa: E402
-
+pieces_of, entries_of_pieces = entry_pieces.pieces_of, entry_pieces.entries_of_pieces
 RANDOM = random.Random(7)
 ENTRIES = [
     EncodedEntry(RANDOM.randrange(200), RANDOM.randrange(3), key, RANDOM.randbytes(size))

@@ -1,0 +1,78 @@
+"""The files of keyed state, each written by the task that gets all entries of its subtask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from keygroups.savepoint._columns.entry_batches import with_types
+from keygroups.savepoint._columns.entry_frames import FileWriter
+from keygroups.savepoint._edits.edit_task import EditTask
+from keygroups.savepoint._edits.keyed_state import EditedKeyedState
+from keygroups.savepoint._jobs.entry_pieces import PIECES, PieceWriter, piece_batches
+from keygroups.savepoint._jobs.parted_job import PartedJob
+from keygroups.savepoint._state.entries import EncodedEntry
+from keygroups.savepoint._tasks.read import TASK_BYTES
+from keygroups.savepoint._tasks.write import OperatorFiles, WrittenFile
+
+_TYPES = (pa.int32(), pa.int32(), pa.binary(), pa.binary())
+ENTRIES = pa.schema(zip(EncodedEntry._fields, _TYPES))
+"""The schema of entries that are sent: the fields of an EncodedEntry, bytes in Spark's type."""
+
+
+@dataclass(frozen=True)
+class FilesJob:
+    """Writes the files of an operator, one in each task, from batches with a column `key_group`.
+
+    The caller moves each row to the task of the subtask that has its key group, and sorts the rows
+    of a task by the columns `order`. Then `write`, which may be pickled, gets the batches of one
+    task, and `files.add` each file that it returns; it returns None where there are no entries.
+    """
+
+    files: OperatorFiles
+    write: Callable[[Iterable[pa.RecordBatch]], WrittenFile | None]
+    order: tuple[str, ...]
+
+
+def entries_job(files: OperatorFiles, elements_of: Collection[int] = ()) -> FilesJob:
+    """Return the job that writes entries of the schema ENTRIES.
+
+    `elements_of` are the numbers of LIST states whose entries are elements: those of a key become
+    one list, in the order of their bytes.
+    """
+    order = ("key_group", "state", "key", *(["value"] if elements_of else []))
+    return FilesJob(files, _writer(files, elements_of).write, order)
+
+
+def moving_jobs(keyed_state: EditedKeyedState) -> tuple[PartedJob, FilesJob]:
+    """Return the two halves of a move of all entries, which keep their bytes: read, and write."""
+    pieces = _split_job(keyed_state.tasks, piece_batches, PIECES)
+    return pieces, FilesJob(keyed_state, PieceWriter(_writer(keyed_state)).write, ())
+
+
+def old_entries_job(tasks: Iterable[EditTask]) -> PartedJob:
+    """Return the job that reads the entries of tasks without steps, with new key groups."""
+    return _split_job(tasks, _sent_batches, ENTRIES)
+
+
+def sent(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches of entries in the schema ENTRIES."""
+    return (with_types(batch, ENTRIES) for batch in batches)
+
+
+def _sent_batches(task: EditTask) -> Iterator[pa.RecordBatch]:
+    return sent(task.batches())
+
+
+def _split_job(
+    tasks: Iterable[EditTask], run: Callable[[Any], Iterator[pa.RecordBatch]], schema: pa.Schema
+) -> PartedJob:
+    splits = (replace(task, read=part) for task in tasks for part in task.read.split(TASK_BYTES))
+    return PartedJob(tuple(splits), run, schema)
+
+
+def _writer(files: OperatorFiles, elements_of: Collection[int] = ()) -> FileWriter:
+    return FileWriter(tuple(map(files.task, range(files.parallelism))), frozenset(elements_of))

@@ -1,0 +1,180 @@
+"""Keyed state of an operator that is wanted as rows: its tasks, and the keys that are sought."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from keygroups._checks import iterate, show
+from keygroups.errors import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
+from keygroups.hashing import hash_code
+from keygroups.savepoint._columns.batches import BatchLayout, layout_of, record_batches
+from keygroups.savepoint._jobs.parted_job import PartedJob
+from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
+from keygroups.savepoint._operator import Operator
+from keygroups.savepoint._tasks.read import TASK_BYTES, ReadTask
+from keygroups.state_keys import CompositeKeySerializer, key_group_prefix_bytes
+from keygroups.types import BYTE, INT, LONG, SHORT, STRING, KeyType
+
+# The types of keys that are equal where Spark's values are.
+_SAME_IN_SPARK = (STRING, BYTE, SHORT, INT, LONG)
+
+
+@dataclass(frozen=True)
+class StateReader:
+    """Reads keyed state of an operator, as rows; it may be pickled."""
+
+    layout: BatchLayout
+
+    def read(self, tasks: Iterable[ReadTask]) -> Iterator[pa.RecordBatch]:
+        """Yield the entries; raises SavepointError where the state is damaged."""
+        for task in tasks:
+            yield from record_batches(task, self.layout)
+
+
+class StateQuery:
+    """A query of one state of an operator, of all if None: `states` are their names.
+
+    Raises SavepointError for a damaged header, and InvalidValueError for a state that is not the
+    operator's.
+    """
+
+    def __init__(self, operator: Operator, state: str | None = None) -> None:
+        states = [
+            described for described in operator.states if state is None or described.name == state
+        ]
+        if not states and state is not None:
+            operator.tasks([state])  # raises the error that names the operator's states
+        self._operator = operator
+        self.max_parallelism = operator.max_parallelism
+        self._read = None if state is None else [state]
+        self.reader = StateReader(layout_of(states))
+        self.states = self.reader.layout.states
+        self.schema = self.reader.layout.schema
+
+    def job(
+        self,
+        key_groups: Iterable[int] | None,
+        keys: frozenset[bytes] | None = None,
+        states: Collection[str] | None = None,
+    ) -> PartedJob:
+        """Return the job that reads some key groups and keys, all if None, of some of the states.
+
+        The arguments are those of `read_tasks`, which makes a part of each tuple of tasks.
+        """
+        wanted = self._read if states is None else states
+        parts = read_tasks(self._operator, wanted, key_groups, keys)
+        return PartedJob(tuple(parts), self.reader.read, self.schema)
+
+    def sought_type(self) -> KeyType:
+        """Return the type of keys that may be sought.
+
+        Raises UnsupportedKeyTypeError where Spark may take two of the operator's keys for one.
+        """
+        state = next(iter(self._operator.states), None)
+        key_type = None if state is None else state.key_type
+        if key_type is None or key_type not in _SAME_IN_SPARK:
+            what = "no keyed state" if state is None else f"keys of {state.key_serializer}"
+            raise UnsupportedKeyTypeError(
+                f"keys must be None for operator {self._operator.label}, which has {what}: only "
+                "text and integers are sought on Spark, others by Operator.get_many"
+            )
+        return key_type
+
+    def sought_keys(self, keys: Any) -> list[Any]:
+        """Return each of some keys once; raises what `hash_code` raises for what is no key."""
+        key_type = self.sought_type()
+        sought: dict[Any, None] = {}
+        for key in iterate("keys", "keys of the operator, or a DataFrame", keys):
+            hash_code(key, key_type)  # raises for a key that is not of the type
+            sought[key] = None
+        return [*sought]
+
+    def encoded_keys(self, values: Iterable[Iterable[Any]]) -> frozenset[bytes] | None:
+        """Return the keys that every filter lists, each as the bytes of its key group and its own.
+
+        `values` has a list of Spark's values for each filter. None is for all keys: there is no
+        filter, or one has a value that is not of the keys' type.
+        """
+        keys: frozenset[bytes] | None = None
+        for listed in values:
+            key_type = self._operator.states[0].key_type
+            if key_type not in _SAME_IN_SPARK:
+                return None
+            serializer = CompositeKeySerializer(self.max_parallelism, key_type)
+            try:
+                # The last byte, the VoidNamespace's, is cut off: entries of all namespaces match.
+                encoded = frozenset(serializer.serialize(value)[:-1] for value in listed)
+            except KeyGroupsError:
+                return None
+            keys = encoded if keys is None else keys & encoded
+        return keys
+
+
+def read_tasks(
+    operator: Operator,
+    states: Collection[str] | None,
+    key_groups: Iterable[int] | None,
+    keys: frozenset[bytes] | None = None,
+) -> list[tuple[ReadTask, ...]]:
+    """Return the tasks that read some states, all if None, in some key groups, of some keys.
+
+    `keys` are as `StateQuery.encoded_keys` returns them; key groups without any of them are left
+    out. The tasks of a tuple are one part of the work: subtasks up to about TASK_BYTES in all, or
+    some key groups of one larger subtask. Under a limit of 8 the sizes 3, 4, 9, 2 become (3, 4),
+    parts of the 9, and (2,).
+    """
+    names = None if states is None else frozenset(states)
+    if names is not None and not names:
+        return []
+    groups: list[tuple[ReadTask, ...]] = []
+    room = 0  # bytes
+    tasks = operator.tasks(None, key_groups)
+    if keys is not None:
+        tasks = [*_with_keys(tasks, keys, key_group_prefix_bytes(operator.max_parallelism))]
+    for task in tasks:
+        task = replace(task, states=names)
+        size = task.bytes or TASK_BYTES  # 0 for a changelog, whose size is not known
+        if size > TASK_BYTES:
+            groups += [(split,) for split in task.split(TASK_BYTES)]
+            room = 0
+        elif size > room:
+            groups.append((task,))
+            room = TASK_BYTES - size
+        else:
+            groups[-1] += (task,)
+            room -= size
+    return groups
+
+
+def _with_keys(
+    tasks: Iterable[ReadTask], keys: Iterable[bytes], prefix_bytes: int
+) -> Iterator[ReadTask]:
+    """Yield tasks that read the key groups of some keys, each with those keys that it may find."""
+    by_key_group: dict[int, list[bytes]] = {}
+    for key in keys:
+        by_key_group.setdefault(int.from_bytes(key[:prefix_bytes], "big"), []).append(key)
+    for task in tasks:
+        wanted = [key_group for key_group in task.key_groups if key_group in by_key_group]
+        if wanted:
+            of_task = frozenset(key for group in wanted for key in by_key_group[group])
+            ranges = KeyGroupRanges.of((key_group, key_group) for key_group in wanted)
+            yield replace(task, key_groups=ranges, keys=of_task)
+
+
+def parse_key_groups(text: str) -> list[int]:
+    """Return the key groups of a text such as "0-63,70"; their bounds are checked later."""
+    key_groups: list[int] = []
+    for span in text.split(",") if text else ():
+        first, dash, last = span.partition("-")
+        try:
+            start = int(first)
+            key_groups += range(start, int(last) + 1 if dash else start + 1)
+        except ValueError:
+            raise InvalidValueError(
+                f"keyGroups must be such as 0-63,70, got {show(text)}"
+            ) from None
+    return key_groups
