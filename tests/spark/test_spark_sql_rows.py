@@ -104,7 +104,7 @@ def test_many_fields_with_bytes_apart(spark: SparkSession, backend: None) -> Non
 
 @pytest.mark.parametrize(
     "field",
-    (
+    [
         "STRING",
         "CHAR(5) NOT NULL",
         "DECIMAL(30, 2)",
@@ -113,7 +113,7 @@ def test_many_fields_with_bytes_apart(spark: SparkSession, backend: None) -> Non
         "DOUBLE",
         "ARRAY<STRING>",
         "BYTES",
-    ),
+    ],
 )
 def test_expressions_grow_with_the_fields(field: str) -> None:
     """Texts of SQL, which have a character for each node and more, and need no session."""
