@@ -1,0 +1,190 @@
+"""Reports that are made by hand, as whole texts and as the tables of notebooks."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import Any
+
+from keygroups import KeyGroupLoad
+from keygroups.savepoint import (
+    JobFile,
+    JobFiles,
+    KeyGroupGrowth,
+    KeySize,
+    OperatorStateSummary,
+    OperatorSummary,
+    SavepointGrowth,
+    SavepointSummary,
+    StateGrowth,
+    StateSummary,
+    TimeCounts,
+)
+
+AGES = ("within an hour", "within a day", "within 7 days", "within 30 days", "within a year")
+WAITS = ("due", "within an hour", "within a day", "within 7 days", "later", "never")
+SMALL = StateSummary("count", "VALUE", 1000, None, 1000, 2500)
+LARGE = StateSummary(
+    *("cities", "MAP", 3000, 3000, 1500, 7500),
+    heaviest_keys=(KeySize("ann", 7, 0, 2000, 4500), KeySize(1 << 70, 9, 1, 1, 50)),
+    last_access=TimeCounts(0, 1500, (*zip(AGES, (1, 2, 0, 0, 0)), ("older", 1_234_567))),
+)
+TIMERS = StateSummary(
+    *("_timer_state/event_user-timers", "PRIORITY_QUEUE", 10, None, 10, 0),
+    timers=TimeCounts(None, None, tuple(zip(WAITS, (0, 0, 0, 0, 0, 10)))),
+)
+LOST = StateSummary("gone", "VALUE", None, None, None, None, unread="of a class")
+OFFSETS = OperatorStateSummary("offsets", "SPLIT_DISTRIBUTE", 4, 1200, 2)
+BY_USER = OperatorSummary(
+    *("by-user", "0" * 32, 2, 4, 123_456, (SMALL, LARGE, TIMERS), (OFFSETS,)),
+    *(KeyGroupLoad(4, (10_000, 0, 0, 0)), None, None, 5000, 0, None),
+)
+SOURCE = OperatorSummary(
+    *("source", "1" * 32, 1, 128, 77, (LOST,), (), None, 3, 2, 0, 44, 0),
+    ("state gone: of a class",),
+)
+
+
+def alignments(page: str) -> list[str]:
+    """Return a text for each table, with an l or an r for each column."""
+    tables = page.split("<table>")[1:]
+    return ["".join(re.findall(r'"col" style="text-align:(.)', table)) for table in tables]
+
+
+def named(page: str) -> list[str]:
+    """Return the names of the rows of all tables."""
+    return re.findall(r'<th scope="row"[^>]*>(.*?)</th>', page)
+
+
+def cells(page: str) -> list[str]:
+    """Return the texts in a page that are not empty."""
+    return [*filter(None, re.split(r"<[^>]*>", page.replace("&#x27;", "'")))]
+
+
+def assert_shows(report: Any, text: str, columns: list[str], names: list[str]) -> None:
+    lines = [line.strip() for line in text.strip("\n").split("\n")]
+    assert [line.strip() for line in str(report).split("\n")] == lines
+    page = report._repr_html_()
+    assert alignments(page) == columns
+    assert named(page) == names
+    words = [word for line in lines for word in re.split(r"  +", line.rstrip(":")) if word]
+    shown = cells(page.replace(" <strong>hot</strong>", ""))
+    assert shown == [word for word in words if word != "What cannot be read"]  # a text alone
+
+
+SUMMARY = """
+2 operators, 4 keyed states, 4,010 entries of 10,000 bytes: /s
+ages and waits are counted from 1970-01-01 00:00:00Z
+
+Operators, with bytes of files:
+  operator  parallelism  max    bytes  key groups  imbalance  in flight  in _metadata  coordinator  splits  committables
+  by-user             2    4  123,456           1       2.00      5,000
+  source              1  128       77                                              44            0       3             2
+
+What cannot be read:
+source: state gone: of a class
+
+Keyed states, the heaviest first:
+  operator  state                           kind    entries  elements   keys  bytes  share
+  by-user   cities                          MAP       3,000     3,000  1,500  7,500  75.0%
+  by-user   count                           VALUE     1,000            1,000  2,500  25.0%
+  by-user   _timer_state/event_user-timers  timers       10               10      0   0.0%
+  source    gone                            VALUE         ?         ?      ?      ?      ?
+
+The heaviest keys of each state:
+  operator  state   key                     key group  subtask  entries  bytes
+  by-user   cities  'ann'                           7        0    2,000  4,500
+  by-user   cities  1180591620717411303424          9        1        1     50
+
+Last accesses of state with a TTL:
+  operator  state                  first                      last  within an hour  within a day  within 7 days  within 30 days  within a year      older
+  by-user   cities  1970-01-01 00:00:00Z  1970-01-01 00:00:01.500Z               1             2              0               0              0  1,234,567
+
+Timers, by when they fire:
+  operator  state                           first  last  due  within an hour  within a day  within 7 days  later  never
+  by-user   _timer_state/event_user-timers                 0               0             0              0      0     10
+
+Operator states:
+  operator  state    mode              elements  bytes  subtasks
+  by-user   offsets  SPLIT_DISTRIBUTE         4  1,200         2
+"""  # noqa: E501  # Tables of a terminal.
+
+
+def test_a_summary() -> None:
+    """The heaviest state is first, and what one operator's load has to do with it is marked."""
+    summary = SavepointSummary("/s", 3, 0, (BY_USER, SOURCE))
+    names = ["by-user <strong>hot</strong>", "source", "cities", "count", TIMERS.state, "gone"]
+    names += ["&#x27;ann&#x27;", str(1 << 70), "cities", TIMERS.state, "offsets"]
+    columns = ["lrrrrrrrrrr", "lllrrrrr", "lllrrrr", "llrrrrrrrr", "llrrrrrrrr", "lllrrr"]
+    assert_shows(summary, SUMMARY, columns, names)
+    assert repr(summary) == f"<SavepointSummary: {SUMMARY.splitlines()[1]}>"
+    data = summary.to_dict()["operators"][0]
+    assert data["imbalance"] == BY_USER.imbalance == 2.0
+    assert data["key_group_bytes"] == [10_000, 0, 0, 0]
+    assert data["states"][1]["last_access"] == {
+        "earliest": 0,
+        "latest": 1500,
+        "counts": {**dict(zip(AGES, (1, 2, 0, 0, 0))), "older": 1_234_567},
+    }
+
+
+GROWTH = """
+1: /a
+2: /b
+
+Growth of states, the largest first:
+1 states have as many bytes, entries and elements
+  operator  state   bytes 1  bytes 2  growth  entries  elements
+  by-user   cities      100    2,500  +2,400   +2,999         ?
+  by-user   gone          0        ?
+
+Key groups that grew most:
+  operator  key group  bytes 1  bytes 2  growth
+  by-user          77       10    1,010  +1,000
+"""
+
+
+def test_a_growth() -> None:
+    states = (
+        StateGrowth("by-user", "0" * 32, "cities", "MAP", (100, 2500), (1, 3000), (1, None)),
+        StateGrowth("by-user", "0" * 32, "count", "VALUE", (5, 5), (1, 1), (None, None)),
+        StateGrowth("by-user", "0" * 32, "gone", "VALUE", (0, None), (0, None), (0, None)),
+    )
+    growth = SavepointGrowth(("/a", "/b"), states, (KeyGroupGrowth("by-user", 77, (10, 1010)),))
+    page = growth._repr_html_()
+    assert str(growth).strip() == GROWTH.strip()
+    assert alignments(page) == ["llrrrrr", "llrrr"]
+    assert named(page) == ["cities", "gone", "77"]
+    assert repr(growth) == "<SavepointGrowth: 3 states at 2 points>"
+    assert [state["growth"] for state in growth.to_dict()["states"]] == [2400, 0, None]
+
+
+FILES = (
+    JobFile("/j/a", 1_234_567, dt.datetime(2026, 1, 2, 3, 4, 59), ("chk-8", "chk-9"), False),
+    JobFile("/j/b", 10, None, (), False),
+    JobFile("/j/taskowned/c", 30, None, (), True),
+    JobFile("/j/d", 20, dt.datetime(2026, 11, 12, 13, 14), (), False),
+)
+OF_A_JOB = """
+/j
+4 files of 1,234,627 bytes, 2 checkpoints; 2 files of 30 bytes that none of them needs
+file                bytes  written (UTC)     used by
+/j/taskowned/c         30  -                 tasks
+/j/d                   20  2026-11-12 13:14  nobody
+/j/b                   10  -                 nobody
+/j/a            1,234,567  2026-01-02 03:04  chk-8, chk-9
+"""
+
+
+def test_files_of_a_job() -> None:
+    """Those that nobody needs are first, of these the largest."""
+    found = JobFiles("/j", ("chk-8", "chk-9"), (), FILES)
+    names = ["/j/taskowned/c", "/j/d", "/j/b", "/j/a"]
+    assert_shows(found, OF_A_JOB, ["lrll"], names)
+    assert str(found) == OF_A_JOB.strip()
+    assert repr(found) == f"<JobFiles: {OF_A_JOB.splitlines()[2]}>"
+    lost = str(JobFiles("/j", ("chk-8",), (("chk-9", "no file"),), FILES)).splitlines()
+    assert lost[1:3] == [
+        "4 files of 1,234,627 bytes, 1 checkpoints; 0 files of 0 bytes that none of them needs",
+        "not read, so that nothing is known to be unused: chk-9: no file",
+    ]
