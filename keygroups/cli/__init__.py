@@ -11,6 +11,7 @@ r"""The command `keygroups`, also `python -m keygroups`: key groups from a shell
     keygroups evenness 720                           the parallelisms with equal subtasks
     keygroups counts 128 FILE                        why subtasks with these counts are uneven
     keygroups suggest 6 8 10-24 [--growth 10]        the max parallelisms that suit these
+    keygroups doctor PATH|URL [--against OLD]        all on one page, with the next commands
     keygroups savepoint PATH                         the contents of a savepoint or checkpoint
     keygroups savepoint PATH --key KEY [--operator UID]             the keyed state of a key
     keygroups savepoint PATH --export FILE.parquet --state NAME     a state as a table
@@ -53,6 +54,7 @@ from keygroups._checks import check_str, show
 from keygroups.cli import (
     _completion,
     _diff,
+    _doctor,
     _files,
     _job,
     _key_groups,
@@ -78,7 +80,7 @@ __dir__ = __all__.copy
 
 # A command is a function and its arguments in the file of its subject, and a line in the text
 # above. Its function imports the modules that it alone needs, so that the others start faster.
-_SUBJECTS = (_key_groups, _savepoint, _verify, _diff, _restore, _files, _job, _completion)
+_SUBJECTS = (_key_groups, _doctor, _savepoint, _verify, _diff, _restore, _files, _job, _completion)
 _ADD_COMMANDS = [subject.add_commands for subject in _SUBJECTS]
 
 _BROKEN_PIPE = 141  # the status that shells give after SIGPIPE, 128 + 13
@@ -140,6 +142,10 @@ def _run(arguments: Sequence[str] | None) -> int:
         wrong = isinstance(error, (InvalidValueError, InvalidTypeError))
         status = WRONG_ARGUMENT if wrong else int(options.fault)
         return refuse(command, in_shell(str(error), options.own), status)
+    except ModuleNotFoundError as error:
+        if "pip install" not in str(error):  # What names no extra is a fault of keygroups.
+            raise
+        return refuse(command, str(error), int(options.fault))
     except OutputError as error:
         if isinstance(error.__cause__, BrokenPipeError):
             return _BROKEN_PIPE

@@ -52,14 +52,14 @@ def read(options: argparse.Namespace, *paths: str) -> list[Savepoint]:
 
 def _check_moved(moved: dict[str, str], savepoints: list[Savepoint]) -> None:
     """Raise for an OLD that no path starts with, which would be a typo without effect."""
-    from keygroups.savepoint._files.files import moved_path
+    from keygroups.savepoint._files.files import check_moved, moved_path
     from keygroups.savepoint._files.found_files import streams_of
 
     if not moved:
         return
     named = {stream.path for read in savepoints for stream in streams_of(read.metadata)}
     for old, new in moved.items():
-        if not any(moved_path(path, {old: new}) for path in named):
+        if not any(moved_path(path, check_moved({old: new})) for path in named):
             such_as = f", such as {show(min(named))}" if named else ""
             raise InvalidValueError(
                 f"--moved must have an OLD that paths of files start with{such_as}, got "

@@ -130,7 +130,9 @@ def _look_up(operator: Operator, options: argparse.Namespace) -> Iterator[str]:
         return
     head = f"key {exact_repr(key)} of {operator.label}, key group {place['key_group']}, subtask"
     yield printable(f"{head} {place['subtask']}{'' if states else ': nothing'}")
-    rows = [(name, exact_repr(value)) for name, value in states.items()]
+    from keygroups.savepoint._operator_tables import contents_text
+
+    rows = [(name, contents_text(name, value)) for name, value in states.items()]
     yield from map(printable, text_table(rows, left_columns=(0, 1)))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from heapq import nlargest
 from operator import add
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -36,6 +37,7 @@ from keygroups.savepoint._metadata.handles import (
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges, check_key_groups
 from keygroups.savepoint._operator_tables import (
     LABEL,
+    Entries,
     KeyContents,
     KeySizes,
     States,
@@ -193,7 +195,7 @@ class Operator:
         InvalidValueError or InvalidTypeError for an argument, SavepointError where the state is
         damaged or takes what is not read here.
         """
-        return self._entries(self.tasks(states, key_groups))
+        return Entries(partial(self._entries, self.tasks(states, key_groups)))
 
     def _entries(self, tasks: Sequence[ReadTask]) -> Iterator[StateEntry]:
         with self._measured("read", tasks) as meter:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import nlargest
+from itertools import islice
 from typing import Any
 
 from keygroups._checks import exact_repr
 from keygroups._serializers.base import exact_type
 from keygroups._serializers.scalars import VOID_NAMESPACE
 from keygroups._show.tables import Section, date_text, html_sections
-from keygroups.errors import short
+from keygroups.errors import SavepointError, short
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.writing.new_states import TIMER_STATES
-from keygroups.savepoint.entries import KeySize, Subtask
+from keygroups.savepoint.entries import KeySize, StateEntry, Subtask
 from keygroups.skew import HOT
 
 LABEL = 100  # characters of an operator's name in the table
 MOST_SHOWN = 50  # operators, and subtasks of one, in a notebook
 _LONGEST_VALUE = 1000  # characters of a value in a notebook
 _STATE_HEADINGS = ("state", "kind", "key", "namespace", "user key", "value", "TTL")
+_ENTRY_HEADINGS = (
+    *("state", "key group", "subtask", "key", "namespace", "user key", "value"),
+    *("last access", "timestamp"),
+)
 _SUBTASK_HEADINGS = ("subtask", "key groups", "bytes", "x mean", "finished")
 
 
@@ -43,8 +48,49 @@ class KeyContents(dict[str, Any]):
     """The contents of states for one key, a dict by state; a notebook shows it as a table."""
 
     def _repr_html_(self) -> str:
-        rows = [(short(name, LABEL), _contents_text(name, held)) for name, held in self.items()]
+        rows = [
+            (short(name, LABEL), short(contents_text(name, held), _LONGEST_VALUE))
+            for name, held in self.items()
+        ]
         return html_sections([Section([], ("state", "value"), rows, (1,), "States of the key")])
+
+
+class Entries(Iterator[StateEntry]):
+    """The entries of keyed state, an iterator; a notebook shows a table of the first few.
+
+    `read` begins anew: the table takes no entry from the iterator. A loop has what `read` returned
+    itself, so that an entry costs no call more.
+    """
+
+    def __init__(self, read: Callable[[], Iterator[StateEntry]]) -> None:
+        self._read = read
+        self._entries = read()
+
+    def __iter__(self) -> Iterator[StateEntry]:
+        return self._entries
+
+    def __next__(self) -> StateEntry:
+        return next(self._entries)
+
+    def _repr_html_(self) -> str:
+        texts, rows = [], list[tuple[str, ...]]()
+        try:
+            rows += map(_entry_row, islice(self._read(), MOST_SHOWN))
+        except SavepointError as error:
+            texts.append(str(error))
+        left = (0, *range(3, len(_ENTRY_HEADINGS)))
+        caption = f"Entries, the first {MOST_SHOWN} at most"
+        return html_sections([Section(texts, _ENTRY_HEADINGS, rows, left, caption)])
+
+
+def _entry_row(entry: StateEntry) -> tuple[str, ...]:
+    values = (entry.key, entry.namespace, entry.user_key)
+    texts = ("" if value is None else short(exact_repr(value), LABEL) for value in values)
+    times = (entry.last_access, entry.timestamp)
+    dates = ("" if time is None else date_text(time) for time in times)
+    value = "" if entry.timestamp is not None else short(exact_repr(entry.value), _LONGEST_VALUE)
+    place = f"{entry.key_group}", f"{entry.subtask}"
+    return (short(entry.state, LABEL), *place, *texts, value, *dates)
 
 
 def subtask_sections(subtasks: Sequence[Subtask], parallelism: int) -> Iterator[Section]:
@@ -95,14 +141,12 @@ def states_section(states: Sequence[StateDescriptor]) -> Section:
     return Section([], _STATE_HEADINGS, rows, left_columns, "Keyed states")
 
 
-def _contents_text(state: str, held: Any) -> str:
+def contents_text(state: str, held: Any) -> str:
     """Return the text of what a state has for a key; a timer without a namespace has its date."""
     is_timer = state.startswith(TIMER_STATES) and isinstance(held, list)
     if is_timer and all(type(time) is int for time in held):
-        text = ", ".join(f"{time} ({date_text(time)})" for time in held)
-    else:
-        text = exact_repr(held)
-    return short(text, _LONGEST_VALUE)
+        return ", ".join(f"{time} ({date_text(time)})" for time in held)
+    return exact_repr(held)
 
 
 def key_sizes_section(sizes: Sequence[KeySize]) -> Section:

@@ -440,3 +440,37 @@ def test_what_a_savepoint_returns_is_a_table() -> None:
     assert timers
     windows = point("2.3.0-wide-canonical").read().operators
     assert all(shown(value) for value in (windows, windows[0].states))
+
+
+def test_entries_are_a_table_of_the_first_few() -> None:
+    """The table takes nothing from the iterator, and ends at what is damaged."""
+    operator = point("2.3.0-heap-canonical").read().operator("by-string")
+    entries = operator.entries(["ttlMap"])
+    rows = shown(entries).rows
+    assert len(rows) == 51  # of 100
+    assert rows[0] == [
+        *("state", "key group", "subtask", "key", "namespace", "user key", "value"),
+        *("last access", "timestamp"),
+    ]
+    first = next(entries)
+    place = ["ttlMap", f"{first.key_group}", f"{first.subtask}", repr(first.key)]
+    assert rows[1] == [
+        *place,
+        *("", repr(first.user_key), repr(first.value), date_text(first.last_access), ""),
+    ]
+    assert len([*entries]) == 99
+    timers = "_timer_state/event_user-timers"
+    (timer, *_) = operator.entries([timers])
+    cells = shown(operator.entries([timers])).rows[1]
+    assert cells[-3:] == ["", "", date_text(timer.timestamp)]
+
+
+def test_entries_that_are_damaged(tmp_path: Path) -> None:
+    folder = shutil.copytree(point("2.3.0-files-canonical").path, tmp_path / "savepoint")
+    savepoint = read_savepoint(folder)
+    (operator, *_) = (operator for operator in savepoint.operators if operator.states)
+    entries = operator.entries()
+    for file in folder.iterdir():
+        if file.name != "_metadata":
+            file.unlink()
+    assert "No such file" in entries._repr_html_()  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ import sys
 from ast import literal_eval
 from collections import Counter
 from collections.abc import Callable
+from datetime import datetime, timezone
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,37 @@ def test_keys_with_their_entries(shown: Print) -> None:
         ascii(literal_eval(key)): (int(g), int(s)) for key, _, g, s in printed if len(key) < 20
     }
     assert seen.items() >= {key: plain[key] for key in plain if "user" in key}.items()
+
+
+def test_timers_of_a_key_have_their_dates(shown: Print) -> None:
+    state = "_timer_state/event_user-timers"
+    times = sorted(
+        entry[-1]
+        for entry in true_entries(ORIGIN.entries)
+        if (entry[2], entry[5]) == (state, "user-89019")
+    )
+    dates = ", ".join(
+        f"{time} ({datetime.fromtimestamp(time // 1000, timezone.utc):%Y-%m-%d %H:%M:%SZ})"
+        for time in times
+    )
+    assert times
+    assert f"\n{state}  {dates}\n" in shown("--key", "user-89019", "--state", state)
+
+
+@pytest.mark.parametrize("text", ["it needs x: pip install x", "No module named 'keygroups.x'"])
+def test_an_extra_that_is_not_there(
+    text: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def summary(*_: Any, **settings: Any) -> None:
+        raise ModuleNotFoundError(text, name="x")
+
+    monkeypatch.setattr(Savepoint, "summary", summary)
+    if "pip" not in text:
+        with pytest.raises(ModuleNotFoundError, match=text):
+            edited(str(DATA), "--full")
+        return
+    assert edited(str(DATA), "--full") == 1
+    assert capsys.readouterr().err == f"keygroups savepoint: {text}\n"
 
 
 def test_bytes_that_a_rescale_moves(shown: Print) -> None:

@@ -396,6 +396,21 @@ def test_every_folder_that_is_not_there_is_named_once(tmp_path: Path) -> None:
     assert len(values(read_savepoint(tmp_path, moved))) == 3
 
 
+@pytest.mark.parametrize(
+    "old",
+    ["C:\\flink\\ckpt", "C:/flink/ckpt", "c:\\flink\\", "/C:/flink/ckpt", "file:/C:/flink/ckpt"],
+)
+def test_files_of_a_drive(old: str, tmp_path: Path) -> None:
+    """Java's File has C:\\flink as file:/C:/flink, which is what Flink writes."""
+    drive = old.lstrip("/").removeprefix("file:/")[0]
+    rest = "" if old.endswith("\\") else "/ckpt"
+    path = f"file:/{drive}:/flink{rest}/{NAMES[1]}"
+    put(tmp_path / "files" / NAMES[1])
+    assert (
+        len(values(savepoint(tmp_path / "job", path, moved={old: str(tmp_path / "files")}))) == 1
+    )
+
+
 def test_a_file_that_is_gone(tmp_path: Path) -> None:
     """Its folder is there: no other place is told."""
     path = f"file:{tmp_path}/{NAMES[1]}"

@@ -40,6 +40,7 @@ CHUNK = 1 << 18
 _ABSOLUTE = re.compile(r"/|file:/(?:/{2,})?(?!/)|(?!(?:file|local):)[A-Za-z][A-Za-z0-9+.-]*://")
 _CHECKPOINT = re.compile(r"(.*[^/:])?/chk-[0-9]+", re.DOTALL)  # in the folder of its job
 _OF_JOB = re.compile(r"/(?:shared|taskowned|chk-[0-9]+)/")
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")  # of Windows
 # A pipe or a link may replace the file just now: opening neither waits nor follows.
 _FLAGS = sum(getattr(os, name, 0) for name in ("O_NOCTTY", "O_NOFOLLOW", "O_NONBLOCK"))
 
@@ -473,9 +474,17 @@ def check_moved(moved: Mapping[str, str] | None) -> dict[str, str]:
     if not isinstance(moved, Mapping) and moved is not None:
         raise InvalidTypeError(f"moved must be a mapping of paths, got {show(moved)}")
     return {
-        check_str("path in moved", old): check_place("path in moved", new)
+        _as_java_has_it(check_str("path in moved", old)): check_place("path in moved", new)
         for old, new in (moved or {}).items()
     }
+
+
+def _as_java_has_it(path: str) -> str:
+    r"""Return a path of a drive of Windows such as C:\flink as /C:/flink, others as they are.
+
+    Java: File.toURI, by which Flink's Path has the former as file:/C:/flink.
+    """
+    return f"/{path}".replace("\\", "/") if _DRIVE.match(path) else path
 
 
 def check_path(name: str, path: object) -> str:
