@@ -119,8 +119,9 @@ def test_expressions_grow_with_the_fields(field: str) -> None:
     """Texts of SQL, which have a character for each node and more, and need no session."""
 
     def size(count: int) -> int:
-        columns = [KeyColumn(SqlText(f"c{i:03d}"), f"c{i:03d}", None) for i in range(count)]
-        code, _ = hash_key(Portable(SqlFunctions()), columns, SQL_ROW(*[field] * count))
+        texts: list[Any] = [SqlText(f"c{i:03d}") for i in range(count)]
+        columns = [KeyColumn(text, text.text, None) for text in texts]
+        code: Any = hash_key(Portable(SqlFunctions()), columns, SQL_ROW(*[field] * count))[0]
         return len(code.text)
 
     assert size(96) < 2.02 * size(48)
