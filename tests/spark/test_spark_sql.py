@@ -14,7 +14,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from support.inside.adapter import LambdaFree
+from support.inside.adapter import LambdaFree, SqlText
 from support.selections import first_by_default
 from support.spark.session_settings import changed
 from support.spark.spark_columns import COLUMNS
@@ -27,7 +27,6 @@ from keygroups import (
     UnsupportedKeyTypeError,
 )
 from keygroups.spark import register
-from keygroups.spark._columns.sql_text import SqlText
 from keygroups.types import (
     BIG_DEC,
     CHAR,

@@ -14,14 +14,22 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
 from support.golden import lines, read
-from support.inside.adapter import PORTABLE, SETTING, Portable, build, current_backend, hash_key
+from support.inside.adapter import (
+    PORTABLE,
+    SETTING,
+    KeyColumn,
+    KeyTree,
+    Portable,
+    build,
+    current_backend,
+    hash_key,
+)
 from support.keys import java_values, sql_values
 from support.keys.key_encoding import decode_key, decode_key_type
 from support.selections import first_by_default
 from support.spark.spark_backends import BACKENDS, skip_without
 from support.spark.spark_values import NoSparkTypeError, in_spark, sql_type, sql_value
 
-from keygroups.spark._columns.key_columns import KeyColumn, KeyTree
 from keygroups.types import SQL_ROW, JavaSqlType, KeyType, ScalarType
 
 MAX_PARALLELISM = 1000

@@ -3,7 +3,7 @@
 from keygroups.spark._columns import catalyst, key_hash
 from keygroups.spark._columns.arguments import is_connect
 from keygroups.spark._columns.backend import PORTABLE, SETTING, build, current_backend
-from keygroups.spark._columns.key_columns import KeyColumn
+from keygroups.spark._columns.key_columns import KeyColumn, KeyTree
 from keygroups.spark._columns.key_hash import hash_key
 from keygroups.spark._columns.portable import Portable
 from keygroups.spark._columns.sql_string import LambdaFree
@@ -33,6 +33,7 @@ __all__ = [
     "SETTING",
     "KeyColumn",
     "KeyGroup",
+    "KeyTree",
     "LambdaFree",
     "PickledRunner",
     "Portable",
