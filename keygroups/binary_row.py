@@ -419,7 +419,7 @@ def _fraction_checker(logical_type: LogicalType, at_most: int) -> Callable[[int,
     precision = logical_type.precision or 0
     digits = min(precision, at_most)
     step = 10 ** (6 - digits)
-    # Up to 3 digits the bytes hold the milliseconds, whatever the precision says.
+    # A key of a precision up to 3 holds milliseconds: Flink cuts off no digit of them.
     kept = 3 if precision <= 3 else at_most
     advice = "Flink keeps no more of a key: drop the rest"
     if digits < kept:

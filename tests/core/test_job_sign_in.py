@@ -127,7 +127,7 @@ def test_sensible_headers_may_be_replaced() -> None:
             for name in ("", " ", f"Bearer {CANARY}", "X: y", "X\r\nY", "X\n", "\u00e9", "X\0")
         ),
         *(
-            ({name: CANARY}, f"headers must not have '{name}', which is set here")
+            ({name: CANARY}, f"headers must not have '{name}', which each request sets itself")
             for name in ("Host", "CONTENT-LENGTH", "Transfer-Encoding", "Connection", "TE")
         ),
         ({"Proxy-Authorization": CANARY}, "headers must not have 'Proxy-Authorization'"),

@@ -166,7 +166,7 @@ class KryoInput:
         return byte == 1
 
     def fixed(self, code: str) -> Any:
-        """Read a number of a fixed size, a letter of `struct`: little endian since Kryo 5."""
+        """Read a number of a format letter of `struct`: little endian since Kryo 5, else big."""
         [number] = self.fixed_array(code, 1)
         return number
 

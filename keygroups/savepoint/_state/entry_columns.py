@@ -198,7 +198,7 @@ class HeldEntries:
         return scan_framed(data, pos, prefix, self.decoder.framed_size)
 
     def add(self, feed: Feed, key_group: int, places: Ints) -> Iterator[EntryColumns]:
-        """Take entries that start at places in the feed's window; the last is where they end.
+        """Take the entries between `places` in the feed's window: starts, and the end of the last.
 
         Yields what is held where that is enough.
         """
