@@ -124,7 +124,9 @@ def _check_headers(headers: Mapping[str, str] | None) -> dict[str, Secret]:
                 "which is not shown"
             )
         if name.lower() in _OF_THE_CONNECTION:
-            raise InvalidValueError(f"headers must not have {show(name)}, which each request sets itself")
+            raise InvalidValueError(
+                f"headers must not have {show(name)}, which each request sets itself"
+            )
         if name.lower() in names:
             raise InvalidValueError(f"headers must have {show(name)} once, in whatever case")
         if not _VALUE.fullmatch(value):

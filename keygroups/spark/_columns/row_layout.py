@@ -164,7 +164,7 @@ def _folded(
 
 
 def end_of_row(backend: Portable, data: Column, fixed_size: Column) -> Column:
-    """Return where the next tail goes, behind a fixed part and the tails that are there."""
+    """Return the offset of the next tail: behind a fixed part and the tails so far."""
     size = fixed_size + backend.F.octet_length(data.getField("tails"))
     return size.cast("bigint")
 
