@@ -46,8 +46,11 @@ from support.bytes.column_forms import (  # noqa: E402
     operator_of,
     rocksdb,
 )
-from support.inside.columns import column_of, reader_of  # noqa: E402
-from support.inside.savepoints import entry_columns  # noqa: E402
+from support.inside.columns import (  # noqa: E402
+    column_of,
+    entry_columns,
+    reader_of,
+)
 
 TEXT, INT, LONG = serializers.STRING, serializers.INT, serializers.LONG
 POJO = PojoSerializer("a.P", ["id", "name", "on"], [LONG, TEXT, LocalDateSerializer()])

@@ -40,8 +40,10 @@ from support.bytes.column_forms import (  # noqa: E402
     operator_of,
     rocksdb,
 )
-from support.inside.columns import rocksdb_columns  # noqa: E402
-from support.inside.savepoints import entry_columns  # noqa: E402
+from support.inside.columns import (
+    entry_columns,
+    rocksdb_columns,
+)
 
 from keygroups.savepoint._columns.readers import texts  # noqa: E402
 from keygroups.savepoint._state.scans import skip_scan  # noqa: E402

@@ -15,7 +15,8 @@ from support.bytes import savepoint_bytes as sb
 from support.bytes.job_points import JOB_POINTS
 from support.bytes.real_savepoints import POINTS, point
 from support.inside.answers import date_text
-from support.inside.savepoints import entry_columns, summarized
+from support.inside.columns import entry_columns
+from support.inside.savepoints import summarized
 from support.inside.values import exact_repr
 
 from keygroups.cli import main

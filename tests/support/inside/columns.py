@@ -41,6 +41,7 @@ from keygroups.savepoint._jobs.cluster_editors import ClusterEditor, RowsEditor
 from keygroups.savepoint._jobs.parted_job import PartedJob
 from keygroups.savepoint._jobs.questions import difference_job, key_size_job
 from keygroups.savepoint._jobs.row_jobs import wide_rows_job, wide_shapes
+from keygroups.savepoint._state import entry_columns
 from keygroups.savepoint._state.formats import rocksdb_columns
 
 __all__ = [
@@ -72,6 +73,7 @@ __all__ = [
     "difference_layout",
     "entries_of",
     "entry_batch",
+    "entry_columns",
     "entry_pieces",
     "is_open",
     "is_written",

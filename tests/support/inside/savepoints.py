@@ -47,7 +47,7 @@ from keygroups.savepoint._reports.connectors import sink_sections, splits_sectio
 from keygroups.savepoint._savepoint import summarized, verified
 from keygroups.savepoint._sources import file_splits, source_splits
 from keygroups.savepoint._sources.source_splits import has_same_content
-from keygroups.savepoint._state import entry_columns, header, operator_state, state_infos
+from keygroups.savepoint._state import header, operator_state, state_infos
 from keygroups.savepoint._state.entries import EncodedEntry
 from keygroups.savepoint._state.formats import changelog, key_group_streams, rocksdb, timers
 from keygroups.savepoint._state.formats.by_handle import FORMATS, format_of
@@ -140,7 +140,6 @@ __all__ = [
     "codes",
     "decompressed",
     "edit_task",
-    "entry_columns",
     "exact",
     "feed",
     "file_splits",
