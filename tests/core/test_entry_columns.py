@@ -40,10 +40,7 @@ from support.bytes.column_forms import (  # noqa: E402
     operator_of,
     rocksdb,
 )
-from support.inside.columns import (
-    entry_columns,
-    rocksdb_columns,
-)
+from support.inside.columns import entry_columns, rocksdb_columns  # noqa: E402
 
 from keygroups.savepoint._columns.readers import texts  # noqa: E402
 from keygroups.savepoint._state.scans import skip_scan  # noqa: E402
