@@ -347,13 +347,41 @@ class Portable:
     def hash_big_dec(self, column: Column) -> Column:
         """BigDecimal.hashCode, with the scale of the column's type."""
         F = self.F
+        number = self._unscaled_text(column).cast("bigint")
+        two32 = F.lit(2**32)
+        # Both words have the sign of the number, as those of `_decimal_words`.
+        short = number % two32 + F.call_function("div", number, two32) * 31
         word0, word1, upper = self._decimal_words(column)
         # The 31-fold of the words: the upper two are word2 + 2^32 * word3, and only 32 bits count.
-        word3 = F.call_function("div", upper, F.lit(2**32))
-        unscaled = word0 + word1 * 31 + self.low32(upper) * 961 + word3 * 29791
-        # The scale is part of the column's type: a constant.
-        scale = F.regexp_extract(F.typeof(column), "(-?[0-9]+)[)]", 1).cast("int")
+        word3 = F.call_function("div", upper, two32)
+        long = word0 + word1 * 31 + self.low32(upper) * 961 + word3 * 29791
+        precision, scale = self._decimal_size(column)
+        # The condition is a constant: one of the two is left when Spark has optimised.
+        unscaled = F.when(precision <= 18, short).otherwise(long)
         return self.as_code(unscaled * 31 + scale)
+
+    def _decimal_size(self, column: Column) -> tuple[Column, Column]:
+        """Return precision and scale of a decimal: constants, of the name of its type."""
+        F, name = self.F, self.F.typeof(column)
+        sizes = ("[(]([0-9]+),", ",(-?[0-9]+)[)]")
+        precision, scale = (F.regexp_extract(name, size, 1).cast("int") for size in sizes)
+        return precision, scale
+
+    def _unscaled_text(self, column: Column) -> Column:
+        """Return the digits of a decimal's unscaled value, after a minus where it is negative.
+
+        The text of a decimal of a scale from 0 to 6 is always such as "-1.50". Of others it
+        may, with ANSI mode off, be "0E-18" or "-1.0000000000E-8". A scale below zero (a legacy
+        setting) is "1.23E+4" there, and with ANSI mode on "12300", whose last zeros go. The name
+        of any other type matches nothing.
+        """
+        F, text = self.F, column.cast("string")
+        zeros = F.regexp_replace(F.typeof(column), "^.*-([0-9]+)[)]$", "(?<=[0-9])0{$1}")
+        beside = F.concat(F.lit("[.]|E.*|"), zeros, F.lit("$"))
+        _, scale = self._decimal_size(column)
+        return F.when(scale.between(0, 6), F.translate(text, ".", "")).otherwise(
+            F.regexp_replace(text, beside, F.lit(""))
+        )
 
     def _decimal_words(self, column: Column) -> tuple[Column, Column, Column]:
         """Return the unscaled value of a decimal as bigints: two 32-bit words and what is above.
@@ -362,13 +390,7 @@ class Portable:
         its magnitude and its sign. Decimals of 38 digits hold all that is computed here.
         """
         F = self.F
-        # Whatever the precision, the text is "-1.50"; with ANSI mode off also "0E-18" or
-        # "-1.0000000000E-8". A scale below zero (a legacy setting) is "1.23E+4" there, and with
-        # ANSI mode on "12300", whose last zeros go. The name of any other type matches nothing.
-        zeros = F.regexp_replace(F.typeof(column), "^.*-([0-9]+)[)]$", "(?<=[0-9])0{$1}")
-        beside = F.concat(F.lit("[.]|E.*|"), zeros, F.lit("$"))
-        digits = F.regexp_replace(column.cast("string"), beside, F.lit(""))
-        unscaled = digits.cast(T.DecimalType(38, 0))
+        unscaled = self._unscaled_text(column).cast(T.DecimalType(38, 0))
         two32, two64 = (F.lit(Decimal(2**bits)) for bits in (32, 64))
         word0 = (unscaled % two32).cast("bigint")
         word1 = F.call_function("div", unscaled % two64, two32)
