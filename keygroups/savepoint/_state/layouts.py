@@ -86,9 +86,10 @@ class Layout(ABC):
 
     def framing(self, number: int) -> EntryReader[EncodedEntry]:
         """Return a reader of entries as bytes, which have this number of the state."""
+        make = tuple.__new__  # that of EncodedEntry calls it
 
         def frame(key_group: int, key: bytes, value: bytes) -> EncodedEntry:
-            return EncodedEntry(key_group, number, key, value)
+            return make(EncodedEntry, (key_group, number, key, value))
 
         return EntryReader(frame, self._native_framing(number))
 
@@ -98,10 +99,17 @@ class Layout(ABC):
         if read_key is None or read_value is None:
             return None
 
+        make = tuple.__new__
+
+        def read_entry(data: bytes, pos: int) -> tuple[tuple[bytes, bytes], int]:
+            key, pos = read_key(data, pos)
+            value, pos = read_value(data, pos)
+            return (key, value), pos
+
         def entries(feed: Feed, key_group: int, count: int) -> Iterator[EncodedEntry]:
             for _ in range(count):
-                key = feed.read(read_key)
-                yield EncodedEntry(key_group, number, key, feed.read(read_value))
+                key, value = feed.read(read_entry)
+                yield make(EncodedEntry, (key_group, number, key, value))
 
         return entries
 
