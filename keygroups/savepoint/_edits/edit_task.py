@@ -163,13 +163,12 @@ class EditTask:
             states = {
                 name: KeptState(
                     plan.number,
-                    edits.applied[plan.number],
+                    edits.entries,
                     tuple(
                         Doomed.of(described, step)
                         for described, step in plan.steps
                         if isinstance(step, DeleteKeys)
                     ),
-                    edits.count,
                 )
                 for name, plan in self.plans.items()
             }
@@ -228,7 +227,7 @@ class EditTask:
         """Yield entries in their old key groups with their new ones."""
         new, serializer = self.write.max_parallelism, self._key
         hasher = None if serializer is None else key_hasher(serializer)
-        make = tuple.__new__  # that of EncodedEntry calls it
+        make = tuple.__new__  # EncodedEntry's own one calls it
         if serializer is None or hasher is None:
             # Where `new` divides `old`, (hash % old) % new == hash % new, so that no hash is
             # needed: a key in key group 77 of 128 goes to 77 % 32 = 13 of 32.
@@ -314,7 +313,7 @@ class Edits:
         self._added: Counter[int] = Counter()
 
     def all(self, entries: Iterable[EncodedEntry]) -> Iterator[EncodedEntry]:
-        """Yield what becomes of entries."""
+        """Yield the entries that some become."""
         for old in entries:
             after = self.entries(old)
             if after is None:
@@ -331,26 +330,17 @@ class Edits:
     def _counted(
         self, entries: Iterable[EncodedEntry], old: EncodedEntry
     ) -> Iterator[EncodedEntry]:
-        count, is_changed = 0, True
+        state, count, is_changed = old.state, 0, True
         for entry in entries:
             if not count and entry == old:
                 is_changed = False
             count += 1
             yield entry
-        self.count(old.state, count, is_changed)
-
-    def count(self, state: int, entries: int, is_changed: bool) -> None:
-        """Count one old entry that became `entries` new ones; unless `is_changed` the first is it.
-
-        Three entries, the old one first, count as 2 added; none as 1 deleted.
-        """
-        if not entries:
+        if count:
+            self._changed[state] += is_changed
+            self._added[state] += count - 1  # three entries, the old one first, are 2 added
+        else:
             self._deleted[state] += 1
-            return
-        if is_changed:
-            self._changed[state] += 1
-        if entries > 1:
-            self._added[state] += entries - 1
 
     def done(
         self,

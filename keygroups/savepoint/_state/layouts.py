@@ -86,7 +86,7 @@ class Layout(ABC):
 
     def framing(self, number: int) -> EntryReader[EncodedEntry]:
         """Return a reader of entries as bytes, which have this number of the state."""
-        make = tuple.__new__  # that of EncodedEntry calls it
+        make = tuple.__new__  # EncodedEntry's own one calls it
 
         def frame(key_group: int, key: bytes, value: bytes) -> EncodedEntry:
             return make(EncodedEntry, (key_group, number, key, value))
