@@ -67,7 +67,7 @@ REACH_OF_THE_ADAPTER = {
     "keygroups.savepoint._savepoint": {"savepoint_of", "summarized", "verified"},
     "keygroups.savepoint._state.writing.new_states": {"NewState"},
     "keygroups.savepoint._tasks.read": {"TASK_BYTES"},
-    "keygroups.savepoint._tasks.write": {"OperatorFiles"},
+    "keygroups.savepoint._state.writing.write_task": {"OperatorFiles"},
 }
 # Modules of the adapter that import nothing of PySpark, and why they are there all the same.
 FREE_OF_SPARK = {

@@ -43,8 +43,8 @@ from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.key_hashes import key_hasher
 from keygroups.savepoint._state.layouts import layout_of
 from keygroups.savepoint._state.writing.spill import packed, sorted_entries, unpacked
+from keygroups.savepoint._state.writing.write_task import WriteTask, WrittenFile
 from keygroups.savepoint._tasks.read import ReadTask
-from keygroups.savepoint._tasks.write import WriteTask, WrittenFile
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch

@@ -14,7 +14,7 @@ from keygroups.savepoint import Operator, Savepoint, SavepointEditor, StateDescr
 from keygroups.savepoint._edits.edit_task import EditTask, StatePlan
 from keygroups.savepoint._edits.keyed_state import EditedKeyedState, with_keyed_state
 from keygroups.savepoint._edits.merged_header import merged_header
-from keygroups.savepoint._tasks.write import OperatorFiles
+from keygroups.savepoint._state.writing.write_task import OperatorFiles
 from keygroups.spark._savepoint.entry_files import write_entries
 from keygroups.spark._savepoint.entry_pieces import write_anew
 from keygroups.spark._savepoint.old_entries import old_entries

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
-from keygroups.savepoint._tasks.write import OperatorFiles
+from keygroups.savepoint._state.writing.write_task import OperatorFiles
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 from keygroups.spark._savepoint.results import RESULT, collect_results, result_batch
 from keygroups.spark.placement import repartition_by_key_group
