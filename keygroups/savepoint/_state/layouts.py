@@ -108,7 +108,7 @@ class Layout(ABC):
 
         def entries(feed: Feed, key_group: int, count: int) -> Iterator[EncodedEntry]:
             for _ in range(count):
-                key, value = feed.read(read_entry)
+                (key, value), _ = feed.read_sized(read_entry)
                 yield make(EncodedEntry, (key_group, number, key, value))
 
         return entries
