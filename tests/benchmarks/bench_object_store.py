@@ -30,7 +30,6 @@ sys.path.append(str(SUPPORT.parent))
 
 from support.bytes import large_savepoints  # noqa: E402
 from support.bytes import savepoint_bytes as sb  # noqa: E402
-from support.bytes.framed_entries import framed_entries  # noqa: E402
 from support.inside.savepoints import ahead  # noqa: E402
 
 from keygroups import assign_to_key_group  # noqa: E402
@@ -156,10 +155,11 @@ def measure(filesystem: Any, root: str, rounds: int) -> None:
     compare(f"headers of {SUBTASKS:,} subtasks", headers, plain, rounds)
     for name in [*SAVEPOINTS][1:]:
         (operator,) = read_savepoint(f"{root}/{name}").operators
+        numbers = {state.name: number for number, state in enumerate(operator.states)}
 
-        def framed(operator: Operator = operator) -> None:
+        def encoded(operator: Operator = operator, numbers: dict[str, int] = numbers) -> None:
             for task in ahead(operator.tasks()):
-                for _ in framed_entries(task):
+                for _ in task.encoded_entries(numbers):
                     pass
 
         def entries(operator: Operator = operator) -> None:
@@ -173,7 +173,7 @@ def measure(filesystem: Any, root: str, rounds: int) -> None:
 
         paths = files_of(name)
         size = sum(filesystem.sizes(paths))
-        kinds = (("as bytes", framed), ("decoded", entries), ("into Arrow", columns))
+        kinds = (("as bytes", encoded), ("decoded", entries), ("into Arrow", columns))
         for kind, call in kinds:
             plain = partial(filesystem.cat, paths)
             compare(f"{name}, {size / 1e6:.1f} MB, {kind}", call, plain, rounds, size)

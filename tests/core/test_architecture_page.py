@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -87,3 +87,50 @@ def test_nobody_imports_what_is_above() -> None:
     ]
     assert backwards == []
     assert len(floors) > 200
+
+
+def files_with(is_one: Callable[[ast.AST], bool]) -> set[str]:
+    """Return the files of savepoints in which some node of the syntax is one."""
+    folder = PACKAGE / "savepoint"
+    return {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*.py")
+        if any(map(is_one, ast.walk(tree_of(path))))
+    }
+
+
+def row_of(what: str) -> set[str]:
+    """Return the paths of a row of the table of where things go."""
+    return set(re.findall(r"`([^`]+)`", TEXT.partition(f"| {what} |")[2].partition("\n")[0]))
+
+
+def test_a_kind_of_state_is_in_the_files_of_its_row() -> None:
+    """One whose value lies as that of others does; a writer of windows takes another kind."""
+    kind = files_with(lambda node: isinstance(node, ast.Constant) and node.value == "AGGREGATING")
+    assert kind == row_of("a kind of state") - {"_state/stored_values.py"}
+    assert len(kind) <= 3
+
+
+def test_a_file_format_is_in_the_files_of_its_row() -> None:
+    named = files_with(lambda node: isinstance(node, ast.Name) and node.id == "RocksDBHandle")
+    own, there = "_state/formats/rocksdb.py", row_of("a file format")
+    assert there == {
+        *("_metadata/codes.py", "_metadata/handles.py", "_metadata/reader.py"),
+        *("_state/formats/", "by_handle.py"),
+    }
+    assert named == {
+        *("_metadata/handles.py", "_metadata/reader.py"),
+        *("_state/formats/by_handle.py", own),
+    }
+
+
+def test_the_bytes_between_the_parts_of_a_value_are_in_one_file() -> None:
+    """The comma of a list; the marks before a value of a map, which columns take by their name."""
+    assert files_with(lambda node: isinstance(node, ast.Constant) and node.value == b",") == {
+        "_state/stored_values.py"
+    }
+    marks = {"_NULL", "_NOT_NULL"}
+    known = files_with(lambda node: isinstance(node, ast.Name) and node.id in marks)
+    assert {path for path in known if path.startswith("_state/")} <= {
+        *("_state/stored_values.py", "_state/skips.py"),  # The flag of a POJO in the latter.
+    }

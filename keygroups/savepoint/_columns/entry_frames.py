@@ -23,7 +23,7 @@ from keygroups.savepoint._columns.entry_batches import (
 )
 from keygroups.savepoint._state.entries import LAST_OF_STATE
 from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
-from keygroups.savepoint._tasks.write import WriteTask, WrittenFile
+from keygroups.savepoint._state.writing.write_task import WriteTask, WrittenFile
 from keygroups.state_keys import key_group_prefix_bytes
 
 

@@ -42,7 +42,7 @@ from keygroups.savepoint._columns.row_encoder import KeyEncoder, RowEncoder
 from keygroups.savepoint._columns.scalar_writers import UnwrittenError
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.writing.entry_encoder import EntryEncoder
-from keygroups.savepoint._tasks.write import WriteTask
+from keygroups.savepoint._state.writing.write_task import WriteTask
 from keygroups.state_keys import VOID_NAMESPACE
 from keygroups.types import KeyType
 

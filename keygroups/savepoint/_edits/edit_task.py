@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from keygroups._checks import show
 from keygroups._serializers.base import TRUNCATED, Serializer
@@ -43,8 +43,8 @@ from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.key_hashes import key_hasher
 from keygroups.savepoint._state.layouts import layout_of
 from keygroups.savepoint._state.writing.spill import packed, sorted_entries, unpacked
+from keygroups.savepoint._state.writing.write_task import WriteTask, WrittenFile
 from keygroups.savepoint._tasks.read import ReadTask
-from keygroups.savepoint._tasks.write import WriteTask, WrittenFile
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -163,13 +163,12 @@ class EditTask:
             states = {
                 name: KeptState(
                     plan.number,
-                    edits.applied[plan.number],
+                    edits.entries,
                     tuple(
                         Doomed.of(described, step)
                         for described, step in plan.steps
                         if isinstance(step, DeleteKeys)
                     ),
-                    edits.count,
                 )
                 for name, plan in self.plans.items()
             }
@@ -189,11 +188,11 @@ class EditTask:
             return edits.done(moved=moved.written)
         with write.open() as file, closing(_MovedWriter(write, self.parallelism)) as moved:
             for old in self.read.encoded_entries(self._numbers):
-                entries = edits.entries(old)
-                if entries is None:
+                after = edits.entries(old)
+                if after is None:
                     file.add(old)
                     continue
-                for entry in entries:
+                for entry in after:
                     stays = entry.key == old.key and entry.key_group == old.key_group
                     (file if stays else moved).add(entry)
             moved.flush()
@@ -206,13 +205,8 @@ class EditTask:
         `run` raises, FunctionError for an error of a user's function, and SavepointError where an
         entry stands in another key group than its key hashes to.
         """
-        if edits is not None:
-            yield from self._edited_entries(edits)
-            return
-        new_key_group = self._rekeyed()
-        for entry in self.read.encoded_entries(self._numbers):
-            _, number, key, value = entry
-            yield EncodedEntry(new_key_group(entry), number, key, value)
+        entries = self.read.encoded_entries(self._numbers)
+        return self._rekeyed(entries if edits is None else edits.all(entries))
 
     def batches(self) -> Iterator[RecordBatch]:
         """Yield the entries of `entries` without steps as batches of Arrow, in no order.
@@ -226,66 +220,72 @@ class EditTask:
             self._numbers,
             None if self._key is None else self._key.key_type,
             (self.read.max_parallelism, self.write.max_parallelism),
-            self._rekeyed(),
+            self._rekeyed,
         )
 
-    def _edited_entries(self, edits: Edits) -> Iterator[EncodedEntry]:
-        new_key_group = self._rekeyed()
-        for old in self.read.encoded_entries(self._numbers):
-            entries = edits.entries(old)
-            for entry in (old,) if entries is None else entries:
-                _, number, key, value = entry
-                yield EncodedEntry(new_key_group(entry), number, key, value)
-
-    def _rekeyed(self) -> Callable[[EncodedEntry], int]:
-        """Return a function from an entry in its old key group to the new key group."""
-        old, new, serializer = self.read.max_parallelism, self.write.max_parallelism, self._key
+    def _rekeyed(self, entries: Iterable[EncodedEntry]) -> Iterator[EncodedEntry]:
+        """Yield entries in their old key groups with their new ones."""
+        new, serializer = self.write.max_parallelism, self._key
         hasher = None if serializer is None else key_hasher(serializer)
+        make = tuple.__new__  # EncodedEntry's own one calls it
         if serializer is None or hasher is None:
             # Where `new` divides `old`, (hash % old) % new == hash % new, so that no hash is
             # needed: a key in key group 77 of 128 goes to 77 % 32 = 13 of 32.
-            return lambda entry: entry.key_group % new
+            for key_group, number, encoded, value in entries:
+                yield make(EncodedEntry, (key_group % new, number, encoded, value))
+            return
         starts = [layout_of(state).before_key for state in self.write.states]
-        read = serializer.read
-        assert read is not None  # a key with a hash is read here
-        names = {plan.number: name for name, plan in self.plans.items()}
-        base, key_type = self.read.files.base, serializer.key_type or serializer
+        hashed = self._key_hash(serializer, hasher)
         # Entries of a MAP repeat their key, and hashing it may take long: the last result is used
         # again. The bytes tell, as 0.0 == -0.0 in Python, and they are two keys in Java.
         last, last_key_group, last_new = b"", -1, -1
-
-        def refused(entry: EncodedEntry, why: str) -> SavepointError:
-            where = f"state {names[entry.state]!r} in key group {entry.key_group}"
-            return SavepointError(f"{base}: a key of {where}: {why}")
-
-        def new_key_group(entry: EncodedEntry) -> int:
-            nonlocal last, last_key_group, last_new
-            key_group, number, encoded, _ = entry
+        for entry in entries:
+            key_group, number, encoded, value = entry
             start = starts[number]
-            if key_group == last_key_group and encoded.startswith(last, start):
-                return last_new
+            if key_group != last_key_group or not encoded.startswith(last, start):
+                scrambled, end = hashed(entry, start)
+                last, last_key_group, last_new = encoded[start:end], key_group, scrambled % new
+            yield make(EncodedEntry, (last_new, number, encoded, value))
+
+    def _key_hash(
+        self, serializer: Serializer, hasher: Callable[[Any], int]
+    ) -> Callable[[EncodedEntry, int], tuple[int, int]]:
+        """Return a function from an entry and the start of its key to its hash and the end."""
+        read, old = serializer.read, self.read.max_parallelism
+        assert read is not None  # a key with a hash is read here
+
+        def hashed(entry: EncodedEntry, start: int) -> tuple[int, int]:
+            key_group, number, encoded, _ = entry
             try:
                 key, end = read(encoded, start)
             except (*TRUNCATED, ValueError) as error:
-                raise refused(entry, f"no {serializer}: {error}") from None
+                raise self._no_hash(entry, error) from None
             try:
                 scrambled = finalise(hasher(key))
-            except KeyGroupsError as error:  # the key is null, or exceeds its type's precision
-                raise refused(entry, str(error)) from None
+            except KeyGroupsError as error:  # it is null, or exceeds its type's precision
+                raise self._no_hash(entry, error) from None
             if scrambled % old != key_group:
                 raise SavepointError(
-                    f"{base}: key {show(key)} of state {names[number]!r} is in key group "
-                    f"{key_group}, and of key group {scrambled % old} by its hash as {key_type!r}"
+                    f"{self.read.files.base}: key {show(key)} of state {self._names[number]!r} "
+                    f"is in key group {key_group}, and of key group {scrambled % old} by its hash "
+                    f"as {serializer.key_type or serializer!r}"
                 )
-            last, last_key_group, last_new = encoded[start:end], key_group, scrambled % new
-            return last_new
+            return scrambled, end
 
-        return new_key_group
+        return hashed
+
+    def _no_hash(self, entry: EncodedEntry, error: Exception) -> SavepointError:
+        where = f"state {self._names[entry.state]!r} in key group {entry.key_group}"
+        return SavepointError(f"{self.read.files.base}: a key of {where}: {error}")
 
     @property
     def _numbers(self) -> dict[str, int]:
         """The numbers of the states in the new header, by their old names."""
         return {name: plan.number for name, plan in self.plans.items()}
+
+    @property
+    def _names(self) -> dict[int, str]:
+        return {plan.number: name for name, plan in self.plans.items()}
 
     @property
     def _key(self) -> Serializer | None:
@@ -312,6 +312,15 @@ class Edits:
         self._deleted: Counter[int] = Counter()
         self._added: Counter[int] = Counter()
 
+    def all(self, entries: Iterable[EncodedEntry]) -> Iterator[EncodedEntry]:
+        """Yield the entries that some become."""
+        for old in entries:
+            after = self.entries(old)
+            if after is None:
+                yield old
+            else:
+                yield from after
+
     def entries(self, old: EncodedEntry) -> Iterator[EncodedEntry] | None:
         """Return the entries that an old one becomes, and count them; None: it stays."""
         apply = self.applied[old.state]
@@ -321,26 +330,17 @@ class Edits:
     def _counted(
         self, entries: Iterable[EncodedEntry], old: EncodedEntry
     ) -> Iterator[EncodedEntry]:
-        count, is_changed = 0, True
+        state, count, is_changed = old.state, 0, True
         for entry in entries:
             if not count and entry == old:
                 is_changed = False
             count += 1
             yield entry
-        self.count(old.state, count, is_changed)
-
-    def count(self, state: int, entries: int, is_changed: bool) -> None:
-        """Count one old entry that became `entries` new ones; unless `is_changed` the first is it.
-
-        Three entries, the old one first, count as 2 added; none as 1 deleted.
-        """
-        if not entries:
+        if count:
+            self._changed[state] += is_changed
+            self._added[state] += count - 1  # three entries, the old one first, are 2 added
+        else:
             self._deleted[state] += 1
-            return
-        if is_changed:
-            self._changed[state] += 1
-        if entries > 1:
-            self._added[state] += entries - 1
 
     def done(
         self,

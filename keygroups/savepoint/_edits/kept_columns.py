@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -31,23 +31,21 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class KeptState:
-    """A state of which entries are kept: its new number, and which to ask `apply` about.
+    """A state of which entries are kept: its new number, and which may be deleted.
 
-    `apply` is that of the steps, which all are DeleteKeys; None without any. `count` counts a
-    deleted entry.
+    `edited` is Edits.entries, whose steps all are DeleteKeys.
     """
 
     number: int
-    apply: Apply | None
+    edited: Apply
     doomed: tuple[Doomed, ...]
-    count: Callable[[int, int, bool], None]
 
     def kept(self, columns: EntryColumns) -> pa.RecordBatch:
         """Return the entries that are kept, as a BatchSorter takes them."""
         fields = columns.columns
         encoded = fields["encoded_key"], fields["encoded_value"]
         batch = state_batch(fields["key_group"], self.number, *encoded)
-        if self.apply is None:
+        if not self.doomed:
             return batch
         is_asked = np.zeros(columns.count, np.bool_)
         for doomed in self.doomed:
@@ -56,9 +54,8 @@ class KeptState:
         for row in np.flatnonzero(is_asked).tolist():
             key, value = (part[row].as_py() for part in encoded)
             entry = EncodedEntry(int(fields["key_group"][row]), self.number, key, value)
-            if self.apply(entry) is not None:
-                self.count(self.number, 0, True)
-                is_kept[row] = False
+            entries = self.edited(entry)
+            is_kept[row] = entries is None or any(entries)  # Counted once they are asked for.
         return batch if is_kept.all() else batch.filter(pa.array(is_kept))
 
 

@@ -29,8 +29,8 @@ from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._state.entries import EncodedEntry
 from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
 from keygroups.savepoint._state.writing.spill import sorted_entries
+from keygroups.savepoint._state.writing.write_task import OperatorFiles, WriteTask, WrittenFile
 from keygroups.savepoint._tasks.read import ahead
-from keygroups.savepoint._tasks.write import OperatorFiles, WriteTask, WrittenFile
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch

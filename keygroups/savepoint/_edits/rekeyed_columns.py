@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +15,9 @@ from keygroups.savepoint._state.entries import EncodedEntry
 from keygroups.savepoint._state.entry_columns import EntryColumns
 from keygroups.types import KeyType
 
-Rekey = Callable[[EncodedEntry], int]
-"""A function from an entry in its old key group to the new key group; raises SavepointError for
-a key that hashes to another old one."""
+Rekey = Callable[[Iterable[EncodedEntry]], Iterable[EncodedEntry]]
+"""A function from entries in their old key groups to the same in the new ones; raises
+SavepointError for a key that hashes to another old one."""
 
 
 def rekeyed_batches(
@@ -40,8 +40,8 @@ def rekeyed_batches(
             new = _new_key_groups(keys, key_type, old, *max_parallelisms)
         if new is None:
             each = zip(old.tolist(), encoded[0].to_pylist())
-            rekeyed = (rekey(EncodedEntry(group, number, key, b"")) for group, key in each)
-            new = np.fromiter(rekeyed, np.int32, columns.count)
+            rekeyed = rekey(EncodedEntry(group, number, key, b"") for group, key in each)
+            new = np.fromiter((entry.key_group for entry in rekeyed), np.int32, columns.count)
         yield state_batch(new, number, *encoded)
 
 

@@ -29,7 +29,7 @@ from keygroups.savepoint._jobs.row_jobs import RowsJob, rows_job
 from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._savepoint import Savepoint
 from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint._tasks.write import OperatorFiles
+from keygroups.savepoint._state.writing.write_task import OperatorFiles
 from keygroups.savepoint._writing.savepoint_writer import SavepointEditor
 
 

@@ -20,8 +20,8 @@ from keygroups.savepoint._columns.byte_arrays import bounds_of, fixed, octets_of
 from keygroups.savepoint._columns.entry_batches import SCHEMA
 from keygroups.savepoint._columns.entry_frames import FileWriter
 from keygroups.savepoint._edits.edit_task import EditTask
+from keygroups.savepoint._state.writing.write_task import WrittenFile
 from keygroups.savepoint._tasks.read import TASK_BYTES
-from keygroups.savepoint._tasks.write import WrittenFile
 
 _PIECE = 1 << 13  # bytes; Spark sends 10,000 rows to Python at once
 _HEAD = [("key_group", "<i4"), ("state", "<i4"), ("key", "<i4"), ("value", "<i4")]

@@ -15,8 +15,8 @@ from keygroups.savepoint._edits.keyed_state import EditedKeyedState
 from keygroups.savepoint._jobs.entry_pieces import PIECES, PieceWriter, piece_batches
 from keygroups.savepoint._jobs.parted_job import PartedJob
 from keygroups.savepoint._state.entries import EncodedEntry
+from keygroups.savepoint._state.writing.write_task import OperatorFiles, WrittenFile
 from keygroups.savepoint._tasks.read import TASK_BYTES
-from keygroups.savepoint._tasks.write import OperatorFiles, WrittenFile
 
 _TYPES = (pa.int32(), pa.int32(), pa.binary(), pa.binary())
 ENTRIES = pa.schema(zip(EncodedEntry._fields, _TYPES))

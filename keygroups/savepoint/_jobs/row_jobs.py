@@ -12,7 +12,7 @@ from keygroups._serializers.base import Serializer
 from keygroups.savepoint._columns.column_types import column_to_write
 from keygroups.savepoint._columns.row_shapes import StateColumns, WideRows
 from keygroups.savepoint._jobs.file_jobs import ENTRIES, FilesJob, entries_job, sent
-from keygroups.savepoint._tasks.write import OperatorFiles
+from keygroups.savepoint._state.writing.write_task import OperatorFiles
 from keygroups.types import KeyType
 
 

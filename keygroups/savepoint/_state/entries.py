@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from keygroups._checks import record_repr, show
@@ -76,11 +77,16 @@ class EntryReader(Generic[Entry]):
     `framed` takes the key group and the bytes of the key, all after the key group, and of the
     value, as RocksDB and canonical savepoints frame them. It raises IndexError, struct.error or
     ValueError for bytes that are no entry of the state. `native` is None where the job's own
-    classes are needed.
+    classes are needed; `make_native` makes it where it is asked for, as most formats do not.
     """
 
     framed: Callable[[int, bytes, bytes], Entry]
-    native: NativeEntries[Entry] | None
+    make_native: Callable[[], NativeEntries[Entry] | None]
+
+    @cached_property
+    def native(self) -> NativeEntries[Entry] | None:
+        """The reader of the hashmap backend's own format."""
+        return self.make_native()
 
 
 def not_an_entry(name: str, key: bytes, error: Exception) -> SavepointError:

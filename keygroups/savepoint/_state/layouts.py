@@ -86,11 +86,12 @@ class Layout(ABC):
 
     def framing(self, number: int) -> EntryReader[EncodedEntry]:
         """Return a reader of entries as bytes, which have this number of the state."""
+        make = tuple.__new__  # EncodedEntry's own one calls it
 
         def frame(key_group: int, key: bytes, value: bytes) -> EncodedEntry:
-            return EncodedEntry(key_group, number, key, value)
+            return make(EncodedEntry, (key_group, number, key, value))
 
-        return EntryReader(frame, self._native_framing(number))
+        return EntryReader(frame, partial(self._native_framing, number))
 
     def _native_framing(self, number: int) -> NativeEntries[EncodedEntry] | None:
         """Return a reader of the hashmap backend's entries as those of canonical savepoints."""
@@ -98,10 +99,17 @@ class Layout(ABC):
         if read_key is None or read_value is None:
             return None
 
+        make = tuple.__new__
+
+        def read_entry(data: bytes, pos: int) -> tuple[tuple[bytes, bytes], int]:
+            key, pos = read_key(data, pos)
+            value, pos = read_value(data, pos)
+            return (key, value), pos
+
         def entries(feed: Feed, key_group: int, count: int) -> Iterator[EncodedEntry]:
             for _ in range(count):
-                key = feed.read(read_key)
-                yield EncodedEntry(key_group, number, key, feed.read(read_value))
+                (key, value), _ = feed.read_sized(read_entry)
+                yield make(EncodedEntry, (key_group, number, key, value))
 
         return entries
 
@@ -161,7 +169,7 @@ class ValueLayout(Layout):
                 )
             )
 
-        return EntryReader(decode, self._native_decoding(subtask))
+        return EntryReader(decode, partial(self._native_decoding, subtask))
 
     def fields(self) -> EntryFields:
         """Return of what entries are made."""
@@ -430,7 +438,6 @@ class TimerLayout(Layout):
         name, kind = self.state.name, self.state.kind
         key, namespace = self.state.key_serializer, self.state.namespace_serializer
         read_key = timer_key_reader(key, namespace)
-        read_timer = TimerSerializer(key, namespace).read
 
         def decode(key_group: int, encoded_key: bytes, encoded_value: bytes) -> StateEntry:
             size = len(encoded_key)
@@ -453,14 +460,22 @@ class TimerLayout(Layout):
                 key_bytes,
             )
 
+        return EntryReader(decode, partial(self._native_decoding, subtask))
+
+    def _native_decoding(self, subtask: int) -> NativeEntries[StateEntry] | None:
+        read_timer = self._timer.read
         if read_timer is None:
-            return EntryReader(decode, None)
+            return None
 
         def read_entry(data: bytes, pos: int) -> tuple[tuple[Any, ...], int]:
             (timestamp, key, namespace), pos = read_timer(data, pos)
             return (key, namespace, None, None, None, timestamp), pos
 
-        return EntryReader(decode, _native_entries(self.state, subtask, read_entry))
+        return _native_entries(self.state, subtask, read_entry)
+
+    @property
+    def _timer(self) -> TimerSerializer:
+        return TimerSerializer(self.state.key_serializer, self.state.namespace_serializer)
 
     def fields(self) -> EntryFields:
         """Return of what timers are made."""
@@ -472,8 +487,7 @@ class TimerLayout(Layout):
         return EntryFields(key, [], key)
 
     def _key_framer(self) -> Read | None:
-        state = self.state
-        read_timer = TimerSerializer(state.key_serializer, state.namespace_serializer).read
+        read_timer = self._timer.read
         if read_timer is None:
             return None
 
@@ -559,14 +573,9 @@ def has_key_bytes(state: StateDescriptor) -> bool:
 def _with_key_bytes(layout: Layout, subtask: int) -> EntryReader[StateEntry]:
     """Return a reader of entries of which each key that is read has its bytes too."""
     state = layout.state
-    framed, start, read_key = (
-        layout._decoding(subtask).framed,
-        layout.before_key,
-        (state.key_serializer.read),
-    )
+    framed, start = layout._decoding(subtask).framed, layout.before_key
+    read_key = state.key_serializer.read
     assert read_key is not None
-    kept = replace(state, key_serializer=_KeyWithBytes(state.key_serializer))
-    native = type(layout)(kept)._decoding(subtask).native
 
     def decode(key_group: int, encoded_key: bytes, encoded_value: bytes) -> StateEntry:
         entry = framed(key_group, encoded_key, encoded_value)
@@ -578,13 +587,16 @@ def _with_key_bytes(layout: Layout, subtask: int) -> EntryReader[StateEntry]:
             return entry  # its parts cannot all be told apart
         return entry._replace(key_bytes=encoded_key[start:end])
 
-    def entries(feed: Feed, key_group: int, count: int) -> Iterator[StateEntry]:
-        assert native is not None
-        for entry in native(feed, key_group, count):
-            key, key_bytes = entry.key
-            yield entry._replace(key=key, key_bytes=key_bytes)
+    def native() -> NativeEntries[StateEntry] | None:
+        kept = replace(state, key_serializer=_KeyWithBytes(state.key_serializer))
+        return _changed(type(layout)(kept)._decoding(subtask).native, _with_bytes)
 
-    return EntryReader(decode, None if native is None else entries)
+    return EntryReader(decode, native)
+
+
+def _with_bytes(entry: StateEntry) -> StateEntry:
+    key, key_bytes = entry.key
+    return entry._replace(key=key, key_bytes=key_bytes)
 
 
 def _native_entries(state: StateDescriptor, subtask: int, read: Read) -> NativeEntries[StateEntry]:

@@ -1,1 +1,1 @@
-"""Tasks for other machines: to read, to write, to verify."""
+"""Tasks for other machines: parts of keyed state to be read."""

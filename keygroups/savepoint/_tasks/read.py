@@ -106,7 +106,8 @@ class ReadTask:
     @property
     def bytes_to_read(self) -> int:
         """The same, with what is read for any key group: headers, the changes of a changelog."""
-        return self.bytes + self.format.other_bytes
+        other = self.format.bytes - sum(self.format.weights().values())
+        return self.bytes + max(0, other)
 
     def size_plan(self) -> Iterator[Planned]:
         """Plan to read how many bytes each key group has."""

@@ -36,7 +36,7 @@ from keygroups.savepoint._state.writing.operator_state_writer import (
     OperatorStateWriter,
 )
 from keygroups.savepoint._state.writing.spill import EntrySorter, Sorter
-from keygroups.savepoint._tasks.write import OperatorFiles, WriteTask
+from keygroups.savepoint._state.writing.write_task import OperatorFiles, WriteTask
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch

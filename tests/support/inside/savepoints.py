@@ -73,8 +73,8 @@ from keygroups.savepoint._state.stored_values import SEPARATOR, StoredMapValue, 
 from keygroups.savepoint._state.writing import keyed_state_file, new_states, spill
 from keygroups.savepoint._state.writing.entry_encoder import EntryEncoder, joined_lists
 from keygroups.savepoint._state.writing.new_states import NewState
+from keygroups.savepoint._state.writing.write_task import WriteTask, WrittenFile
 from keygroups.savepoint._tasks.read import ReadTask, ahead
-from keygroups.savepoint._tasks.write import WriteTask, WrittenFile
 from keygroups.savepoint._verification import task, verify
 from keygroups.savepoint._verification.task import VerifyTask
 from keygroups.savepoint._verification.verify import verify_operator

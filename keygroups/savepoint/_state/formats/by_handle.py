@@ -36,7 +36,7 @@ class JoinedFormats(Format):
     def __init__(
         self, files: Files, handles: Sequence[KeyedHandle], context: ReadingContext
     ) -> None:
-        self._formats = [_format_of(files, handle, context) for handle in handles]
+        self._formats = [FORMATS[type(handle)](files, handle, context) for handle in handles]
         self._key_groups = [handle.key_groups for handle in handles]
         self.has_offsets = all(keyed.has_offsets for keyed in self._formats)
         self.is_framed = all(keyed.is_framed for keyed in self._formats)
@@ -122,15 +122,11 @@ FORMATS: dict[type[KeyedHandle], Callable[[Files, Any, ReadingContext], Format]]
 }
 
 
-def _format_of(files: Files, handle: KeyedHandle, context: ReadingContext) -> Format:
-    return FORMATS[type(handle)](files, handle, context)
-
-
 def format_of(files: Files, handles: Sequence[KeyedHandle], context: ReadingContext) -> Format:
     """Return the format of the keyed state behind handles, whose snapshots a context reads.
 
     What is asked of a single one has to be of its key groups.
     """
     if len(handles) == 1:
-        return _format_of(files, handles[0], context)
+        return FORMATS[type(handles[0])](files, handles[0], context)
     return JoinedFormats(files, handles, context)

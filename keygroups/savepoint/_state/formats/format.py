@@ -146,11 +146,6 @@ class Format(ABC):
     def weights(self) -> Mapping[int, int]:
         """Return about how many bytes each key group has, as `_metadata` says it."""
 
-    @property
-    def other_bytes(self) -> int:
-        """About how many bytes are read for any key group: headers, the changes of a changelog."""
-        return max(0, self.bytes - sum(self.weights().values()))
-
     def size_plan(self, selection: Selection) -> Iterator[Planned]:
         """Plan to read how many bytes each key group has."""
         return self.plan(selection)
