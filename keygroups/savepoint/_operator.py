@@ -41,6 +41,7 @@ from keygroups.savepoint._operator_tables import (
     states_section,
     subtask_sections,
 )
+from keygroups.savepoint._sources.split_layouts import SplitLayout
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.formats.by_handle import format_of
 from keygroups.savepoint._state.header import StateDescriptor
@@ -77,9 +78,17 @@ class Operator(OperatorStateReader):
         uid: str | None = None,
         progress: ProgressCallback | None = None,
     ) -> None:
-        super().__init__(metadata, files, context, uid, progress)
+        self._subtasks = sorted(metadata.subtasks, key=lambda subtask: subtask.index)
+        self._coordinator = metadata.coordinator
+        self._files = files
+        self._context = context
+        self._progress = progress
+        self._split_layout: SplitLayout | None = None  # None for a layout that is looked for
         self._states: tuple[StateDescriptor, ...] | None = None  # None before the first read
         self.subtasks = tuple(_subtask(subtask, files, context) for subtask in self._subtasks)
+        self.operator_id = metadata.operator_id
+        self.uid = uid or metadata.uid or None
+        self.name = metadata.name or None
         self.parallelism = metadata.parallelism
         self.max_parallelism = metadata.max_parallelism
         self.is_fully_finished = metadata.is_fully_finished
@@ -112,6 +121,11 @@ class Operator(OperatorStateReader):
 
     def __hash__(self) -> int:
         return hash(self.operator_id)
+
+    @property
+    def label(self) -> str:
+        """The uid, else the name, else the id."""
+        return self.uid or self.name or self.operator_id
 
     @property
     def states(self) -> tuple[StateDescriptor, ...]:

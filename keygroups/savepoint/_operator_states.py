@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from keygroups._checks import check_states, show
@@ -11,8 +12,9 @@ from keygroups.progress import ProgressCallback, measured
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import (
     ChannelState,
-    OperatorMetadata,
     OperatorStateHandle,
+    StreamHandle,
+    SubtaskState,
 )
 from keygroups.savepoint._sinks.committables import (
     HINT_STATE,
@@ -35,30 +37,19 @@ from keygroups.savepoint._state.operator_state import OperatorStateEntry, read_o
 
 
 class OperatorStateReader:
-    """Reads the operator state of an operator, and what its coordinator and channels wrote."""
+    """The half of an Operator that reads what is not keyed, from what the Operator holds."""
 
-    def __init__(
-        self,
-        metadata: OperatorMetadata,
-        files: Files,
-        context: ReadingContext,
-        uid: str | None,
-        progress: ProgressCallback | None,
-    ) -> None:
-        self._subtasks = sorted(metadata.subtasks, key=lambda subtask: subtask.index)
-        self._coordinator = metadata.coordinator
-        self._files = files
-        self._context = context
-        self._progress = progress
-        self._split_layout: SplitLayout | None = None  # None for a layout that is looked for
-        self.operator_id = metadata.operator_id
-        self.uid = uid or metadata.uid or None
-        self.name = metadata.name or None
+    _subtasks: list[SubtaskState]
+    _coordinator: StreamHandle | None
+    _files: Files
+    _context: ReadingContext
+    _progress: ProgressCallback | None
+    _split_layout: SplitLayout | None
 
     @property
+    @abstractmethod
     def label(self) -> str:
         """The uid, else the name, else the id."""
-        return self.uid or self.name or self.operator_id
 
     def operator_state(self, states: Iterable[str] | None = None) -> Iterator[OperatorStateEntry]:
         """Return an iterator over the operator states, list, union and broadcast, of all subtasks.
