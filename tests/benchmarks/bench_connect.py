@@ -50,7 +50,7 @@ def cpu_seconds() -> float:
         except OSError:  # it has ended meanwhile
             continue
         parents[int(folder.name)] = int(fields[1])
-        ticks[int(folder.name)] = sum(map(int, fields[11:15]))  # with its children that ended
+        ticks[int(folder.name)] = sum(map(int, fields[11:15]))  # its ended children count too
     total, todo = 0, [os.getpid()]
     while todo:
         process = todo.pop()

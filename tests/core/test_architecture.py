@@ -288,7 +288,7 @@ def kept_by_subject(package: str) -> Iterator[str]:
 
 
 def test_records_are_frozen() -> None:
-    pytest.importorskip("pyarrow")  # which some of the modules import
+    pytest.importorskip("pyarrow")  # some of the modules import it
     records = {
         cls
         for module in CORE

@@ -34,7 +34,7 @@ from keygroups.types import (
     KeyType,
 )
 
-pa: Any = pyarrow  # which newer ones have more in
+pa: Any = pyarrow  # newer ones have more names
 
 
 class Keys(NamedTuple):
@@ -121,7 +121,7 @@ def structs(rng: random.Random, count: int, depth: int) -> Keys:
 
 
 def lists(rng: random.Random, count: int, depth: int) -> Keys:
-    size = rng.choice((0, 0, 0, 1, 3))  # of all, or 0 for any
+    size = rng.choice((0, 0, 0, 1, 3))  # the size of all, or 0 for any
     sizes = [size or rng.randrange(4) for _ in range(count)]
     bounds = np.cumsum([0, *sizes]).tolist()
     element = random_keys(rng, bounds[-1], depth - 1)

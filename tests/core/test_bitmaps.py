@@ -117,7 +117,7 @@ def test_bitmaps_are_equal_if_their_numbers_are(high: int) -> None:
     for same in (
         bits,
         Bitmap(bitmap_of((high, "runs", [(0, 4_999)]))),
-        Bitmap(bitmap_of((high, "runs", [(0, 7), (8, 4_999)]))),  # which no encoder writes
+        Bitmap(bitmap_of((high, "runs", [(0, 7), (8, 4_999)]))),  # no encoder writes such
         pickle.loads(pickle.dumps(bits)),
     ):
         assert bits == same

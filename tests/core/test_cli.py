@@ -202,7 +202,7 @@ def test_plan_with_a_load(run: Any, tmp_path: Path, text: str) -> None:
         (b"0 1\n0 2\n", "key group 0 is twice in FILE"),
         (b"0.5 1\n", "key group of weights must be an int, got 0.5"),
         (b"8 1\n", "key group of weights must be from 0 to 7, got 8"),
-        (b"8 1\n8 2\n", "key group of weights must be from 0 to 7, got 8"),  # before it is hashed
+        (b"8 1\n8 2\n", "key group of weights must be from 0 to 7, got 8"),  # not hashed yet
         (b"0 -1\n", "weight of key group 0 must be a finite number >= 0, got -1"),
         (b"0 nan\n", "finite"),
         (b"[1, 2", "load of FILE is not JSON"),
@@ -586,7 +586,7 @@ def test_streams_that_are_no_files(
     ("first", "is_safe", "is_kept"),
     [
         ("here", False, False),
-        ("here", True, True),  # with -P the first is of PYTHONPATH
+        ("here", True, True),  # PYTHONPATH comes first with -P
         ("home", False, True),
         ("elsewhere", False, True),
         ("gone", False, True),
@@ -735,7 +735,7 @@ class Failing(io.StringIO):
     def read(self, size: int | None = -1) -> str:
         raise OSError(errno.EIO, "Input/output error")
 
-    def readline(self, size: int = -1) -> str:  # type: ignore[override]  # as TextIOBase has it, not IO
+    def readline(self, size: int = -1) -> str:  # type: ignore[override]  # TextIOBase has it so
         raise OSError(errno.EIO, "Input/output error")
 
 

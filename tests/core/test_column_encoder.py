@@ -354,7 +354,7 @@ def test_rows_that_are_refused_are_refused_in_the_same_words(
         by_columns = outcome(encode, batch)
         patch.setattr(column_encoder, "column_writer", lambda _: None)
         by_rows = outcome(encode, batch)
-    if case == "key of another key group":  # which is not looked for row by row
+    if case == "key of another key group":  # nobody looks for it row by row
         assert by_columns[1].startswith("key of operator 'by-key' must be the same each time")
     else:
         assert by_columns == by_rows

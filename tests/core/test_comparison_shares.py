@@ -35,8 +35,8 @@ HEAP = point("2.3.0-heap-canonical")
 @pytest.mark.parametrize(
     ("weights", "most", "shares"),
     [
-        ([4, 4, 1], 3, [0, 0, 1]),  # of 8 bytes, which two have
-        ([9, 1, 9, 9], 4, [0, 1, 2, 3]),  # what has more is alone
+        ([4, 4, 1], 3, [0, 0, 1]),  # 8 bytes, two have them
+        ([9, 1, 9, 9], 4, [0, 1, 2, 3]),  # a larger one is alone
         ([0, 0, 0, 0, 0], 2, [0, 0, 1, 1, 2]),
     ],
 )
@@ -418,5 +418,5 @@ def test_keys_of_another_type(tmp_path: Path) -> None:
         difference_layout(*sides)
     schema = difference_layout(sides[0], []).schema
     assert [str(schema.field(name).type) for name in ("user_key", "old_value", "new_value")] == [
-        *("int32", "int64", "string")  # as of what is always null
+        *("int32", "int64", "string")  # types that are null throughout
     ]

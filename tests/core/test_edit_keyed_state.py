@@ -349,7 +349,7 @@ def test_delete_keys(name: str, tmp_path: Path) -> None:
 
 JOBS = [one.name for one in JOB_POINTS if one.kind != "checkpoint"]
 QUICK_JOBS = ["1.20.5-sqlup-rocksdb-native"]
-OWN_VALUES = [  # of Kryo, without lengths
+OWN_VALUES = [  # Kryo's, without lengths
     *("1.20.5-keys-hashmap-native", "1.20.5-kitchen-hashmap-native"),
     "1.20.5-shop-hashmap-native",
 ]
@@ -1039,7 +1039,7 @@ def test_a_key_that_java_wrote_in_other_bytes() -> None:
     assert delete(3, sb.i32(2) + b"\0", bytes(8)) is None  # BigInteger.ONE
 
 
-OWN = "x.Own$Snapshot"  # of a class that nobody here knows
+OWN = "x.Own$Snapshot"  # nobody here knows the class
 
 
 def unknown_keys(folder: Path, *keys: bytes) -> Savepoint:

@@ -54,7 +54,7 @@ def encoded(one: Point) -> Counter[str]:
                     continue
                 value = framed.encoded_value
                 if entry.kind == "MAP" and value[:1] == b"\1":
-                    value = value[:1]  # without what the hashmap backend writes after a null
+                    value = value[:1]  # the hashmap backend writes more after a null
                 place = (framed.key_group, number, framed.encoded_key)
                 assert written == EncodedEntry(*place, value), (one, entry)
                 counts[name] += 1

@@ -60,7 +60,7 @@ def written(folder: Path, operators: int = 1, keys: int = 3) -> Savepoint:
                 operator.write(states[0].name, key, 5)
     savepoint = read_savepoint(folder)
     for index in range(operators):
-        savepoint.operator(f"{BAD}{index}")  # which then has the uid
+        savepoint.operator(f"{BAD}{index}")  # it has the uid then
     return savepoint
 
 
@@ -289,7 +289,7 @@ def test_refusals() -> None:
     with pytest.raises(InvalidValueError, match="operator must be"):
         html_report(savepoint, ["nobody"])
     with pytest.raises(InvalidTypeError, match="operators must be an iterable of names, got 5"):
-        html_report(savepoint, 5)  # type: ignore[arg-type]  # as a user may
+        html_report(savepoint, 5)  # type: ignore[arg-type]  # a user may do so
     with pytest.raises(InvalidTypeError, match="operator must be a str, got 5"):
         html_report(savepoint, [5])  # type: ignore[list-item]
     with pytest.raises(InvalidValueError, match="top must be"):
@@ -356,7 +356,7 @@ def test_ticks_are_ints_and_bars_have_their_heights() -> None:
     assert texts[4:7] == ["0", "1", "2"]
     heights = [float(rect.get("height", 0)) for rect in svg.iter("rect")]
     assert heights == [162, 0, 54]
-    foot = max(float(rect.get("y", 0)) for rect in svg.iter("rect"))  # that of the empty bar
+    foot = max(float(rect.get("y", 0)) for rect in svg.iter("rect"))  # the empty bar's
     [mean] = [path.get("d", "") for path in svg.iter("path") if path.get("class") == "mean"]
     assert float(re.split("[,H]", mean)[1]) == pytest.approx(foot - 54 * 4 / 3, abs=0.06)
     middles = [
@@ -434,7 +434,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert complaint.endswith(f"html must be of a new file, got {str(page)!r}: it is there\n")
     assert page.read_text("utf-8") == html
     _, _, complaint = run(capsys, made, "--html", str(page), "--operator", "nobody")
-    assert "html must be of a new file" in complaint  # before operators are looked for
+    assert "html must be of a new file" in complaint  # nobody has looked for operators yet
 
 
 @pytest.mark.parametrize(

@@ -199,7 +199,7 @@ def test_skew_of_the_keyed_vertex(flink: Stub) -> None:
     said = str(skew).splitlines()
     assert all(len(line) <= 80 for line in said)
     header = "subtask  records  share  x mean  bytes  key groups"
-    table = said[-10:-5]  # where they run is below it
+    table = said[-10:-5]  # the places where they run are below it
     assert table[0].split() == header.split()
     assert f"{COUNTS[hottest]}  {COUNTS[hottest] / total:.1%}" in table[1 + hottest]
     assert table[1 + hottest].endswith("hot")

@@ -215,7 +215,7 @@ def test_password_of_a_netrc_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         read_job(url, JOB_ID)
         assert sent(requests) == {BASIC}
         requests.clear()
-        read_job(url.replace("127.0.0.1", "localhost"), JOB_ID)  # which the file does not have
+        read_job(url.replace("127.0.0.1", "localhost"), JOB_ID)  # the file lacks it
         assert sent(requests) == {None}
         requests.clear()
         monkeypatch.setenv(VARIABLE, "token")
@@ -481,7 +481,7 @@ def test_answer_that_repeats_what_was_sent_in_escapes(escape: str, place: str) -
         ("RUNNING", "Flink-and-jobs", True),
         (f"%{'25' * 6}61b-%-c%d", "ab-%-c%d", False),
         (f"%{'25' * 9}61b-%-c%d", "ab-%-c%d", True),  # more escapes than anybody reads
-        ("x!a%!-!y", "!A%!-!", False),  # of one letter alone
+        ("x!a%!-!y", "!A%!-!", False),  # one letter alone
         ("a", "!A%!-!", True),
         ("\\U7fffffff", "\\U7fffffff..", False),  # no character of Unicode
     ],
@@ -530,7 +530,7 @@ def test_place_that_repeats_a_password() -> None:
         (f"me:{CANARY}", "bAsIC", CANARY),  # RFC 9110: a scheme has no case
         (f"me:{CANARY}:{CANARY}", "Basic", f"{CANARY}:{CANARY}"),
         (f"{CANARY}:abc", "Basic", f"{CANARY}:abc"),  # whose password alone is too short
-        (CANARY, "Basic", CANARY),  # without the colon that RFC 7617 wants
+        (CANARY, "Basic", CANARY),  # RFC 7617 wants a colon
     ],
 )
 def test_answer_that_repeats_what_basic_has(signs_in: str, scheme: str, repeated: str) -> None:
@@ -698,7 +698,7 @@ def test_client_certificate_that_is_not_accepted() -> None:
     ("certificate", "says"),
     [
         ("no such file", "No such file"),
-        ("client.pem", ""),  # without a key
+        ("client.pem", ""),  # no key
         (("client.pem", "server.key"), "KEY_VALUES_MISMATCH"),
         (("client.pem", "client-with-password.key"), "the key has a password"),
     ],
@@ -752,7 +752,7 @@ def test_command_with_headers(
     "headers",
     [
         (CANARY,),
-        ("Authorization:", CANARY),  # which a shell makes of what is not in quotes
+        ("Authorization:", CANARY),  # a shell splits unquoted words so
         ("",),
         (f"a b: {CANARY}",),
         (f"X: {CANARY}", "--header", "X: 2"),

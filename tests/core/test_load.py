@@ -121,7 +121,7 @@ def test_recommend_of_one_hot_key() -> None:
         (43, 192_751),
         (40, 201_139),
     ]
-    assert found[0].imbalance > found[1].imbalance  # which says nothing of what is better
+    assert found[0].imbalance > found[1].imbalance  # it does not tell the better one
     assert found.floor == "key group 3 alone has 95.8%: beyond 43 subtasks nothing gets better"
 
 

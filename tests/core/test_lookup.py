@@ -165,7 +165,7 @@ def test_many_keys_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     make = Feed.__init__
 
     def counted(feed: Feed, *arguments: Any) -> None:
-        opened.append(arguments[1])  # where the key group starts
+        opened.append(arguments[1])  # the start of the key group
         make(feed, *arguments)
 
     monkeypatch.setattr(Feed, "__init__", counted)
@@ -559,4 +559,4 @@ def test_several_states_are_named() -> None:
     says = r"state must be one state, as each has columns of its own, got 2: 'count', 'label'"
     for states in (["count", "label"], ("count", "label")):
         with pytest.raises(InvalidTypeError, match=says):
-            operator.to_arrow(states)  # type: ignore[arg-type]  # as a user may
+            operator.to_arrow(states)  # type: ignore[arg-type]  # a user may do so

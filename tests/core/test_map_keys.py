@@ -667,7 +667,7 @@ def test_memory_is_flat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert peaks[1] < 1.3 * peaks[0]
 
 
-OWN = sb.i32(2) + sb.utf("x.Own$Snapshot") + sb.i32(1)  # of a class that nobody here knows
+OWN = sb.i32(2) + sb.utf("x.Own$Snapshot") + sb.i32(1)  # nobody here knows the class
 
 
 def test_states_that_only_the_job_reads(tmp_path: Path) -> None:

@@ -242,10 +242,10 @@ def test_savepoint_and_operators() -> None:
         [state.name, "timers" if state.kind == "PRIORITY_QUEUE" else state.kind]
         for state in operator.states
     ]
-    without = shown(found.operator("bc-left")).rows  # of 417, 383 and 419 bytes of its own
+    without = shown(found.operator("bc-left")).rows  # 417, 383 and 419 bytes are its own
     assert [row[1:3] for row in without[1:4]] == [["", "419"], ["", "417"], ["", "383"]]
     assert without[-1][0] == "state"
-    empty = shown(found.operators[0])  # which has no bytes to have a mean of
+    empty = shown(found.operators[0])  # no bytes, and so no mean
     assert [row[2:] for row in empty.rows[1:4]] == [["0", "1.00", ""]] * 3
     assert empty.marked == []
     by_string = found.operator("by-string")

@@ -215,7 +215,7 @@ def test_one_key_group_in_tables(
         entries = list(read.entries(key_groups=[key_group]))
         assert [entry.key for entry in entries] == sorted(GROUPS[key_group])
         assert store.count(SIZE) == 0
-        assert store.rounds == (3 if tail < 1024 else 2)  # what is alike of all files at once
+        assert store.rounds == (3 if tail < 1024 else 2)  # the ends of all files come at once
         for number in range(3):
             asked = [name for name, *_ in store.reads() if name == f"folder/1-{number}.sst"]
             assert len(asked) == (3 if tail < 1024 else 2)
@@ -518,7 +518,7 @@ def test_what_is_asked_for_where_a_planned_piece_starts_is_that_piece(
     handle = StreamHandle(len(content), path="a", is_relative=True)
     spans = [(0, 80_000)]
     with Files(URL, {}).ahead([(handle, spans)]) as reader, reader.open(handle) as stream:
-        stream.ahead(small, small + 1_000)  # behind what there was room for
+        stream.ahead(small, small + 1_000)  # there was no more room for it
         for start in range(0, 80_000, 1_000):
             assert stream.read(start, start + 1_000) == content[start : start + 1_000]
     starts = [start for _, start, _ in store.reads()]
@@ -533,7 +533,7 @@ def test_what_is_read_where_a_planned_piece_starts_is_that_piece(
     store.asked.clear()
     store.files = {"folder/a": bytes(100_000)}
     handle = StreamHandle(100_000, path="a", is_relative=True)
-    end = small + (1 << 12)  # of the piece for which there was no room
+    end = small + (1 << 12)  # the end of the piece that had no room
     with Files(URL, {}).ahead([(handle, [(0, end)])]) as reader, reader.open(handle) as stream:
         for start in [end] if is_at_end else [small, small + 1_000]:
             assert stream.read(start, start + 1_000) == bytes(1_000)
@@ -589,7 +589,7 @@ def test_what_is_asked_for_where_a_planned_piece_ends_is_another(
     store.asked.clear()
     store.files = {"folder/a": bytes(100_000)}
     handle = StreamHandle(100_000, path="a", is_relative=True)
-    end = small + (1 << 12)  # of the piece for which there was no room
+    end = small + (1 << 12)  # the end of the piece that had no room
     with Files(URL, {}).ahead([(handle, [(0, end)])]) as reader, reader.open(handle) as stream:
         stream.ahead(end, end + 1_000)
         assert stream.read(end, end + 1_000) == bytes(1_000)

@@ -65,7 +65,7 @@ def test_vectors() -> None:
     counts: Counter[str] = Counter()
     for line in lines("independent/operator_state"):
         if line["fn"] != "repartitionState":
-            continue  # those of test_rescale.py and test_partitioners.py
+            continue  # test_rescale.py and test_partitioners.py have it
         counts["repartitionState"] += 1
         states = make_states(line["states"])
         order = line["split_order"]

@@ -160,7 +160,7 @@ def test_plan_with_a_load(pyplot: Any) -> None:
     axes: Any = RescaleReport(PLAN, LOAD).plot()
     [image] = axes.images
     assert image.get_array().tolist() == [list(LOAD.weights)]
-    assert image.get_clim() == (0, 5)  # what has no weight is white, the heaviest black
+    assert image.get_clim() == (0, 5)  # no weight is white, the heaviest black
     groups = PLAN.max_parallelism
     assert [*image.get_extent()] == [0, groups, 1, 2]  # between the old subtasks and the new ones
     assert (axes.get_xlim(), axes.get_ylim()) == ((0, groups), (0, 3))

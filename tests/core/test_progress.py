@@ -311,7 +311,7 @@ def test_blocks_are_counted_and_not_entries(clock: Clock) -> None:
         assert len(list(operator.entries())) == entries
         return clock.looks
 
-    assert looks(1_000) <= looks(10) + 1  # which is small enough to be all there at once
+    assert looks(1_000) <= looks(10) + 1  # so few are all there at once
 
 
 # --- errors -----------------------------------------------------------------------------
@@ -323,7 +323,7 @@ def test_no_end_is_told_after_an_error(old: str, clock: Clock, tmp_path: Path) -
     shutil.copytree(old, damaged)
     last = max(path for path in damaged.iterdir() if path.name != "_metadata")
     data = last.read_bytes()
-    last.write_bytes(data[:-2] + b"\0\0")  # where a mark is to be
+    last.write_bytes(data[:-2] + b"\0\0")  # the place of a mark
     savepoint = read_savepoint(damaged, progress=told)
     with pytest.raises(SavepointError):
         list(savepoint.operator("by-int").entries())
@@ -501,7 +501,7 @@ def test_a_bar_where_tqdm_is(bars: list[FakeBar], old: str, clock: Clock) -> Non
     assert bar.given["desc"] == "weigh the keys of by-int"
     assert (bar.given["unit"], bar.given["unit_scale"]) == ("B", True)
     assert bar.given["initial"] > 0  # it comes late
-    assert (bar.given["leave"], bar.given["disable"]) == (False, None)  # as tqdm has it
+    assert (bar.given["leave"], bar.given["disable"]) == (False, None)  # tqdm's own defaults
     assert (bar.n, bar.is_closed) == (bar.given["total"], True)
     keys_for_subtasks(128, 50, progress=True)
     assert (bars[1].given["unit"], bars[1].n, bars[1].is_closed) == (" keys", 50, True)

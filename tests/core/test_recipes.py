@@ -85,7 +85,7 @@ TABLES = {place.table for place in PLACES} - {""}
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """Return a copy of the package, and of the test of the tables."""
-    shutil.copytree(ROOT / "keygroups", tmp_path / "keygroups")  # with bytecode, if there is
+    shutil.copytree(ROOT / "keygroups", tmp_path / "keygroups")  # bytecode too, if there is any
     (tmp_path / TABLES_TEST).parent.mkdir(parents=True)
     shutil.copy(ROOT / TABLES_TEST, tmp_path / TABLES_TEST)
     shutil.copytree(ROOT / "tests" / "support" / "inside", tmp_path / "support" / "inside")
@@ -132,7 +132,7 @@ def test_a_scalar_key_type(checkout: Path) -> None:
         "types.DURATION)), types.DURATION)"
     )
     # Duration.hashCode is (int) (seconds ^ (seconds >>> 32)) + 51 * nanos, with seconds floored.
-    negative = (31 + 0 + 51 * 999_000_000) % 2**32 - 2**32  # as its bit 31 is set
+    negative = (31 + 0 + 51 * 999_000_000) % 2**32 - 2**32  # its bit 31 is set
     assert run(checkout, "-c", code).split() == ["90", str(negative), "DURATION"]
 
 

@@ -413,7 +413,7 @@ def test_names_of_states_in_rows(tmp_path: Path) -> None:
         stream = sb.inline(header + key_group)
         folder = written(tmp_path / str(number), sb.canonical(0, [len(header)], stream))
         (operator,) = read_savepoint(folder).operators
-        assert operator.to_arrow().num_rows == 1  # which has no column of names
+        assert operator.to_arrow().num_rows == 1  # it has no column of names
         layout = layout_of(operator.states)
 
         def rows(operator: Operator = operator, layout: Any = layout) -> list[Any]:

@@ -149,7 +149,7 @@ def test_proxy_that_drips(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None
         said = refused("https://flink.example")
     assert said == f"https://flink.example/jobs/{JOB_ID}: no answer within 10 seconds (timeout)"
     assert clock.seconds == 2 + TIMEOUT
-    gc.collect()  # to which Python 3.10 leaves a connection that the proxy has not made
+    gc.collect()  # Python 3.10 leaves it a connection that the proxy has not made
 
 
 def test_handshake_has_what_the_proxy_left(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,7 +298,7 @@ def test_answer_that_is_no_http(answer: tuple[bytes, ...], reason: str) -> None:
         said = refused(url)
     assert said.startswith(f"{url}/jobs/{JOB_ID}: no answer: ")
     assert reason in said
-    assert "client_certificate" not in said  # which only TLS has
+    assert "client_certificate" not in said  # only TLS has one
 
 
 def test_body_that_is_compressed_is_not_unpacked() -> None:
@@ -350,7 +350,7 @@ def test_an_answer_may_have_as_much_as_is_said(
 ) -> None:
     with peer(says(OK, b'\r\n{"a":[0,0]}')) as url:
         monkeypatch.setattr(_rest, name, size)
-        assert "this is no answer of Flink's REST API" in refused(url)  # but it was read
+        assert "this is no answer of Flink's REST API" in refused(url)  # the answer was read
         monkeypatch.setattr(_rest, name, size - 1)
         assert refused(url).endswith(says_more)
 
@@ -447,7 +447,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: OSError) -> str:
         raise error
 
     monkeypatch.setattr(socket, "getaddrinfo", fail)
-    monkeypatch.setenv("SSL_CERT_FILE", str(TLS / "ca.pem"))  # of few certificates
+    monkeypatch.setenv("SSL_CERT_FILE", str(TLS / "ca.pem"))  # it has few certificates
     return refused("https://flink.example")
 
 

@@ -152,7 +152,7 @@ def test_merges(tmp_path: Path, left: Left) -> None:
     assert left.of(operator_of(tmp_path / "a", [merges], LISTS), 9) == []
     older = sst([(key("3"), 4, VALUE, sb.i64(33))], "s")
     assert left.of(operator_of(tmp_path / "b", [merges, older], LISTS), 9) == [b"\0"]
-    newer = sst([(key("3"), 6, VALUE, sb.i64(33))], "s")  # which hides the other
+    newer = sst([(key("3"), 6, VALUE, sb.i64(33))], "s")  # it hides the other
     assert left.of(operator_of(tmp_path / "c", [merges, newer], LISTS), 9) == []
 
 
@@ -249,9 +249,9 @@ def damaged(number: int) -> bytes:
         block([(key_a, value), (key_a, value)]),  # twice
         block([(key_a, value)])[:-9] + restarts,  # ends beyond
         b"\5" + block([(key_a, value)])[1:],  # shares with none
-        block([(key_a, value)])[:-8] + b"\x40\0\0" + restarts,  # with too few
+        block([(key_a, value)])[:-8] + b"\x40\0\0" + restarts,  # too few
         block([(short, value)]),  # a key of less than its mark
-        block([(internal_key(key("1"), 5, 9), value)]),  # of another kind
+        block([(internal_key(key("1"), 5, 9), value)]),  # another kind
     ]
     own = blocks[number]
     data = [(internal_key(*first[:3]), block([(internal_key(*first[:3]), first[3])]))]

@@ -415,7 +415,7 @@ def test_files_that_are_allowed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("room", "told"),
     [
-        (40, "{'s3://a': ..., 's3://bb': ..., 's3://c': ...}"),  # of 13, 14 and 13 characters
+        (40, "{'s3://a': ..., 's3://bb': ..., 's3://c': ...}"),  # 13, 14 and 13 characters
         (39, "{'s3://a': ..., 's3://bb': ...}, and so on for 1 more"),
         (27, "{'s3://a': ..., 's3://bb': ...}, and so on for 1 more"),
         (26, "{'s3://a': ...}, and so on for 2 more"),

@@ -24,8 +24,8 @@ pytest.importorskip("cramjam", reason="one is compressed: the extra savepoint")
 
 Record = Callable[[str, object], None]
 
-SAMPLE = 197  # of how many damages the default suite takes one; a prime, so all flips have a turn
-MEASURED = 13  # of how many damages the memory of one is measured, which is slow; a prime too
+SAMPLE = 197  # damages for one that the default suite takes; a prime, so all flips have a turn
+MEASURED = 13  # damages for one whose memory is measured, which is slow; a prime too
 FLOOR = 1 << 20  # bytes, below which ten times is not asked
 
 PARTS: dict[str, Callable[[Operator], object]] = {

@@ -338,7 +338,7 @@ def test_a_full_disk(
             FullFile(opened(path, mode, *rest)) if mode in ("xb", "wb") else opened(path, mode)
         ),
     )
-    if room >= needed and write is not rewrite:  # which needs room for what it sorts too
+    if room >= needed and write is not rewrite:  # a rewrite needs room for its sort too
         write(tmp_path / "savepoint")
         assert (tmp_path / "savepoint" / "_metadata").exists()
         return
@@ -450,7 +450,7 @@ def test_a_block_may_be_entered_once(tmp_path: Path) -> None:
     operator = add_counts(writer)
     operator.write("count", KEYS[0], 5)
     with pytest.raises(SavepointError, match="cannot be written: No such file"):
-        operator.write("count", KEYS[1], 5)  # before the block
+        operator.write("count", KEYS[1], 5)  # the block comes later
     writer = SavepointWriter(tmp_path / "savepoint")
     operator = add_counts(writer)
     with writer:
@@ -711,7 +711,7 @@ def test_leftovers_of_any_name(name: str, tmp_path: Path) -> None:
 
 def test_leftovers_are_removed(tmp_path: Path, others: list[Path]) -> None:
     """Those in which nothing was written for an hour; no link is followed."""
-    young = time.time() - 3000  # of now: it may be long since this file was imported
+    young = time.time() - 3000  # it may be long since this file was imported
     times = {"0": (OLD, OLD), "1": (young, OLD), "2": (OLD, young), "3": (OLD, OLD)}
     left = {
         digit: leftover(tmp_path / f".savepoint.{digit * 32}.writing", *of)

@@ -70,7 +70,7 @@ def test_these_are_all() -> None:
 def true_stream(stream: dict[str, Any]) -> tuple[object, ...]:
     """Return what _metadata says of a stream; of a file outside, the truth has the name only."""
     kind, size, file = stream["type"], stream["size"], stream.get("file", "")
-    if kind == "empty_segment":  # which Flink gives no name, and we no bytes
+    if kind == "empty_segment":  # Flink gives it no name, and we no bytes
         kind, file = "inline", ""
     return kind, size, file, stream.get("start", 0)
 

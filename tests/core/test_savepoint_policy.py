@@ -453,7 +453,7 @@ def test_urls(tmp_path: Path) -> None:
     assert at(tmp_path, f"{url}/shared/a", allow=[f"{url}/shared/a"]) == [70]
     assert at(tmp_path, "/old/a", moved={"/old/": f"{url}/shared/"}) == [70]
     other = ("memory://policy/jo", "memory2://policy", "file:/policy", "/policy")
-    for allow in (*other, "memory:", "memory:/"):  # of which the last two are local folders
+    for allow in (*other, "memory:", "memory:/"):  # the last two are local folders
         with pytest.raises(SavepointError, match=REFUSED):
             at(tmp_path, f"{url}/shared/a", allow=[allow])
     with pytest.raises(SavepointError, match=r"pass allow=\['memory://policy/job/shared'\] if"):

@@ -158,7 +158,7 @@ def change(one: Point, max_parallelism: int, path: Path) -> int:
     least = largest_parallelism(one)
     old = one.read()
     operators = None
-    if max_parallelism < least:  # of those that can: operator state stays where it is
+    if max_parallelism < least:  # operator state stays where it is
         operators = [
             operator.operator_id
             for operator in old.operators
@@ -196,7 +196,7 @@ JOBS = [
 ]
 QUICK_JOBS = [("2.3.0-wincep-hashmap-canonical", 4096), ("1.20.5-sqlup-rocksdb-native", 64)]
 OWN_KEYS = "keys"  # the job with keys of classes of its own, among others
-OWN_VALUES = [  # of Kryo, without lengths
+OWN_VALUES = [  # Kryo's, without lengths
     *("1.20.5-keys-hashmap-native", "1.20.5-kitchen-hashmap-native"),
     "1.20.5-shop-hashmap-native",
 ]

@@ -50,7 +50,7 @@ from keygroups.savepoint._files.checksums import block_checksum
 pytest.importorskip("cramjam", reason="blocks are compressed: the extra savepoint")
 
 ALL = [(b"", b"\xff" * 9)]
-SAMPLE = 211  # of how many bits the default suite flips one; a prime, so all of a byte have a turn
+SAMPLE = 211  # bits for one that the default suite flips; a prime, so all of a byte have a turn
 SHORT, LONG = "This is a short block!", "This is a long block!" * 100
 
 # RocksDB's table/table_test.cc, BuiltinChecksumTest.ChecksumSchemas: the bytes in the file of the
@@ -447,11 +447,11 @@ def test_hostile_tables(name: str) -> None:
         with pytest.raises(SavepointError, match=rf"a\.sst, offset.*{message}"):
             read()
 
-    refuse()  # what is kept from the first time is no cost of the table
+    refuse()  # the table is not charged for all that it keeps
     assert count_bytes(refuse) < 10 * len(content) + 20_000
 
 
-MANY = b"\x80" * 10 + b"\0"  # of a number of more than 64 bits
+MANY = b"\x80" * 10 + b"\0"  # a number of more than 64 bits
 ENTRY = b"\0\1a" + place(DATA)
 
 

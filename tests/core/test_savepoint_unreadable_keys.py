@@ -67,7 +67,7 @@ def test_keys_of_points() -> None:
                 state.user_key_serializer,
             )
             assert key.read is not None
-            if key.size is not None:  # with one of no fixed size Flink writes other lengths
+            if key.size is not None:  # Flink writes other lengths for one of no fixed size
                 continue
             if state.value_serializer is None:
                 _, start = read_long(data, 0)

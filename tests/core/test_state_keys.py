@@ -174,7 +174,7 @@ def test_prefix_vectors() -> None:
             continue
         most = {1: 128, 2: 32768}[line["prefix_bytes"]]
         widths += 1
-        if line["kg"] >= most:  # of which Flink writes the lowest byte
+        if line["kg"] >= most:  # Flink writes the lowest byte of these
             with pytest.raises(InvalidValueError, match="key_group must be from 0 to 127"):
                 key_group_prefix(line["kg"], most)
         else:

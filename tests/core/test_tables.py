@@ -95,7 +95,7 @@ def test_no_column_is_left_out_that_has_a_value(saved: Point) -> None:
         for state in operator.states:
             names = operator.to_arrow_batch_reader(state).schema.names
             left = set(StateEntry._fields) - {*names, "state", "kind"}
-            with suppress(SavepointError):  # of what only the job can read
+            with suppress(SavepointError):  # only the job can read it
                 for entry in operator.entries([state.name]):
                     assert not any(getattr(entry, name) is not None for name in left)
 

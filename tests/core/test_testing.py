@@ -133,7 +133,7 @@ def test_spread_names_the_three_hottest_keys() -> None:
     places = [said.find(repr(key)) for key in hot]
     assert 0 < places[1] < places[2] < places[0]
     assert places[3] == -1
-    shares = [300 / 699, 200 / 699, 100 / 699]  # of the subtask's records
+    shares = [300 / 699, 200 / 699, 100 / 699]  # shares of the subtask's records
     assert re.findall(r"^ +\d+ +(\S+%) +\d+  '", said, re.MULTILINE) == [
         f"{share:.1%}" for share in shares
     ]

@@ -311,7 +311,7 @@ def info(name: str, mode: str, backend_type: int, **serializers: bytes) -> bytes
     return sb.meta_info(name, backend_type, options, serializers)
 
 
-TWO_MONEYS = sb.i32(2, 3) + b"money"  # of which nothing says where the first one ends
+TWO_MONEYS = sb.i32(2, 3) + b"money"  # nothing says where the first one ends
 
 
 def operator_state_of(folder: Path, *, compressed: bool) -> Operator:

@@ -186,7 +186,7 @@ def window_operators(one: Point) -> Iterator[tuple[str, Operator]]:
             yield known or operator.uid or SLIDING.get(operator.operator_id, ""), operator
 
 
-SLIDING = {"aa807219557b7efbe08e66684537999a": "sliding-list"}  # without a uid in Flink 1
+SLIDING = {"aa807219557b7efbe08e66684537999a": "sliding-list"}  # it has no uid in Flink 1
 CANONICAL = [one for one in [*POINTS, *JOB_POINTS] if one.kind == "canonical"]
 QUICK: list[Point] = [job_point("2.3.0-win-rocksdb-canonical")]
 
@@ -453,7 +453,7 @@ def test_sessions_of_a_key_are_one_set(tmp_path: Path) -> None:
         (CountWindows(4), LISTS, ["x", "y", "z"], None, 3),
         (CountWindows(4), LISTS, ["x"], 1, 1),
         (CountWindows(4), SUMS, 7, 3, 3),
-        (CountWindows(4), LISTS, "xyz", None, 3),  # with an evictor of one's own
+        (CountWindows(4), LISTS, "xyz", None, 3),  # an evictor of one's own
         (CountWindows(5, 3), LISTS, "xx", 2, 2),  # none has fired
         (CountWindows(5, 3), LISTS, "xxx", 0, None),
         (CountWindows(5, 3), LISTS, "xxxxx", 2, 2),

@@ -278,7 +278,7 @@ def map_entries(writer: SavepointEditor, one: Point) -> None:
     operator.map_entries("pair", another_key)
     operator.map_entries("label", another_key)
     operator.map_entries("history", doubled)
-    writer.operator("by-int").map_entries("sum", lambda entry: entry.value)  # as it was
+    writer.operator("by-int").map_entries("sum", lambda entry: entry.value)  # the value stays
 
 
 def with_entries(row: Row) -> Iterable[Row]:

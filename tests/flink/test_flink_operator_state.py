@@ -223,7 +223,7 @@ def true_edited(one: Point) -> Counter[Seen]:
         elif operator_id == OperatorId.of_uid("offsets"):
             for element in line["elements"]:
                 found[operator_id, state, None, ("long", element["long"] + 1)] += 1
-        elif state == "offsets":  # of bc-left, whose watermarks are removed
+        elif state == "offsets":  # bc-left's, whose watermarks are removed
             for element in line["elements"]:
                 found[operator_id, state, None, element] += 1
     return found

@@ -26,7 +26,7 @@ from keygroups.savepoint import Serializer
 
 SNAPSHOT = "org.apache.flink.api.common.typeutils.TypeSerializerSnapshot"
 NOT_KNOWN = {
-    # of Flink 1.x, whose serialize() throws: only savepoints of before 1.8 have it
+    # Flink 1.x has it, and its serialize() throws: only savepoints of before 1.8 have it
     "org.apache.flink.cep.nfa.sharedbuffer."
     "SharedBufferNode$SharedBufferNodeSerializer$SharedBufferNodeSerializerSnapshot",
 }

@@ -25,7 +25,7 @@ from keygroups.spark import _workers, read_keyed_state
 from keygroups.spark._workers import ARRAYS, STATE, trouble_of, trouble_of_failure
 
 SAVEPOINT = Path(__file__).parents[2] / "examples" / "data" / "savepoint"
-SETTING = "spark.sql.execution.pyspark.python"  # of a session, over PYSPARK_PYTHON
+SETTING = "spark.sql.execution.pyspark.python"  # a session's, over PYSPARK_PYTHON
 OURS = keygroups.__version__
 ALL = ["google.protobuf", "numpy", "pandas", "pyarrow"]
 

@@ -601,7 +601,7 @@ def test_key_too_deep(spark: SparkSession, depth: int) -> None:
         assert depth > 44
         assert "df.withColumn()" in said
         if depth > 47:
-            return  # than Spark itself takes
+            return  # Spark itself takes no more
         found = route(df.withColumn("deep", key), "deep")
     assert found == [[(2,)]] * 3
 

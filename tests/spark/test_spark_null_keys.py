@@ -53,7 +53,7 @@ class Case(NamedTuple):
 
     key: KF.Key | Callable[[], KF.Key]  # a function where a column is to be made
     key_type: KeyType | None
-    values: tuple[object, object]  # as the core takes them
+    values: tuple[object, object]  # the core takes them so
     is_null: bool  # the whole of the first
 
 

@@ -60,7 +60,7 @@ from keygroups.spark._savepoint import sought_keys
 from keygroups.state_keys import VOID_NAMESPACE, Serializer
 from keygroups.types import LONG as LONG_TYPE
 
-TYPED = {"key": 4, "namespace": 5, "user_key": 6, "value": 7}  # where an entry has them
+TYPED = {"key": 4, "namespace": 5, "user_key": 6, "value": 7}  # the places in an entry
 HEAP = point("2.3.0-heap-canonical")
 QUERY_FAILS = (PySparkException, Py4JJavaError)
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -672,8 +672,8 @@ def test_options_are_checked(
     with pytest.raises(PySparkException, match=message) as raised:
         load(formatted, HEAP.path, **options).collect()
     first, *others = str(raised.value).partition("JVM stacktrace:")[0].strip().splitlines()
-    assert re.search(message, first)  # where a page of traces has it at its end
-    assert len(others) <= 1  # of the SQLSTATE
+    assert re.search(message, first)  # a page of traces has it at its end
+    assert len(others) <= 1  # the SQLSTATE's
 
 
 TABLE = "flink_state_table"

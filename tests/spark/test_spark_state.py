@@ -40,7 +40,7 @@ from pyspark.sql.utils import is_remote
 try:
     from pyspark.errors import StreamingQueryException
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
-except ImportError:  # before Spark 4.0
+except ImportError:  # older than Spark 4.0
     StatefulProcessor = object  # type: ignore[assignment, misc]
 
 from support.inside.adapter import PORTABLE, Retention, landing_of, lands_on, query_checks
@@ -249,7 +249,7 @@ def put(folder: Path, number: int, rows: list[dict[str, Any]]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     hidden = folder / f".{number}"
     hidden.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    os.utime(hidden, (number, number))  # by which Spark orders files
+    os.utime(hidden, (number, number))  # Spark orders files by it
     hidden.rename(folder / f"{number:03}.json")
 
 

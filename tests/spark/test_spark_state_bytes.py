@@ -131,7 +131,7 @@ class PagesInMemory:
         self.reads += 1
         page = self.pages.get(key)
         self.bytes += len(page or b"")
-        return None if page is None else (bytearray(page),)  # as Spark gives it
+        return None if page is None else (bytearray(page),)  # Spark gives it so
 
     def updateValue(self, key: Any, value: Any) -> None:
         self.writes += 1
@@ -465,7 +465,7 @@ def test_key_groups_in_the_tester_of_pyspark(
     options: dict[str, Any], retention: Retention
 ) -> None:
     """One processor, several key groups, and PySpark's own states and timers without Spark."""
-    tws_tester = pytest.importorskip("pyspark.sql.streaming.tws_tester")  # from 4.2
+    tws_tester = pytest.importorskip("pyspark.sql.streaming.tws_tester")  # new in 4.2
     chance = random.Random(19)
     names = ["count", "sum", "min", "max", "count_distinct"]
     schema = T.StructType.fromJson(
@@ -546,7 +546,7 @@ def test_clean_up_timers() -> None:
     handle, layout = InMemoryHandle(), made_layout(IDLE)
     row = [("+I", [None, "a", 5])]
     apply(handle, layout, b"k", row, 0)
-    apply(handle, layout, b"other", row, 0)  # of a batch at the same millisecond
+    apply(handle, layout, b"other", row, 0)  # a batch at the same millisecond
     apply(handle, layout, b"k", row, 6 * MINUTE)
     assert handle.timers == {16 * MINUTE}
     kept = kept_of(layout)

@@ -44,7 +44,7 @@ SCHEMA = T.StructType(
     ]
 )
 ALL = {"n": ("count", "*"), "s": ("sum", "v"), "lo": ("min", "v"), "d": ("count_distinct", "v")}
-SUMS = {"n": ("count", "*"), "s": ("sum", "v")}  # which have no values with a TTL of their own
+SUMS = {"n": ("count", "*"), "s": ("sum", "v")}  # their values have no TTL of their own
 MINUTE = timedelta(minutes=1)
 MS = 60_000
 IDLE, LONGER = (10 * MINUTE, 16 * MINUTE), (20 * MINUTE, 30 * MINUTE)
@@ -95,7 +95,7 @@ class Store:
         changes: list[T.Row] = []
         clock = SimpleNamespace(getCurrentProcessingTimeInMs=lambda: now)
         packs = packs_of(query, rows)
-        for key in sorted(packs):  # as Spark sorts them, so each partition begins with its head
+        for key in sorted(packs):  # Spark's order, so each partition begins with its head
             handle = groups.setdefault(key, InMemoryHandle())
             handle.now = now
             processor.init(cast(Any, handle))

@@ -559,7 +559,7 @@ def test_operators_have_rows_of_their_own(spark: SparkSession, tmp_path: Path) -
     assert [(one.key, one.value) for one in entries_of(savepoint, "by-user")] == [("ann", 7)]
     assert [(one.key, one.value) for one in entries_of(savepoint, "by-city")] == [("Rome", 2)]
     assert entries_of(savepoint, "by-nobody") == []
-    assert "128" in str(savepoint)  # which the job has to set
+    assert "128" in str(savepoint)  # the job has to set it
 
 
 def test_states_go_on_over_the_ends_of_batches(spark: SparkSession, tmp_path: Path) -> None:

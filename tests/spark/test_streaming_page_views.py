@@ -232,7 +232,7 @@ def test_files_that_spark_leaves_out(
         path.write_text('{"app": "a"}\n')
         assert f"not a file that is counted: {path}" in refusal(*options)
         path.unlink()
-    for name in ("4[1].json", "4*.json"):  # of which Spark would read each several times
+    for name in ("4[1].json", "4*.json"):  # Spark would read each several times
         (source / name).write_text('{"app": "a"}\n')
         assert f"takes the name for a pattern: {source / name}" in refusal(*options)
         (source / name).unlink()

@@ -70,7 +70,7 @@ class NoTextRepr:
     """Has a repr that is no text."""
 
     def __repr__(self) -> str:
-        return 5  # type: ignore[return-value]  # that is what is wrong with it
+        return 5  # type: ignore[return-value]  # the wrong type, on purpose
 
 
 class BadEq:
@@ -107,7 +107,7 @@ class NoIntIndex:
     """Has an __index__ that gives no int."""
 
     def __index__(self) -> int:
-        return "5"  # type: ignore[return-value]  # that is what is wrong with it
+        return "5"  # type: ignore[return-value]  # the wrong type, on purpose
 
 
 class BadIter:

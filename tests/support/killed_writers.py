@@ -16,7 +16,7 @@ from keygroups.savepoint import read_savepoint
 
 KEYS = 4_000
 MAX_PARALLELISM = 720
-OLD_MAX_PARALLELISM = 128  # of what is edited
+OLD_MAX_PARALLELISM = 128  # the edited savepoint's
 UID = "by-user"
 READY = "ready"
 

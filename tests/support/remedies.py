@@ -26,7 +26,7 @@ NAMES_A_REMEDY = re.compile(
     rf"(?:[:;,] |\b(?:or|then|else|and)(?: by)? )(?:{_VERBS})\b"
     r"|must be (?:given|left out)|must leave|hash of your own|takes a value from|as EXPLAIN"
 )
-_EXTRAS = {"matplotlib", "pandas", "polars"}  # which the default tests do without
+_EXTRAS = {"matplotlib", "pandas", "polars"}  # the default tests do without them
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ COPY, REACHED, SECONDS, ORDER, ASKED, RESULTS = (
 )
 EQUIVALENT = ROOT / "tests" / "tools" / "equivalent_mutants.txt"
 OF_ALL = "tests/core/test_architecture.py"  # imports each module, and may reach no other line
-MEMORY = 8 << 30  # of a mutant's process, in bytes
+MEMORY = 8 << 30  # bytes of a mutant's process
 FIRST = 3  # files of tests
 
 
@@ -93,7 +93,7 @@ def usual_seconds() -> dict[str, float]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if ORDER.exists():
         order = json.loads(ORDER.read_text())
-        items.sort(key=lambda item: order.get(item.nodeid, [-1]))  # those that are new come first
+        items.sort(key=lambda item: order.get(item.nodeid, [-1]))  # new ones come first
 
 
 @pytest.hookimpl(wrapper=True)
@@ -191,7 +191,7 @@ def plan(mutant: Mutant, changed: list[str]) -> list[list[str]]:
         reached.update(*lines.values())
     reached.discard("")
     usual = usual_seconds()
-    in_file: dict[str, float] = defaultdict(float)  # of what reached it
+    in_file: dict[str, float] = defaultdict(float)  # seconds of the tests that reached it
     whole: dict[str, float] = defaultdict(float)
     for test, seconds in usual.items():
         file = test.split("::")[0]

@@ -29,7 +29,7 @@ import pytest
 from mutants import Mutant
 from source_edits import Edit
 
-SECONDS = 30  # that the tests of a mutant take together without it
+SECONDS = 30  # seconds that the tests of a mutant take together without it
 FUNCTION = 0x03  # CO_OPTIMIZED and CO_NEWLOCALS, which neither a module nor a class has
 
 
@@ -79,7 +79,7 @@ def tests_by_line(path: str) -> dict[int, list[str]]:
 
 def run_in_fork(items: list[pytest.Item], changes: list[tuple[FunctionType, CodeType]]) -> str:
     """Return the first test that fails with other code of functions, or nothing."""
-    folder = tempfile.mkdtemp()  # of what a fork, which just ends, does not remove
+    folder = tempfile.mkdtemp()  # a fork just ends, and removes nothing of it
     said, write_end = os.pipe()
     child = os.fork()
     if not child:
@@ -101,7 +101,7 @@ def run_in_fork(items: list[pytest.Item], changes: list[tuple[FunctionType, Code
         failed = file.read()
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     with suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)  # what it started
+        os.killpg(child, signal.SIGKILL)  # the processes that it started
     shutil.rmtree(folder, ignore_errors=True)
     return f"signal {-ended}" if ended else failed
 
@@ -133,7 +133,7 @@ def judge(
     chosen = [item for item, seconds in zip(items, sums) if seconds < SECONDS] or items[:1]
     how = run_in_fork(chosen, changes)
     until = [item.nodeid for item in chosen].index(how) + 1 if how in tests else 0
-    return "" if run_in_fork(chosen[:until], []) else how  # where it fails in any case
+    return "" if run_in_fork(chosen[:until], []) else how  # it fails in any case
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -39,7 +39,7 @@ from support.bytes.real_savepoints import Point, point
 from support.golden import read
 
 CHECKOUT = Path(__file__).parents[2]
-SAVEPOINT = point("2.3.0-heaptimers-canonical")  # that of examples/data
+SAVEPOINT = point("2.3.0-heaptimers-canonical")  # the one of examples/data
 NEW = point("2.3.0-rocks-canonical")
 NATIVE = point("2.3.0-rocksinc-native")
 FLINK_1 = point("1.20.5-heap-canonical")
@@ -497,7 +497,7 @@ def work() -> Path:
 
 
 PLACES: dict[str, str] = {"VENV": sys.prefix}
-OURS = re.compile("PYTHON|KEYGROUPS")  # what a new user has not set
+OURS = re.compile("PYTHON|KEYGROUPS")  # a new user has set none of these
 
 
 def run(step: Step) -> Output:

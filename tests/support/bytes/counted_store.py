@@ -25,7 +25,7 @@ class CountedStore(AsyncFileSystem):  # type: ignore[misc]  # fsspec is untyped
 
     protocol = "counted"
     cachable = True
-    files: dict[str, bytes] = {}  # noqa: RUF012  # of all its instances, as of fsspec's own
+    files: dict[str, bytes] = {}  # noqa: RUF012  # all its instances share it, as fsspec's own do
     asked: list[tuple[Any, ...]] = []  # noqa: RUF012
     rounds = 0
     lists = True

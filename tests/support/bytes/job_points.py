@@ -112,7 +112,7 @@ def column(name: str, value: Any) -> Any:
     if name.startswith("TIME("):
         return _local_time(known * 1_000_000)
     if "*PROCTIME*" in name:
-        assert value == {"timestamp_data": [0, 0]}  # as Flink's getter has the null in the row
+        assert value == {"timestamp_data": [0, 0]}  # Flink's getter has the null in the row so
         return None
     if name.startswith("TIMESTAMP_LTZ") and isinstance(known, dt.datetime):
         return known.replace(tzinfo=dt.timezone.utc)
@@ -276,7 +276,7 @@ def differing(
         is_same = fv.same(entry.value, true.value)
         if isinstance(entry.value, bytes):
             is_same = is_same or (one.flink, entry.state) in NEEDS_THE_JOB
-        for row in rows_in(true.value):  # of which Flink's side tells the bytes alone
+        for row in rows_in(true.value):  # Flink's side tells their bytes alone
             assert serializer is not None
             is_same = is_same and row in serializer.encode(entry.value)
         if not is_same:

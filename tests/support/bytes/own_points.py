@@ -92,7 +92,7 @@ def matches(true: Any, seen: Any) -> bool:
         return bool(true == seen) and type(true) is type(seen)
     for tag, check in _BY_TAG.items():
         if tag in true:
-            with suppress(AttributeError, TypeError, ValueError):  # of another class
+            with suppress(AttributeError, TypeError, ValueError):  # another class has none
                 return bool(check(true, seen))
     return False
 
@@ -110,7 +110,7 @@ def _pairs(true: list[list[Any]], seen: Any) -> bool:
 
 
 def _row(true: dict[str, Any], seen: Any) -> bool:
-    if "fields" not in true:  # of no known types: its bytes alone
+    if "fields" not in true:  # no known types: its bytes alone
         return isinstance(seen, (Row, tuple, bytes))
     return (
         _has_kind(true, seen)

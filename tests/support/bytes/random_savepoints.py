@@ -29,7 +29,7 @@ SCHEMES = [
     "simplecache", "smb", "ssh", "tar", "tos", "wandb", "webdav", "webhdfs", "zip",
 ]
 # fmt: on
-TEMPLATE = (  # what fsspec made code of
+TEMPLATE = (  # fsspec made code of it
     'data:application/json,{"version":1,"templates":{"f":"{{c()}}"},"refs":{"x":["{{f()}}"]}}'
 )
 CLASSES: dict[
@@ -138,7 +138,7 @@ class Maker:
         if count > 200 and not self._rarely():  # 8 bytes an offset
             count = 40
         make = self._random.randrange(8)
-        if make == 0 and depth < 12 and self._rarely(4):  # of the changelog backend, in themselves
+        if make == 0 and depth < 12 and self._rarely(4):  # the changelog backend's, in themselves
             inner = b"".join(self._keyed(first, count, groups, depth + 1) for _ in range(2))
             head = sb.i32(first, count) + sb.i64(0)
             return b"\x0e" + head + sb.i32(2) + inner + sb.i32(0) + sb.i64(0, 0) + sb.utf("id")

@@ -213,8 +213,8 @@ def seen_value(serializer: Serializer, value: Any) -> Any:
         key, of = parts
         return "map", frozenset((seen_value(key, k), seen_value(of, v)) for k, v in pairs)
     if name == "SQL_ROW":
-        has_raw = "RAW" in str(serializer.fields)  # of which Flink does not tell the bytes
-        row = None if has_raw else serializer.encode(value)[4:].hex()  # with its kind
+        has_raw = "RAW" in str(serializer.fields)  # Flink does not tell its bytes
+        row = None if has_raw else serializer.encode(value)[4:].hex()  # its kind included
         return "sql_row", row, tuple(map(_seen_field, serializer.fields, value))
     if name == "POJO":
         members = dict(zip(serializer.names, parts))

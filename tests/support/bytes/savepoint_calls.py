@@ -35,7 +35,7 @@ def _shown(*values: object) -> None:
     """Show values as text, in a notebook and in UTF-8."""
     for value in values:
         assert (str(value) + repr(value)).replace("\n", "").isprintable()
-        value._repr_html_().encode()  # type: ignore[attr-defined]  # what IPython asks for
+        value._repr_html_().encode()  # type: ignore[attr-defined]  # IPython asks for it
 
 
 def _get(_: Savepoint, operator: Operator, __: Path) -> object:

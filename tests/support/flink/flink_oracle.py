@@ -223,7 +223,7 @@ class FlinkOracle:
 
 def _java(key_type: types.KeyType, value: Any) -> str:
     """Return the XML of a key's Java object."""
-    if isinstance(key_type, types.PYFLINK):  # from the row of key and element that Python sends
+    if isinstance(key_type, types.PYFLINK):  # Python sends a row of key and element
         sent = _row(types.ROW(key_type.element, types.STRING), (value, "element"))
         made = f'<void id="pyflink" method="getKey">{sent}</void>'
         return f'<void class="{PYFLINK_SELECTOR}">{made}</void><object idref="pyflink"/>'

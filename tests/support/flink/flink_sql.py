@@ -116,7 +116,7 @@ class FlinkSql:
             try:
                 yield RestJob(jvm, task)
             finally:
-                jvm.communicate()  # which closes its standard input, and so ends it
+                jvm.communicate()  # it closes its standard input, and so ends it
 
     def _answers(self, program: str, tasks: Iterable[dict[str, object]]) -> list[dict[str, Any]]:
         """Return what a program with a cluster of four slots answers to each task."""

@@ -38,7 +38,7 @@ CONTENTS = "window-contents"
 MARKS = [-200_000, -1, 0, 123_456, 300_000]  # the watermarks of a job, one after the other
 START = -(2**63)  # its watermark before the first
 FUTURE = 4_102_444_800_000  # the year 2100
-SENT = TupleSerializer([INT_SERIALIZER, BYTES])  # what the job sends: an operator and a key
+SENT = TupleSerializer([INT_SERIALIZER, BYTES])  # the job sends an operator and a key
 Seen = tuple[Any, ...]
 
 
@@ -301,7 +301,10 @@ def _counted(
         operator.counts[key] = count
         if has_slide:
             operator.contents[key, GlobalWindow()] = [StreamRecord(one) for one in elements]
-            after = [*operator.contents[key, GlobalWindow()], StreamRecord(sent, START)]  # as none
+            after = [
+                *operator.contents[key, GlobalWindow()],
+                StreamRecord(sent, START),
+            ]  # none before
             operator.sent[key] = after[-assigner.size :]
         elif kind == "LIST":
             operator.contents[key, GlobalWindow()] = elements

@@ -18,7 +18,7 @@ from support.flink.flink_oracle import QUICK_JVM
 DEADLINE = 1200  # seconds for what takes ten or twenty on an idle machine
 STARTING, RUNNING = "starting", "running"
 MAX_PARALLELISM, PARALLELISM = 128, 16
-ROWS = 5_000  # of a batch of PLACED_WRITER
+ROWS = 5_000  # rows in a batch of PLACED_WRITER
 
 # Writes as many batches as it is told, but not again those that an earlier run has finished.
 PLACED_WRITER = f"""
