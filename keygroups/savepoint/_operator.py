@@ -28,6 +28,7 @@ from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._key_sizes import key_sizes_of
 from keygroups.savepoint._metadata.handles import (
     ChangelogHandle,
+    ChannelState,
     OperatorMetadata,
     SubtaskState,
 )
@@ -477,6 +478,19 @@ class Operator(OperatorStateReader):
     def _key_sizes(self, tasks: Sequence[ReadTask], meter: Meter | None) -> Iterator[KeySize]:
         for task in ahead(tasks, meter=meter):
             yield from key_sizes_of(task, self.label)
+
+    @property
+    def in_flight_data(self) -> tuple[ChannelState, ...]:
+        """The ChannelStates of an unaligned checkpoint: the sizes of its in-flight data.
+
+        Savepoints and aligned checkpoints have none. The data itself is not read; Flink processes
+        it first when it restores the checkpoint.
+        """
+        return tuple(channel for subtask in self._subtasks for channel in subtask.channels)
+
+    @property
+    def _has_channel_state(self) -> bool:
+        return bool(self.in_flight_data)
 
     def _one_state(self, state: str | StateDescriptor | None) -> StateDescriptor:
         """Return a state of the operator, by itself or by its name, or its only one."""

@@ -11,7 +11,6 @@ from keygroups.errors import InvalidValueError
 from keygroups.progress import ProgressCallback, measured
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import (
-    ChannelState,
     OperatorStateHandle,
     StreamHandle,
     SubtaskState,
@@ -104,19 +103,6 @@ class OperatorStateReader:
             )
             if handle is not None
         ]
-
-    @property
-    def in_flight_data(self) -> tuple[ChannelState, ...]:
-        """The ChannelStates of an unaligned checkpoint: the sizes of its in-flight data.
-
-        Savepoints and aligned checkpoints have none. The data itself is not read; Flink processes
-        it first when it restores the checkpoint.
-        """
-        return tuple(channel for subtask in self._subtasks for channel in subtask.channels)
-
-    @property
-    def _has_channel_state(self) -> bool:
-        return bool(self.in_flight_data)
 
     def coordinator_state(self) -> bytes | None:
         """Return the state of the operator's coordinator, None where it has none.

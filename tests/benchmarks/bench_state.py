@@ -124,10 +124,10 @@ def run(spark: SparkSession, folder: Path, name: str, keys: int) -> None:
         nonlocal started, used
         batch.write.format("noop").mode("overwrite").save()
         seconds, cpu = time.monotonic() - started, processor_seconds() - used
-        there = FEW if number >= DENSE else keys + (BACK if number else 0)
+        held = FEW if number >= DENSE else keys + (BACK if number else 0)
         jvm, workers = memory()
         print(
-            f"{name:10}{number:7}{seconds:6.1f}{there / seconds:9,.0f}{cpu / there * 1e6:8,.0f}"
+            f"{name:10}{number:7}{seconds:6.1f}{held / seconds:9,.0f}{cpu / held * 1e6:8,.0f}"
             f"{jvm:8.0f}{workers:8.0f}",
             flush=True,
         )

@@ -301,7 +301,7 @@ ZONES = ["UTC", "Europe/Berlin", "America/Los_Angeles", "Asia/Tokyo"]
 def test_years_of_sql_timestamps(zone: str, unit: str) -> None:
     """An instant is taken where the core takes its wall-clock time."""
     key_type = SQL_TIMESTAMP(zone)
-    taken = 0
+    used = 0
     for wall in (
         *(dt.datetime(1, 1, 3), dt.datetime(1582, 10, 14, 23, 59, 59), dt.datetime(1582, 10, 15)),
         *(dt.datetime(1969, 12, 31, 23, 59, 59), dt.datetime(1970, 1, 1), dt.datetime(2024, 7, 1)),
@@ -319,8 +319,8 @@ def test_years_of_sql_timestamps(zone: str, unit: str) -> None:
                 arrays.hash_code(array, key_type)
         else:
             assert arrays.hash_code(array, key_type).tolist() == [expected]
-            taken += 1
-    assert taken == (7 if zone == "UTC" else 3)
+            used += 1
+    assert used == (7 if zone == "UTC" else 3)
 
 
 def test_an_ambiguous_element_is_named_by_its_list() -> None:

@@ -380,8 +380,8 @@ def test_what_only_the_job_reads(tmp_path: Path) -> None:
     kryo, other = sb.kryo_of("x.Secret"), sb.kryo_of("x.Other")
     values = [(kryo, b"a"), (kryo, b"a"), (kryo, b"b"), (other, b"a")]
     sides = [
-        keyed(tmp_path / str(step), [sb.state("s", "VALUE", of)], canonical([(ONE, value)]))
-        for step, (of, value) in enumerate(values)
+        keyed(tmp_path / str(step), [sb.state("s", "VALUE", item)], canonical([(ONE, value)]))
+        for step, (item, value) in enumerate(values)
     ]
     counts = [counted(only_state(sides[0], side)) for side in sides[1:]]
     assert counts == [{"equal": 1}, {"changed": 1}, {"changed": 1}]
@@ -825,7 +825,7 @@ def test_memory_does_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """Bytes counted: four times the entries of a key group take what a run takes."""
     monkeypatch.setattr(spill, "_HELD", 25_000)
     monkeypatch.setattr(spill, "_BUFFERED", 200)
-    taken = []
+    used = []
     for count in (300, 1_200):
         states = [sb.state("s", "VALUE", INTS)]
         entries = canonical([(key, b"abcd") for key in keys(*range(count, 0, -1))])
@@ -837,8 +837,8 @@ def test_memory_does_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         handle = sb.canonical(3, [len(header)], stream)
         one = read_savepoint(sb.write(path, [sb.operator([sb.subtask(managed_keyed=handle)])]))
         assert counted(only_state(one, one)) == {"equal": count}
-        taken.append(count_bytes(lambda one=one: one.compare(one)))  # type: ignore[misc]
-    assert taken[1] < 2 * taken[0]
+        used.append(count_bytes(lambda one=one: one.compare(one)))  # type: ignore[misc]
+    assert used[1] < 2 * used[0]
 
 
 # --- the command ------------------------------------------------------------------------
@@ -891,15 +891,15 @@ def test_command_in_json_has_changes_by_their_names(
             operator = writer.add_operator("a", STRING, states, maximum, 2)
             operator.write("s", "ann", 5 if value is LONG else "5")
     assert main(["diff", *paths, "--json"]) == 0
-    (told,) = json.loads(capsys.readouterr().out)["operators"]
-    assert told["changes"] == [{"name": "max_parallelism", "here": 128, "there": 256}]
-    state, added = told["states"]
+    (reports,) = json.loads(capsys.readouterr().out)["operators"]
+    assert reports["changes"] == [{"name": "max_parallelism", "here": 128, "there": 256}]
+    state, added = reports["states"]
     assert state["changes"] == [{"name": "value_serializer", "here": "LONG", "there": "STRING"}]
     only_there = {"name": "state", "here": None, "there": "t: VALUE <STRING, STRING>"}
     assert added["changes"] == [only_there]
     counts = ["equal", "changed", "touched", "only_here", "only_there"]
     assert list(state) == ["state", "kind", "changes", *counts, "examples"]
-    assert list(told) == [
+    assert list(reports) == [
         *("operator", "operator_id", "only", "changes", "states", "operator_states", "splits"),
         *("coordinator", "has_channel_state"),
     ]

@@ -326,8 +326,8 @@ def check_deleted(old: Savepoint, path: Path) -> int:
             writer.operator(operator.operator_id).delete_keys(keys)
     new = read_savepoint(path)
     for operator in keyed(old):
-        left = entries_of(new.operator(operator.operator_id))
-        assert left == expected[operator.operator_id], operator
+        rest = entries_of(new.operator(operator.operator_id))
+        assert rest == expected[operator.operator_id], operator
     for edited in writer.report().operators:
         if edited.deleted_keys is not None:
             assert edited.deleted_keys.with_entries == len(deleted[str(edited.operator)])
@@ -849,9 +849,9 @@ def test_user_timers_of_a_state_that_is_gone(tmp_path: Path) -> None:
     for count, gone in enumerate((values[1:], names[-2:])):
         path = tmp_path / str(count)
         edit(old, path, "by-string", partial(verbs, gone))
-        left = read_savepoint(path).operator("by-string")
-        assert {state.name for state in left.states} == set(names) - set(gone)
-        assert {entry.state for entry in left.entries()} <= set(names) - set(gone)
+        rest = read_savepoint(path).operator("by-string")
+        assert {state.name for state in rest.states} == set(names) - set(gone)
+        assert {entry.state for entry in rest.entries()} <= set(names) - set(gone)
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ SETS = serializer_of(SET(STRING))
 
 
 @pytest.mark.parametrize(
-    ("state", "given", "error", "message"),
+    ("state", "passed", "error", "message"),
     [
         (
             described(SETS, None),
@@ -168,8 +168,8 @@ SETS = serializer_of(SET(STRING))
     ],
 )
 def test_what_is_no_entry(
-    state: StateDescriptor, given: dict[str, Any], error: type[Exception], message: str
+    state: StateDescriptor, passed: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     encoder = EntryEncoder([state], 128)
     with pytest.raises(error, match=message):
-        encoder.encode(0, "a", **{"value": "b", **given})
+        encoder.encode(0, "a", **{"value": "b", **passed})

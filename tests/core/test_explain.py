@@ -368,9 +368,9 @@ def test_advice_comes_first_in_a_node() -> None:
         *(
             (
                 f"Calc(a=[])\n+- Exchange(distribution=[{kind}[a]])\n",
-                f"Exchange(distribution=[{said}",
+                f"Exchange(distribution=[{shown}",
             )
-            for kind, said in (("x" * 29, "x" * 29), ("x" * 30, "..."))
+            for kind, shown in (("x" * 29, "x" * 29), ("x" * 30, "..."))
         ),
         # BatchExecExchange.getDescription
         (

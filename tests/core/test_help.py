@@ -102,5 +102,5 @@ def test_names_of_before_warn(module: ModuleType, old: str, new: str) -> None:
 
 
 def test_no_name_is_told_twice() -> None:
-    told = Counter(name for module in SUBJECTS for name in module.__all__)
-    assert [name for name, times in told.items() if times > 1] == []
+    reports = Counter(name for module in SUBJECTS for name in module.__all__)
+    assert [name for name, times in reports.items() if times > 1] == []

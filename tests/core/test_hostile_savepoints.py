@@ -95,18 +95,18 @@ def write(folder: Path, files: Files) -> int:
 
 def steps(folder: Path, counts: Counter[str]) -> int:
     """Make all calls, and return how many functions they called."""
-    taken = 0
+    used = 0
 
     def count(*_: object) -> None:
-        nonlocal taken
-        taken += 1
+        nonlocal used
+        used += 1
 
     sys.setprofile(count)
     try:
         read(folder, counts)
     finally:
         sys.setprofile(None)
-    return taken
+    return used
 
 
 def peak() -> int:

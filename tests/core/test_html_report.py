@@ -127,9 +127,9 @@ def test_numbers_of_a_real_savepoint() -> None:
     assert f"subtask {hot.index(True)}." in (by_subtask.findtext("desc") or "")
     assert "hot" in [text.text for text in by_subtask.iter("text")]
     least = min(heaviest_of(sizes, parallelism) for parallelism in range(2, 7))
-    said = steps.findtext("desc") or ""
-    assert f"the heaviest subtask has {heaviest_of(sizes, 3):,} bytes" in said
-    assert f"from 2 to 6 it has {least:,} at least" in said
+    output = steps.findtext("desc") or ""
+    assert f"the heaviest subtask has {heaviest_of(sizes, 3):,} bytes" in output
+    assert f"from 2 to 6 it has {least:,} at least" in output
     start = page.rows.index(
         ["parallelism", "heaviest subtask", "imbalance", "idle subtasks", "bytes that move"]
     )
@@ -303,12 +303,12 @@ def test_many_bars_are_the_largest_of_several() -> None:
     weights = [1] * 32768
     weights[5], weights[32767] = 9, 7
     [svg] = pictures(bars_svg(weights, "key group", HOT))
-    said = bars(svg)
-    assert len(said) == 128
-    assert said[0].startswith(
+    text = bars(svg)
+    assert len(text) == 128
+    assert text[0].startswith(
         "key group 5: 9 bytes, 9.00 times the mean, hot; the largest of 0 to 255"
     )
-    assert said[-1].startswith("key group 32767: 7 bytes")
+    assert text[-1].startswith("key group 32767: 7 bytes")
     assert "hot with 1.5 times the mean and more: key groups 5, 32767." in (
         svg.findtext("desc") or ""
     )
@@ -421,16 +421,16 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made, page = str(ORIGIN.path), tmp_path / "report.html"
-    status, said, complaint = run(
+    status, text, complaint = run(
         capsys, made, "--html", str(page), "--operator", "by-long", "--top", "2"
     )
     assert (status, complaint) == (0, "")
-    assert said == f"{page}: {page.stat().st_size:,} bytes\n"
+    assert text == f"{page}: {page.stat().st_size:,} bytes\n"
     html = html_report(read_savepoint(made), ["by-long"], 2)
     assert page.read_text("utf-8") == html
     assert [*tmp_path.iterdir()] == [page]
-    status, said, complaint = run(capsys, made, "--html", str(page))
-    assert (status, said) == (2, "")
+    status, text, complaint = run(capsys, made, "--html", str(page))
+    assert (status, text) == (2, "")
     assert complaint.endswith(f"html must be of a new file, got {str(page)!r}: it is there\n")
     assert page.read_text("utf-8") == html
     _, _, complaint = run(capsys, made, "--html", str(page), "--operator", "nobody")
@@ -463,9 +463,9 @@ def test_refusals_of_the_command(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    given = [text.replace("{}", str(tmp_path)) for text in arguments]
-    ended, said, complaint = run(capsys, str(ORIGIN.path), *given)
-    assert (ended, said) == (status, "")
+    passed = [text.replace("{}", str(tmp_path)) for text in arguments]
+    ended, output, complaint = run(capsys, str(ORIGIN.path), *passed)
+    assert (ended, output) == (status, "")
     assert message in complaint
     assert complaint.count("\n") == 1
     assert [*tmp_path.iterdir()] == []

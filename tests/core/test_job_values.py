@@ -539,13 +539,13 @@ def test_what_is_within_an_object_counts_with_each_reference_to_it(more: int) ->
     head += LIST_AGAIN + b"\1\2" + LIST_AGAIN + b"\3"
     second_size = len(b"\2" + LIST_AGAIN + b"\3") + first_size
     head += LIST_AGAIN + b"\4" + LIST_AGAIN + b"\1"
-    left = 4_096 + 256 * len(head + nulls(10_000)) - 3_000 - first_size - second_size
+    rest = 4_096 + 256 * len(head + nulls(10_000)) - 3_000 - first_size - second_size
     first = [None] * 3_000
     if not more:
-        assert ANY.decode(head + nulls(left)) == [first, [first], [first], [None] * left]
+        assert ANY.decode(head + nulls(rest)) == [first, [first], [first], [None] * rest]
         return
     with pytest.raises(UnsupportedKeyTypeError, match="over 256 times as many"):
-        ANY.decode(head + nulls(left + more))
+        ANY.decode(head + nulls(rest + more))
 
 
 @pytest.mark.parametrize("count", [400, 500])
@@ -672,7 +672,7 @@ def avro(schema: Any) -> AvroSerializer:
 
 
 def record(name: str, **fields: Any) -> dict[str, Any]:
-    members = [{"name": field, "type": of} for field, of in fields.items()]
+    members = [{"name": field, "type": item} for field, item in fields.items()]
     return {"type": "record", "name": name, "fields": members}
 
 

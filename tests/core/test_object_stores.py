@@ -172,8 +172,8 @@ def test_sizes_of_before(store: type[CountedStore], monkeypatch: pytest.MonkeyPa
     read = operator(store)
     listed = CountedStore._ls
 
-    async def of_before(self: CountedStore, *given: Any, **named: Any) -> list[dict[str, Any]]:
-        infos = await listed(self, *given, **named)
+    async def of_before(self: CountedStore, *arguments: Any, **named: Any) -> list[dict[str, Any]]:
+        infos = await listed(self, *arguments, **named)
         return [info | {"size": 1} for info in infos[:-50]]
 
     monkeypatch.setattr(CountedStore, "_ls", of_before)
@@ -249,12 +249,12 @@ def test_bytes_that_are_held(
     """What is asked for ahead is bounded, in one file and over many."""
     put(store, *streams(form, subtasks, times))
     entries = operator(store).entries()
-    given = 0
-    while given < 150_000:
-        given += sum(entry.bytes for entry in islice(entries, 100))
+    passed = 0
+    while passed < 150_000:
+        passed += sum(entry.bytes for entry in islice(entries, 100))
         asked = sum(end - start for _, start, end in store.reads())
-        assert asked < 1.5 * given + small + 20_000
-    assert asked > given + small / 2
+        assert asked < 1.5 * passed + small + 20_000
+    assert asked > passed + small / 2
     assert store.rounds < len(store.asked) / 3
 
 
@@ -267,16 +267,16 @@ def test_a_file_that_is_gone(form: str, store: type[CountedStore]) -> None:
     content = store.files[f"folder/{name}"]
     size = len(content)
     read = operator(store)
-    for there, message in (
+    for present, message in (
         (None, f"folder/{name}: cannot be opened: no such key"),
         (content[:-1], f"folder/{name}: the file has {size - 1} bytes, its handle says {size}"),
         (content + b"x", f"folder/{name}: the file has {size + 1} bytes, its handle says {size}"),
         (b"", f"folder/{name}: the file has 0 bytes, its handle says {size}"),
     ):
-        if there is None:
+        if present is None:
             del store.files[f"folder/{name}"]
         else:
-            store.files[f"folder/{name}"] = there
+            store.files[f"folder/{name}"] = present
         for key_groups in (None, [85]):
             with pytest.raises(SavepointError, match=message):
                 for _ in read.entries(key_groups=key_groups):
@@ -304,7 +304,7 @@ def test_a_store_that_gives_more(
     put(store, subtasks, files)
     read = operator(store)
 
-    async def whole(self: CountedStore, path: str, **given: Any) -> bytes:
+    async def whole(self: CountedStore, path: str, **options: Any) -> bytes:
         return self._content(path)
 
     monkeypatch.setattr(CountedStore, "_cat_file", whole)
@@ -317,9 +317,9 @@ def test_tasks(store: type[CountedStore]) -> None:
     subtasks, files = streams("native", 4)
     put(store, subtasks, files)
     read = operator(store)
-    left = read.entries()
-    next(left)
-    left.close()  # type: ignore[attr-defined]  # it is a generator
+    rest = read.entries()
+    next(rest)
+    rest.close()  # type: ignore[attr-defined]  # it is a generator
     store.asked.clear()
     for task in pickle.loads(pickle.dumps(read.tasks())):
         keys = [entry.key for entry in task.framed_entries()]
@@ -616,7 +616,7 @@ def test_a_store_that_tells_no_sizes(
     put(store, subtasks, files)
     read = operator(store)
 
-    async def info(self: CountedStore, path: str, **given: Any) -> dict[str, Any]:
+    async def info(self: CountedStore, path: str, **options: Any) -> dict[str, Any]:
         return {"name": path, "size": None}
 
     monkeypatch.setattr(CountedStore, "_info", info)
@@ -659,12 +659,12 @@ def test_real_savepoints(real: Point, store: type[CountedStore]) -> None:
 def moved_to_files(store: type[CountedStore], metadata: Metadata, point: str) -> bytes:
     """Put most that is in `_metadata` of state into files, and return what that is then."""
 
-    def replaced(said: object, data: bytes) -> bytes | None:
-        if not isinstance(said, StreamHandle) or said.data is None or said.size < 200:
+    def replaced(text: object, data: bytes) -> bytes | None:
+        if not isinstance(text, StreamHandle) or text.data is None or text.size < 200:
             return None
         file = f"of-metadata-{len(store.files)}"
-        store.files[f"folder/{point}/{file}"] = said.data
-        return sb.relative(file, said.size)
+        store.files[f"folder/{point}/{file}"] = text.data
+        return sb.relative(file, text.size)
 
     operators = metadata.operators
     return write_metadata(

@@ -114,11 +114,11 @@ def run(checkout: Path, *arguments: str) -> str:
 def check_tables(checkout: Path, forgotten: str) -> None:
     """Fill all places but those of a table, and see that the recipe's test names that alone."""
     fill(checkout, [CONSTANT, *(place for place in PLACES if place.table != forgotten)])
-    said = run(
+    text = run(
         checkout, *("-m", "pytest", "-rA", "--tb=no", "-p", "no:cacheprovider", TABLES_TEST)
     )
-    outcomes = re.findall(r"^(PASSED|FAILED) .*known_everywhere\[(.*?)\]", said, re.MULTILINE)
-    assert ("FAILED", forgotten) in outcomes, said
+    outcomes = re.findall(r"^(PASSED|FAILED) .*known_everywhere\[(.*?)\]", text, re.MULTILINE)
+    assert ("FAILED", forgotten) in outcomes, text
     assert {table for outcome, table in outcomes if outcome == "PASSED"} >= TABLES - {forgotten}
 
 

@@ -426,15 +426,15 @@ def map_under_a_long_key(canonical: bool) -> Any:
 
 def changes_of_no_key() -> list[object]:
     """Read a changelog that does not say what its keys are."""
-    said = logged(0, sb.state("count", "VALUE", sb.simple("Int")))
-    keyed = changelog([], [inline([said])])
+    text = logged(0, sb.state("count", "VALUE", sb.simple("Int")))
+    keyed = changelog([], [inline([text])])
     with TemporaryDirectory() as folder:
         written = sb.write(Path(folder), [sb.operator([sb.subtask(managed_keyed=keyed)])])
         (operator,) = read_savepoint(written).operators
         return list(operator.entries())
 
 
-def elsewhere(**given: Any) -> list[object]:
+def elsewhere(**options: Any) -> list[object]:
     """Return the values of a savepoint whose keyed state is in a file of another folder."""
     header = sb.keyed_header(sb.simple("String"), [sb.state("k", "VALUE", sb.simple("Int"))])
     content = sb.canonical_key_group([(0, [(b"\3\x02a\0", sb.i32(7))])])
@@ -443,7 +443,7 @@ def elsewhere(**given: Any) -> list[object]:
         stream = sb.absolute(f"file:{other}/keyed", len(header + content))
         keyed = sb.canonical(3, [len(header)], stream)
         written = sb.write(Path(folder), [sb.operator([sb.subtask(managed_keyed=keyed)])])
-        named = {name: value(other) for name, value in given.items()}
+        named = {name: value(other) for name, value in options.items()}
         (operator,) = read_savepoint(written, **named).operators
         return [entry.value for entry in operator.entries()]
 

@@ -67,9 +67,9 @@ def expected(values: int, size: int) -> dict[str, str]:
     return {f"name {number}": chr(97 + number) * size for number in range(values)}
 
 
-def texts(url: str, **given: Any) -> dict[str, str]:
+def texts(url: str, **options: Any) -> dict[str, str]:
     (operator,) = read_savepoint(url).operators
-    return {entry.key: entry.value for entry in operator.entries(**given)}
+    return {entry.key: entry.value for entry in operator.entries(**options)}
 
 
 def test_what_is_written_is_read(server: S3Server) -> None:

@@ -592,8 +592,8 @@ def test_keys_that_are_told_wrong(
 def test_keys_that_are_told_and_there(tmp_path: Path) -> None:
     """Where timers say the same."""
     a = assign_to_key_group("a", 128, types.STRING)
-    told = [TIMERS, change(SET, 0, A, X, key_group=a)]
-    assert seen(of_keys(tmp_path / "old", types.STRING, *told)) == [(a, "a", None, None, "x")]
+    reports = [TIMERS, change(SET, 0, A, X, key_group=a)]
+    assert seen(of_keys(tmp_path / "old", types.STRING, *reports)) == [(a, "a", None, None, "x")]
 
 
 def test_what_tells_no_keys(tmp_path: Path) -> None:

@@ -82,9 +82,9 @@ def streams(savepoint: Savepoint) -> Iterator[StreamHandle]:
         fields = [*operator.as_read.values()]
         fields += (field for subtask in operator.subtasks for field in subtask.as_read.values())
         for field in fields:
-            for _, _, said in field.places:
-                if isinstance(said, StreamHandle):
-                    yield said
+            for _, _, text in field.places:
+                if isinstance(text, StreamHandle):
+                    yield text
 
 
 def contents(operator: Operator) -> tuple[list[str], list[str]]:
@@ -331,10 +331,10 @@ def test_uids_that_were_given_are_listed(tmp_path: Path) -> None:
             writer.add_operator(uid, STRING, COUNTS, 128, 3).write("count", "ann", 7)
     assert labels(new.savepoint()) == ["a", "b", "c"]
     assert labels(read_savepoint(tmp_path / "new")) == ids("a", "b", "c")
-    given = SavepointWriter.from_existing_savepoint(
+    passed = SavepointWriter.from_existing_savepoint(
         tmp_path / "new", tmp_path / "edited", uids=["a", "b"]
     )
-    with given as editor:
+    with passed as editor:
         editor.change_operator_identifier("b", "user")
         editor.add_operator("d", STRING, COUNTS, 128, 3)
     assert labels(editor.savepoint()) == ["a", "user", *ids("c"), "d"]

@@ -490,8 +490,8 @@ def test_compressed_operator_state() -> None:
                     parts.append(bytes(cramjam.snappy.compress(data[start:end]))[start_of_stream:])
                     moved[start], size = size, size + len(parts[-1])
                 states = tuple(
-                    (name, mode, tuple(moved[start] for start in of))
-                    for name, mode, of in handle.states
+                    (name, mode, tuple(moved[start] for start in item))
+                    for name, mode, item in handle.states
                 )
                 compressed = OperatorStateHandle(states, StreamHandle(size, b"".join(parts)))
                 found = read_operator_state(

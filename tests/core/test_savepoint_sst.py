@@ -81,14 +81,14 @@ def records_of(table: SstFile, runs: Sequence[tuple[bytes, bytes]] = ALL) -> lis
 
 def files_of(name: str) -> list[bytes]:
     """Return the SST files of a real savepoint or checkpoint."""
-    there = point(name)
-    metadata = read_metadata((there.path / "_metadata").read_bytes(), name)
+    present = point(name)
+    metadata = read_metadata((present.path / "_metadata").read_bytes(), name)
     out = []
     for operator in metadata.operators:
         for subtask in operator.subtasks:
             if isinstance(subtask.managed_keyed, RocksDBHandle):
                 for local, stream in subtask.managed_keyed.shared:
-                    with there.files.open(stream) as file:
+                    with present.files.open(stream) as file:
                         assert local.endswith(".sst")
                         out.append(file.read(0, file.size))
     return out

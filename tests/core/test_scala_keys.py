@@ -186,8 +186,8 @@ def test_sets_tell_what_is_one_element_in_java() -> None:
     codes = [hash_code(key, pair) for key in some]
     assert (hash_code(some, SET(pair)) - sum(codes)) % 2**32 == 0
     either = SCALA_EITHER(DOUBLE, DOUBLE, scala="2.12")
-    left = hash_code(Left(1.0), either)
-    assert hash_code({Left(1.0), Right(1.0)}, SET(either)) == (2 * left + 2**31) % 2**32 - 2**31
+    rest = hash_code(Left(1.0), either)
+    assert hash_code({Left(1.0), Right(1.0)}, SET(either)) == (2 * rest + 2**31) % 2**32 - 2**31
     with pytest.raises(InvalidValueError, match="elements must differ in Java too"):
         hash_code({Left(float("nan")), Left(-float("nan"))}, SET(either))
     # Each side is compared by its own type, of which a STRING's values are what they are.

@@ -220,10 +220,10 @@ def test_values_of_the_same_bytes(serializer: Serializer, value: Any, same: Any)
 def test_any_nan_is_written_as_one() -> None:
     """JDK: DataOutputStream.writeFloat, by Float.floatToIntBits."""
     payload = struct.unpack("<f", b"\1\0\xc0\xff")[0]
-    given = array("f", [1.0, payload])
-    assert FLOATS.encode(given) == sb.i32(2) + bytes.fromhex("3f800000 7fc00000")
-    assert math.isnan(given[1])
-    assert given.tobytes() != array("f", [1.0, math.nan]).tobytes()  # the argument is as it was
+    passed = array("f", [1.0, payload])
+    assert FLOATS.encode(passed) == sb.i32(2) + bytes.fromhex("3f800000 7fc00000")
+    assert math.isnan(passed[1])
+    assert passed.tobytes() != array("f", [1.0, math.nan]).tobytes()  # the argument is as it was
 
 
 def test_numbers_in_full() -> None:

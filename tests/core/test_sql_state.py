@@ -147,12 +147,12 @@ def test_one_plan_of_many_operators() -> None:
     """The join that has rows as wide; and names only if all that may be meant say the same."""
     node = JOIN.format("leftInputSpec=[NoUniqueKey]")
     three, four = "id, k, v", "id, k, v, w"
-    plans = [of_inputs(node, "k", left, "k0").rstrip() for left in (three, four)]
+    plans = [of_inputs(node, "k", rest, "k0").rstrip() for rest in (three, four)]
     both = "\n\n".join(plans)
     join = described("sqljoin", "Join[173]", both)
     assert join.nodes == (node,)
     assert join.states[0].user_key_columns == ("id", "k", "v")
-    plans = [of_inputs(node, keys, left, "k0") for keys, left in (("k", three), ("k", "a, k, b"))]
+    plans = [of_inputs(node, keys, rest, "k0") for keys, rest in (("k", three), ("k", "a, k, b"))]
     join = described("sqljoin", "Join[173]", "\n\n".join(plans))
     assert (join.key_columns, len(join.nodes)) == (("k",), 2)
     assert join.states[0].user_key_columns is None
@@ -454,12 +454,12 @@ def test_the_plan_tells_which_of_two() -> None:
     ]
     assert len(describe_sql_state(operator).kinds) == 3
     other = "GroupAggregate(groupBy=[k], select=[k, COUNT(*) AS n, LISTAGG(s) AS s])"
-    told = describe_sql_state(operator, of_input(other, "hash[k]", "k, s"))
-    assert (len(told.kinds), told.nodes) == (3, ())  # the second is INT, and no delimiter
+    reports = describe_sql_state(operator, of_input(other, "hash[k]", "k, s"))
+    assert (len(reports.kinds), reports.nodes) == (3, ())  # the second is INT, and no delimiter
     node = "GroupAggregate(groupBy=[k], select=[k, COUNT(*) AS n, SUM(i) AS i, MAX(s) AS s])"
-    told = describe_sql_state(operator, of_input(node, "hash[k]", "k, i, s"))
-    assert (told.kinds, told.nodes) == (("GroupAggregate",), (node,))
-    assert told.states[0].value_columns == ("n", "i", "s")
+    reports = describe_sql_state(operator, of_input(node, "hash[k]", "k, i, s"))
+    assert (reports.kinds, reports.nodes) == (("GroupAggregate",), (node,))
+    assert reports.states[0].value_columns == ("n", "i", "s")
 
 
 def test_reused_and_endless_plans() -> None:

@@ -125,8 +125,8 @@ def test_vectors() -> None:
             max_parallelism, key_type, namespace_type, user_key_type
         )
         is_known = isinstance(key_type, KeyType)
-        given = {} if is_known else {"key_group": key_group}
-        data = serializer.serialize(key, namespace, user_key, **given)
+        passed = {} if is_known else {"key_group": key_group}
+        data = serializer.serialize(key, namespace, user_key, **passed)
         assert data.hex() == line["bytes"], line
         assert key_group_prefix_bytes(max_parallelism) == line["prefix_bytes"]
         found = serializer.deserialize(data)

@@ -93,12 +93,12 @@ def test_a_running_job_and_its_end(running: RestJob) -> None:
     assert read_job(page).vertex(NAME) == keyed
 
     second = running.tell("submit")
-    said = until(lambda: refused(running.url), lambda said: second in said)
-    assert "has 2 jobs" in said
+    text = until(lambda: refused(running.url), lambda text: second in text)
+    assert "has 2 jobs" in text
     assert read_job(running.url, second).job_id == second
 
     assert running.tell("cancel") == "cancelled"
-    assert until(lambda: refused(running.url), lambda said: not said) == ""
+    assert until(lambda: refused(running.url), lambda text: not text) == ""
     assert read_job(running.url).job_id == second  # the only one that has not ended
     ended = read_job(running.url, running.job_id)
     assert ended.vertex(NAME).parallelism == PARALLELISM

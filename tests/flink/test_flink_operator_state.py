@@ -75,7 +75,7 @@ Seen = tuple[Any, ...]
 def states_of(mode: str) -> list[State]:
     """Return a state of each type of element."""
     user_key = STRING if mode == BROADCAST else None
-    return [State(f"{mode} {of}", mode, of, user_key) for of in ELEMENTS]
+    return [State(f"{mode} {item}", mode, item, user_key) for item in ELEMENTS]
 
 
 STATES = [state for mode in (LIST_STATE, UNION, BROADCAST) for state in states_of(mode)]
@@ -353,8 +353,8 @@ def test_a_source_goes_on_at_the_offsets(
     assert own.initial_discovery_finished
     splits = own.splits
     assert all(isinstance(split, KafkaSplit) for split in splits)
-    left = {split[:2]: split.offset for split in splits if isinstance(split, KafkaSplit)}
-    assert left == {partition: STOPS.get(partition, end) for partition, end in ENDS.items()}
+    rest = {split[:2]: split.offset for split in splits if isinstance(split, KafkaSplit)}
+    assert rest == {partition: STOPS.get(partition, end) for partition, end in ENDS.items()}
     assert len(splits) == len(ENDS)
     assert {split.subtask for split in splits} <= set(range(parallelism))
     print(f"{restores.version} {backend}: {expected.total()} records at parallelism {parallelism}")

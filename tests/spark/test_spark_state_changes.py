@@ -143,14 +143,14 @@ class Model:
 
     def random_rows(self, chance: random.Random) -> list[tuple[str, Any]]:
         """Return a few rows: what they take back is there, or the first of them ignored."""
-        rows, there = [], list(self.there)
+        rows, present = [], list(self.there)
         for number in range(chance.choice([0, 1, 1, 2, 3, 6])):
-            if chance.random() < 0.5 and (there or not number):
-                value = there.pop(chance.randrange(len(there))) if there else 1
+            if chance.random() < 0.5 and (present or not number):
+                value = present.pop(chance.randrange(len(present))) if present else 1
                 rows.append((chance.choice(["-U", "-D"]), value))
             else:
-                there.append(chance.choice(values("BIGINT")))
-                rows.append((chance.choice(["+I", "+U"]), there[-1]))
+                present.append(chance.choice(values("BIGINT")))
+                rows.append((chance.choice(["+I", "+U"]), present[-1]))
         return rows
 
     def run(self, query: Query, rows: list[tuple[str, Any]], now: int) -> Iterator[Any]:

@@ -72,12 +72,12 @@ def untried(
     missing = [
         f"keygroups/{module} says, and nobody tries: {text!r}"
         for module, text in found
-        if not any(of == module and says in text for of, says in known)
+        if not any(item == module and says in text for item, says in known)
     ]
     return missing + [
         f"keygroups/{module} says no more: {says!r}"
         for module, says in sorted(known)
-        if not any(of == module and says in text for of, text in found)
+        if not any(item == module and says in text for item, text in found)
     ]
 
 

@@ -163,9 +163,9 @@ def measure() -> None:
     if not REACHED.exists():
         ORDER.unlink(missing_ok=True)
         data = FOLDER / "unfinished"
-        code, said = run(["-m", "coverage", "run", f"--data-file={data}"], ["tests/core"])
+        code, text = run(["-m", "coverage", "run", f"--data-file={data}"], ["tests/core"])
         if code:
-            sys.exit(f"the tests fail without a mutant:\n{said}")
+            sys.exit(f"the tests fail without a mutant:\n{text}")
         data.rename(REACHED)
 
 
@@ -215,15 +215,15 @@ def judge(mutant: Mutant, changed: list[str]) -> str:
     target.write_bytes(mutant.edit.apply((ROOT / mutant.path).read_bytes()))
     try:
         for files in plan(mutant, changed):
-            code, said = run([], files, limit=60)
+            code, text = run([], files, limit=60)
             if code:
                 break
     finally:
         shutil.copy2(ROOT / mutant.path, target)
     if code <= 0:
         return f"signal {-code}" if code else ""
-    failed = re.findall(r"^(?:FAILED|ERROR) .*", said, re.MULTILINE)
-    return str(failed[0] if failed else said.splitlines()[-1])
+    failed = re.findall(r"^(?:FAILED|ERROR) .*", text, re.MULTILINE)
+    return str(failed[0] if failed else text.splitlines()[-1])
 
 
 def note(mutant: Mutant, how: str) -> None:
@@ -242,9 +242,9 @@ def judge_in_forks(mutants: list[Mutant]) -> None:
     edits = [(mutant.path, list(vars(mutant.edit).values())) for mutant in mutants]
     ASKED.write_text(json.dumps(edits))
     ORDER.unlink(missing_ok=True)
-    code, said = run([], ["-p", "mutants_in_forks", "tests/core"], limit=60)
+    code, text = run([], ["-p", "mutants_in_forks", "tests/core"], limit=60)
     if code:
-        sys.exit(f"the tests cannot be run in forks:\n{said}")
+        sys.exit(f"the tests cannot be run in forks:\n{text}")
 
 
 def main() -> None:
@@ -260,9 +260,9 @@ def main() -> None:
     COPY.mkdir(parents=True, exist_ok=True)
     measure()
     changed = changed_tests()
-    code, said = run([], [OF_ALL, *changed], limit=60)
+    code, text = run([], [OF_ALL, *changed], limit=60)
     if code:
-        sys.exit(f"the tests fail without a mutant:\n{said}")
+        sys.exit(f"the tests fail without a mutant:\n{text}")
     blocks = EQUIVALENT.read_text("utf-8").split("\n\n")
     equivalent = {re.sub(r"\n#.*", "", block).strip() for block in blocks}
     drawn = sample(args.seed, args.count, names)

@@ -80,7 +80,7 @@ def tests_by_line(path: str) -> dict[int, list[str]]:
 def run_in_fork(items: list[pytest.Item], changes: list[tuple[FunctionType, CodeType]]) -> str:
     """Return the first test that fails with other code of functions, or nothing."""
     folder = tempfile.mkdtemp()  # a fork just ends, and removes nothing of it
-    said, write_end = os.pipe()
+    text, write_end = os.pipe()
     child = os.fork()
     if not child:
         os.setsid()
@@ -97,7 +97,7 @@ def run_in_fork(items: list[pytest.Item], changes: list[tuple[FunctionType, Code
         finally:
             os._exit(0)
     os.close(write_end)
-    with os.fdopen(said, encoding="utf-8") as file:
+    with os.fdopen(text, encoding="utf-8") as file:
         failed = file.read()
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     with suppress(ProcessLookupError):

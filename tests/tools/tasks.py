@@ -147,8 +147,8 @@ def task(question: str, *steps: str | Step) -> Callable[[Callable[..., None]], N
     """Make the function that follows the check of a new task: it is given each step's output."""
 
     def add(check: Callable[..., None]) -> None:
-        taken = [step if isinstance(step, Step) else Step(step) for step in steps]
-        TASKS.append(Task(question, taken, check))
+        used = [step if isinstance(step, Step) else Step(step) for step in steps]
+        TASKS.append(Task(question, used, check))
 
     return add
 

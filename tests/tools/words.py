@@ -13,7 +13,7 @@ import io
 import re
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,6 +26,7 @@ _FRAGMENT = re.compile(rf"# ?({'|'.join(OPENINGS)})\b")
 _DOCSTRING = re.compile(
     r"((Return|Yield|Say|Make|Tell|Take) )?(what|how|which|where|those)\b", re.I
 )
+_OPPOSITES = {"left": "right", "there": "here"}
 NAMES = {"came", "given", "left", "of", "said", "taken", "there", "told"}
 
 
@@ -49,10 +50,11 @@ def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield getattr(node, "lineno", 1), text.splitlines()[0]
 
 
-def names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def names(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield line and name of each local and each parameter.
 
-    A pair of left and right is left out, and so are annotated fields in the body of a class.
+    Annotated fields in the body of a class are left out, and so is a name beside its opposite in
+    one function, or in one statement outside of functions: left and right, here and there.
     """
     fields = {
         id(statement.target)
@@ -61,15 +63,25 @@ def names(tree: ast.AST) -> Iterator[tuple[int, str]]:
         for statement in node.body
         if isinstance(statement, ast.AnnAssign)
     }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            if id(node) not in fields:
-                yield node.lineno, node.id
-        elif isinstance(node, ast.arguments):
-            listed = [*node.posonlyargs, *node.args, *node.kwonlyargs]
-            listed += filter(None, (node.vararg, node.kwarg))
-            sides = {"left", "right"} <= {argument.arg for argument in listed}
-            yield from ((a.lineno, a.arg) for a in listed if not (sides and a.arg == "left"))
+    for statement in statements(tree.body):
+        bound = [
+            (node.lineno, node.id if isinstance(node, ast.Name) else node.arg)
+            for node in ast.walk(statement)
+            if isinstance(node, ast.arg)
+            or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+            if id(node) not in fields
+        ]
+        listed = {name for _, name in bound}
+        yield from ((line, name) for line, name in bound if _OPPOSITES.get(name) not in listed)
+
+
+def statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a module and of its classes, functions whole."""
+    for statement in body:
+        if isinstance(statement, ast.ClassDef):
+            yield from statements(statement.body)
+        else:
+            yield statement
 
 
 def faults(path: Path) -> Iterator[str]:

@@ -60,11 +60,11 @@ class CountedStore(AsyncFileSystem):  # type: ignore[misc]  # fsspec is untyped
                 answer.set_result(None)
         cls._waiting.clear()
 
-    async def _info(self, path: str, **given: Any) -> dict[str, Any]:
+    async def _info(self, path: str, **options: Any) -> dict[str, Any]:
         await self._answer(SIZE, path)
         return {"name": path, "size": len(self._content(path)), "type": "file"}
 
-    async def _ls(self, path: str, detail: bool = True, **given: Any) -> list[dict[str, Any]]:
+    async def _ls(self, path: str, detail: bool = True, **options: Any) -> list[dict[str, Any]]:
         await self._answer(LIST, path)
         if not self.lists:
             raise PermissionError("no listing here")
@@ -75,7 +75,7 @@ class CountedStore(AsyncFileSystem):  # type: ignore[misc]  # fsspec is untyped
         ]
 
     async def _cat_file(
-        self, path: str, start: int | None = None, end: int | None = None, **given: Any
+        self, path: str, start: int | None = None, end: int | None = None, **options: Any
     ) -> bytes:
         await self._answer(READ, path, start, end)
         return self._content(path)[start:end]

@@ -50,10 +50,10 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(other, Bitmap):
         other = list(other)
     if isinstance(other, AnyOrder):
-        left = list(other) if isinstance(one, list) else []
+        rest = list(other) if isinstance(one, list) else []
         for value in one if isinstance(one, list) else ():
-            left = _without(left, value)
-        return isinstance(one, list) and len(one) == len(other) and not left
+            rest = _without(rest, value)
+        return isinstance(one, list) and len(one) == len(other) and not rest
     if isinstance(other, objects.Failure):  # its JSON has the message alone
         return (
             type(one) is objects.Failure
@@ -208,7 +208,7 @@ def _option(value: list[Any]) -> objects.Some | None:
 
 
 def _pairs(value: list[list[Any]]) -> list[tuple[Any, Any]]:
-    return [(value_of(key), value_of(of)) for key, of in value]
+    return [(value_of(key), value_of(item)) for key, item in value]
 
 
 def _try(value: Mapping[str, Any]) -> objects.Success | objects.Failure:

@@ -119,34 +119,34 @@ def column(name: str, value: Any) -> Any:
     return known
 
 
-def _computation_state(of: Mapping[str, Any]) -> objects.ComputationState:
+def _computation_state(item: Mapping[str, Any]) -> objects.ComputationState:
     names = ("currentStateName", "previousBufferEntry", "version", "startTimestamp")
-    state, node, version, start = (value_of(of[name]) for name in names)
-    previous, event = (value_of(of[name]) for name in ("previousTimestamp", "startEventID"))
+    state, node, version, start = (value_of(item[name]) for name in names)
+    previous, event = (value_of(item[name]) for name in ("previousTimestamp", "startEventID"))
     return objects.ComputationState(state, node, version, start, previous, event)
 
 
-def _tagged_union(of: Mapping[str, Any]) -> objects.TaggedUnion:
-    is_first = of["one"] is not None
-    return objects.TaggedUnion(1 if is_first else 2, value_of(of["one" if is_first else "two"]))
+def _tagged_union(item: Mapping[str, Any]) -> objects.TaggedUnion:
+    is_first = item["one"] is not None
+    return objects.TaggedUnion(1 if is_first else 2, value_of(item["one" if is_first else "two"]))
 
 
 def _in_order(cls: Callable[..., Any], *names: str) -> Callable[[Mapping[str, Any]], Any]:
-    return lambda of: cls(*(value_of(of[name]) for name in names))
+    return lambda item: cls(*(value_of(item[name]) for name in names))
 
 
 OBJECTS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "BufferEntry": _in_order(objects.BufferEntry, "element", "hasBeenJoined"),
     "ComputationState": _computation_state,
-    "DeweyNumber": lambda of: objects.DeweyNumber(tuple(value_of(of["deweyNumber"]))),
+    "DeweyNumber": lambda item: objects.DeweyNumber(tuple(value_of(item["deweyNumber"]))),
     "EventId": _in_order(objects.EventId, "id", "timestamp"),
     "Lockable": _in_order(objects.Lockable, "refCounter", "element"),
     "NFAState": _in_order(objects.NFAState, "partialMatches", "completedMatches"),
     "NodeId": _in_order(objects.NodeId, "eventId", "pageName"),
     "SharedBufferEdge": _in_order(objects.SharedBufferEdge, "target", "deweyNumber"),
     "SharedBufferNode": _in_order(objects.SharedBufferNode, "edges"),
-    "StreamRecord": lambda of: objects.StreamRecord(
-        value_of(of["value"]), value_of(of["timestamp"]) if of["hasTimestamp"] else None
+    "StreamRecord": lambda item: objects.StreamRecord(
+        value_of(item["value"]), value_of(item["timestamp"]) if item["hasTimestamp"] else None
     ),
     "TaggedUnion": _tagged_union,
 }
@@ -225,8 +225,8 @@ def _place(*parts: Any) -> tuple[object, ...]:
 def shown(value: Any) -> str:
     """Return a value in words, in which two that are not the same are two."""
     if isinstance(value, (objects.Pojo, dict)):
-        of = value.java_class if isinstance(value, objects.Pojo) else "dict"
-        return f"{of}{sorted((shown(name), shown(value[name])) for name in value)}"
+        item = value.java_class if isinstance(value, objects.Pojo) else "dict"
+        return f"{item}{sorted((shown(name), shown(value[name])) for name in value)}"
     if isinstance(value, (set, frozenset)):
         return f"set{sorted(map(shown, value))}"
     if isinstance(value, (list, tuple)):

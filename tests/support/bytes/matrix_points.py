@@ -109,11 +109,11 @@ def pairs(cell: Cell) -> Iterator[tuple[tuple[int, str], tuple[int, str]]]:
 def selection() -> list[Cell]:
     """Return cells of points that have every pair of values that any point has."""
     found = [Cell("1.13.6", "rocksdb-full", "sync", "heap", "checkpoint")]  # has timers twice
-    left = {pair for cell in taken() for pair in pairs(cell)} - {*pairs(found[0])}
-    while left:
-        best = max(taken(), key=lambda cell: len(left.intersection(pairs(cell))))
+    rest = {pair for cell in taken() for pair in pairs(cell)} - {*pairs(found[0])}
+    while rest:
+        best = max(taken(), key=lambda cell: len(rest.intersection(pairs(cell))))
         found.append(best)
-        left.difference_update(pairs(best))
+        rest.difference_update(pairs(best))
     return found
 
 

@@ -117,8 +117,8 @@ def _row(true: dict[str, Any], seen: Any) -> bool:
         and len(true["fields"]) == len(seen)
         and all(
             # Flink's getter of a type that is NOT NULL does not look whether it is null.
-            (field is None and of.endswith("*PROCTIME*")) or matches(value, field)
-            for (of, value), field in zip(true["fields"], seen)
+            (field is None and item.endswith("*PROCTIME*")) or matches(value, field)
+            for (item, value), field in zip(true["fields"], seen)
         )
     )
 

@@ -405,8 +405,8 @@ class Maker:
 
     def _counted(self, value: Value) -> bytes:
         count = self._random.choice((0, 1, 3, 30))
-        said = count if not self._rarely() else self._random.choice(MANY)
-        return sb.i32(said) + value() * count
+        text = count if not self._rarely() else self._random.choice(MANY)
+        return sb.i32(text) + value() * count
 
     def _text(self) -> bytes:
         text = self._random.choice(("", "a", "user-1", "x" * 100))

@@ -210,8 +210,8 @@ def seen_value(serializer: Serializer, value: Any) -> Any:
         return "list", tuple(seen_value(parts[0], one) for one in value)
     if name == "MAP":
         pairs = value.items() if isinstance(value, dict) else value
-        key, of = parts
-        return "map", frozenset((seen_value(key, k), seen_value(of, v)) for k, v in pairs)
+        key, item = parts
+        return "map", frozenset((seen_value(key, k), seen_value(item, v)) for k, v in pairs)
     if name == "SQL_ROW":
         has_raw = "RAW" in str(serializer.fields)  # Flink does not tell its bytes
         row = None if has_raw else serializer.encode(value)[4:].hex()  # its kind included

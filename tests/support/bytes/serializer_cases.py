@@ -90,8 +90,8 @@ def cases() -> list[Case]:
                 case = next(
                     (
                         other
-                        for (of, by), other in known.items()
-                        if of == name and kryo_version(by) == kryo_version(flink)
+                        for (item, by), other in known.items()
+                        if item == name and kryo_version(by) == kryo_version(flink)
                     ),
                     replace(case, flinks=[]),
                 )

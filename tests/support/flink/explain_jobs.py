@@ -148,8 +148,13 @@ def explain_task(batch: bool) -> dict[str, Any]:
     changes = "" if batch else f", {UPSERTS}"
     return {
         "batch": batch,
-        "tables": [f"CREATE TABLE {name} ({of}) WITH ({bounded})" for name, of in SOURCES.items()]
-        + [f"CREATE TABLE {name} ({of}) WITH ({bounded}{changes})" for name, of in KEYED.items()],
+        "tables": [
+            f"CREATE TABLE {name} ({item}) WITH ({bounded})" for name, item in SOURCES.items()
+        ]
+        + [
+            f"CREATE TABLE {name} ({item}) WITH ({bounded}{changes})"
+            for name, item in KEYED.items()
+        ],
         "jobs": list(_batch_jobs() if batch else _streaming_jobs()),
     }
 

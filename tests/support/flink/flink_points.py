@@ -118,10 +118,10 @@ def true_content(point: Point) -> Counter[Seen]:
     return Counter(_without_place(entry) for entry in true_entries(point.entries))
 
 
-def content(savepoint: Savepoint, names: Callable[[str], str], of: Savepoint) -> Counter[Seen]:
+def content(savepoint: Savepoint, names: Callable[[str], str], item: Savepoint) -> Counter[Seen]:
     """Return the entries of the operators of another savepoint, under their ids there."""
     found: Counter[Seen] = Counter()
-    for operator in with_state(of):
+    for operator in with_state(item):
         saved = savepoint.operator(names(operator.operator_id))
         states = {state.name: state for state in saved.states}
         for entry in saved.entries():

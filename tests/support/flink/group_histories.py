@@ -52,7 +52,7 @@ def values(flink_type: str) -> list[Any]:
 def random_history(chance: random.Random, pool: Sequence[Any], gaps: Sequence[int]) -> list[Batch]:
     """Return batches of changes: most retractions are of what is there, some of what is not."""
     batches: list[Batch] = []
-    there: list[Any] = []
+    present: list[Any] = []
     now = chance.randrange(10**6)
     retracts = chance.choice([0.2, 0.45, 0.55])
     few = chance.sample(pool, chance.randint(1, len(pool)))
@@ -60,12 +60,14 @@ def random_history(chance: random.Random, pool: Sequence[Any], gaps: Sequence[in
         changes: list[tuple[str, Any]] = []
         for _ in range(chance.choice([1, 1, 2, 3, 6])):
             if chance.random() < retracts:
-                known = there and chance.random() < 0.85
-                value = there.pop(chance.randrange(len(there))) if known else chance.choice(few)
+                known = present and chance.random() < 0.85
+                value = (
+                    present.pop(chance.randrange(len(present))) if known else chance.choice(few)
+                )
                 changes.append((chance.choice(["-U", "-D"]), value))
             else:
-                there.append(chance.choice(few))
-                changes.append((chance.choice(["+I", "+U"]), there[-1]))
+                present.append(chance.choice(few))
+                changes.append((chance.choice(["+I", "+U"]), present[-1]))
         batches.append((now, changes))
         now += chance.choice(gaps)
     return batches

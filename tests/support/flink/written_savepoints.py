@@ -205,36 +205,38 @@ def saved_entries(savepoint: Savepoint, operators: Iterable[KeyedOperator]) -> C
     return found
 
 
-def random_value(rng: random.Random, of: types.KeyType) -> Any:
+def random_value(rng: random.Random, value_type: types.KeyType) -> Any:
     """Return a value of a type, one in four of them at an edge."""
-    if isinstance(of, types.TUPLE):
-        return tuple(random_value(rng, part) for part in of.parts)
-    if isinstance(of, types.ROW):
-        parts = (None if rng.random() < 0.2 else random_value(rng, part) for part in of.parts)
+    if isinstance(value_type, types.TUPLE):
+        return tuple(random_value(rng, part) for part in value_type.parts)
+    if isinstance(value_type, types.ROW):
+        parts = (
+            None if rng.random() < 0.2 else random_value(rng, part) for part in value_type.parts
+        )
         return FlinkRow(tuple(parts))
-    if isinstance(of, types.LIST):
-        return [random_value(rng, of.element) for _ in range(rng.randrange(4))]
-    if rng.random() < 0.25 or of is BOOLEAN:
-        return rng.choice(_EDGES[of])
-    if of is STRING:
+    if isinstance(value_type, types.LIST):
+        return [random_value(rng, value_type.element) for _ in range(rng.randrange(4))]
+    if rng.random() < 0.25 or value_type is BOOLEAN:
+        return rng.choice(_EDGES[value_type])
+    if value_type is STRING:
         return f"{rng.choice(NAMES)}{rng.randrange(10**6)}"
-    if of is CHAR:
+    if value_type is CHAR:
         return chr(rng.randrange(2**16))
-    if of is DOUBLE:
+    if value_type is DOUBLE:
         return rng.uniform(-1e9, 1e9)
-    if of is FLOAT:
+    if value_type is FLOAT:
         return _FLOAT.unpack(_FLOAT.pack(rng.uniform(-1e9, 1e9)))[0]
-    bits = _BITS[of]
+    bits = _BITS[value_type]
     return rng.getrandbits(bits) - 2 ** (bits - 1)
 
 
-def distinct_values(rng: random.Random, of: types.KeyType, count: int) -> list[Any]:
+def distinct_values(rng: random.Random, value_type: types.KeyType, count: int) -> list[Any]:
     """Return up to so many values of a type, edges among them, none twice."""
-    found = {repr(one): one for one in _EDGES.get(of, [])}
+    found = {repr(one): one for one in _EDGES.get(value_type, [])}
     for _ in range(4 * count):
         if len(found) >= count:
             break
-        value = random_value(rng, of)
+        value = random_value(rng, value_type)
         found[repr(value)] = value
     return list(found.values())
 

@@ -132,10 +132,10 @@ class WindowOperator:
             last = self.assigner.size
             return {(key, GlobalWindow()): value[-last:] for key, value in self.sent.items()}
         if self.assigner.time_domain == "PROCESSING_TIME":
-            return {one: of for one, of in self.contents.items() if one[1].end >= FUTURE}
+            return {one: item for one, item in self.contents.items() if one[1].end >= FUTURE}
         return {
-            (key, window): of
-            for (key, window), of in self.contents.items()
+            (key, window): item
+            for (key, window), item in self.contents.items()
             if window.end - 1 + self.lateness > MARKS[-1]
         }
 
@@ -230,8 +230,8 @@ def window_operators(seed: int) -> list[WindowOperator]:
     return [
         *made,
         *(
-            _counted(rng, keys, number, *of)
-            for number, of in enumerate(
+            _counted(rng, keys, number, *item)
+            for number, item in enumerate(
                 [
                     ("count-list", CountWindows(4), "LIST", SENT, java_sent),
                     ("count-reduced", CountWindows(4), "REDUCING", SENT, java_sent),
@@ -335,8 +335,8 @@ class TimerOperator:
             keys = {key for key, _, _ in self.timers}
             for key in sorted(keys, key=written.key_group):
                 written.write("count", key, 5)
-                for of, domain, timestamp in self.timers:
-                    if of == key:
+                for item, domain, timestamp in self.timers:
+                    if item == key:
                         written.write_timer(key, timestamp, domain)
 
     def fires(self) -> Counter[Seen]:
