@@ -136,7 +136,7 @@ def first(rows: DataFrame, count: int) -> DataFrame:
 
 
 def contenders(spark: SparkSession, name: str, kind: Kind) -> dict[str, Column]:
-    """Return what is timed, by name; each but the first two gives the key group."""
+    """Return the timed queries, by name; each but the first two gives the key group."""
     key = list(kind.columns)
     made = {SCAN: kind.touch, "Spark hash()": F.hash(*key)}
     made[JAVA] = java_udf(spark, name, kind)

@@ -83,7 +83,7 @@ def tree(module: str) -> ast.Module:
 
 @cache
 def imported(module: str) -> tuple[str, ...]:
-    """Return what a module imports, anywhere in it: dotted names, of modules or names in them."""
+    """Return the imports anywhere in a module: dotted names, of modules or names in them."""
     return tuple(_imported(module))
 
 

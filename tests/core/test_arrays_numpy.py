@@ -189,7 +189,7 @@ KINDS |= {
 
 
 def compare(kind: Kind, rng: random.Random, count: int) -> int:
-    """Return how many keys of an array have another hash code than the core gives."""
+    """Return the number of keys of an array that have another hash code than the core gives."""
     array, values = kind.make(rng, count)
     expected = [None if v is None else keygroups.hash_code(v, kind.key_type) for v in values]
     found = arrays.hash_code(array, kind.key_type, nulls="mask").tolist()

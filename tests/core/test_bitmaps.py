@@ -25,7 +25,7 @@ Container = tuple[int, str, Any]  # the high bits, the encoding, numbers or pair
 
 
 def encoded(kind: str, numbers: Any) -> tuple[int, bytes]:
-    """Return how many numbers there are, and their bytes."""
+    """Return the number of numbers, and their bytes."""
     if kind == "runs":
         runs = b"".join(struct.pack("<HH", first, last - first) for first, last in numbers)
         return sum(last - first + 1 for first, last in numbers), struct.pack(

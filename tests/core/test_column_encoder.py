@@ -160,7 +160,7 @@ def outcome(encode: Callable[[Iterable[Any]], Iterator[Any]], batch: Any) -> Any
 def both(
     monkeypatch: pytest.MonkeyPatch, encode: WideRows, batch: Any, *, is_column_wise: bool = True
 ) -> tuple[Any, Any]:
-    """Return what comes of a batch by columns, and what row by row."""
+    """Return the entries of a batch by columns, and those row by row."""
     rows = []
 
     def counted(entries: Iterable[EncodedEntry]) -> Any:

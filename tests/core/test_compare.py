@@ -79,7 +79,7 @@ def compared(here: Point, there: Point) -> tuple[Counts, Counts]:
 
 
 def entries(one: Point) -> dict[Any, tuple[Any, Any]]:
-    """Return what Flink read: by what an entry is found by its value and its times."""
+    """Return the entries that Flink read: value and times, by all that an entry is found by."""
     found = {}
     for line in true_entries(one.entries, one.archive):
         operator, _, state, kind, _, key, namespace, user_key, value, time, timestamp = line
@@ -107,7 +107,7 @@ def expected(here: Point, there: Point) -> Counts:
 
 
 def elements(one: Point) -> dict[tuple[str, str], Any]:
-    """Return what Flink read of operator state: of broadcast state the entries."""
+    """Return the operator state that Flink read: of broadcast state the entries."""
     found: dict[tuple[str, str], Any] = {}
     for line in one.truth("operator_state"):
         place = (line["operator"], line["state"])

@@ -155,7 +155,7 @@ CHANGES: dict[str, Callable[[str, str | None, Any], list[Item]]] = {
 
 
 def applied(change: str, entry: StateEntry) -> Any:
-    """Return what a function of `map_entries` does, now in one form and now in another."""
+    """Return the result of a function of `map_entries`, now in one form and now in another."""
     value = entry.value
     times = isinstance(value, list) and isinstance(value[0], TtlValue)
     plain = [element.value for element in value] if times else value

@@ -237,7 +237,7 @@ def test_bytes_that_are_held(
 
 
 def counts_of(operator: Operator) -> list[int]:
-    """Return how many entries are decoded at once."""
+    """Return the number of entries that are decoded at once."""
     return [entries.count for task in operator.tasks() for entries in task.columns()]
 
 

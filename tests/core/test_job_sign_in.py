@@ -59,7 +59,7 @@ def sent(requests: list[str], name: str = "Authorization") -> set[str | None]:
 
 
 def variables(error: BaseException | None) -> Iterator[str]:
-    """Yield what a traceback that shows variables tells, but of the frames of this test."""
+    """Yield the lines of a traceback that shows variables, but of the frames of this test."""
     while error is not None:
         traceback = error.__traceback__
         while traceback is not None:

@@ -43,7 +43,7 @@ from keygroups.types import STRING as STRING_TYPE
 
 
 def expected(state: StateDescriptor, entries: list[StateEntry]) -> Any:
-    """Return what the entries of one key and state say, one by one."""
+    """Return the contents of one key and state, as the entries have them one by one."""
     if state.namespace_serializer.name != "VOID_NAMESPACE":
         by_namespace = defaultdict(list)
         for entry in entries:

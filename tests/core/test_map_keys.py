@@ -133,7 +133,7 @@ def write_model(
 
 
 def read_model(path: Path, key_type: KeyType, number_of: Callable[[Any], int]) -> set[Spot]:
-    """Return what there is, after a look at key groups, values and namespaces."""
+    """Return the entries, after a look at key groups, values and namespaces."""
     model = set()
     operator = read_savepoint(path).operator("op")
     for entry in operator.entries():
@@ -286,7 +286,7 @@ def test_there_and_back_of_jobs(name: str, tmp_path: Path) -> None:
 
 
 def headers_of(operator: Operator) -> dict[str, bytes]:
-    """Return what the headers say of the key and of each state."""
+    """Return the types of the key and of each state in the headers."""
     text = {}
     for task in operator.tasks():
         for handle in task.handles:

@@ -49,7 +49,7 @@ def make_states(
 
 
 def pieces_of(new: int, result: dict[str, list[list[Element]]]) -> list[dict[str, Any]]:
-    """Return what a new subtask restores as the vectors write it."""
+    """Return the elements that a new subtask restores, as the vectors write them."""
     pieces: dict[tuple[str, int], list[int]] = {}
     for name, lists in result.items():
         for state, old, index in lists[new]:

@@ -169,7 +169,7 @@ def test_plan_with_a_load(pyplot: Any) -> None:
 
 
 def ticks(axes: Any) -> list[list[str]]:
-    """Return what stands at the ticks of both axes, within the picture."""
+    """Return the texts at the ticks of both axes, within the picture."""
     axes.figure.canvas.draw()
     return [
         [tick.get_text() for tick in axis.get_ticklabels()] for axis in (axes.xaxis, axes.yaxis)

@@ -449,7 +449,7 @@ def test_what_tells_of_any_value() -> None:
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
-    """Return what the command prints to standard output and to standard error."""
+    """Return the texts that the command prints to standard output and to standard error."""
     main(arguments)
     return capsys.readouterr()
 

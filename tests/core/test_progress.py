@@ -98,7 +98,7 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def bytes_of(folder: str) -> int:
-    """Return how many bytes of keyed state a canonical savepoint has in files."""
+    """Return the bytes of keyed state that a canonical savepoint has in files."""
     return sum(path.stat().st_size for path in Path(folder).iterdir() if path.name != "_metadata")
 
 

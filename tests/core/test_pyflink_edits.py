@@ -229,7 +229,7 @@ def test_new_state(has_ttl: bool, tmp_path: Path) -> None:
 
 
 def state_bytes(operator: Operator) -> list[bytes]:
-    """Return what the header says of each state, by name."""
+    """Return the part of the header about each state, by name."""
     task = operator.tasks()[0]
     header = task.header(task.handles[0])
     named = sorted(zip([state.name for state in header.states], header.state_bytes))

@@ -102,7 +102,7 @@ def fill(checkout: Path, places: Iterable[Place]) -> None:
 
 
 def run(checkout: Path, *arguments: str) -> str:
-    """Return what Python prints in a copy."""
+    """Return the text that Python prints in a copy."""
     environment = os.environ | {"PYTHONPATH": str(checkout), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     command = [sys.executable, *arguments]
     done = subprocess.run(

@@ -122,7 +122,7 @@ def methods_of(tree: ast.Module, call: ast.expr) -> set[str]:
 
 
 def steepest(regex: Regex, count: int) -> tuple[float, str]:
-    """Return how much more steps a text takes that is four times as long, at most, and which."""
+    """Return the highest factor of steps of a text four times as long, and that text."""
     model, worst = Steps(regex.pattern, regex.flags), (0.0, "")
     for method in sorted(regex.methods):
         for text in model.hostile(random.Random(count), count):

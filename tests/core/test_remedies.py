@@ -308,12 +308,12 @@ CA_FILE = {"ca_file": TLS / "ca.pem"}
 
 
 def entries(name: str) -> int:
-    """Return how many entries of keyed state a recorded point has."""
+    """Return the number of entries of keyed state that a recorded point has."""
     return sum(1 for operator in point(name).read().operators for _ in operator.entries())
 
 
 def put(name: str) -> int:
-    """Return how many of them Flink's own classes read there."""
+    """Return the number of them that Flink's own classes read there."""
     return sum(1 for _ in point(name).truth("entries"))
 
 

@@ -71,7 +71,7 @@ class Left:
         monkeypatch.setattr(rocksdb, "_pairs", counted)
 
     def of(self, operator: Operator, expected: int, **selected: Any) -> list[bytes]:
-        """Return where each run starts; the entries, so many, are those that are read one by one.
+        """Return the start of each run; the entries, `expected` of them, are as read one by one.
 
         `expected` is -1 where both raise the same error.
         """

@@ -56,7 +56,7 @@ def read_all(folder: Path) -> dict[str, str]:
 
 
 def refusal(folder: Path, error: KeyGroupsError) -> str:
-    """Return what an error says, which names the file, or at least the savepoint, in one line."""
+    """Return an error as text, which names the file, or at least the savepoint, in one line."""
     message = str(error)
     assert folder.name in message
     assert "\n" not in message

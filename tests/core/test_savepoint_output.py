@@ -282,7 +282,7 @@ def test_an_interrupt_while_the_folder_is_made(
 
 
 def failing(call: Callable[..., Any], after: int, error: BaseException) -> Callable[..., Any]:
-    """Return what calls so many times, and then raises."""
+    """Return a function that calls so many times, and then raises."""
     rest = after
 
     def fail(*args: Any, **named: Any) -> Any:
@@ -662,7 +662,7 @@ def leftover(path: Path, folder_time: float, file_time: float) -> Path:
 
 @pytest.fixture
 def others(tmp_path: Path) -> list[Path]:
-    """Make what only looks like a leftover of `savepoint`, all of it old."""
+    """Make files that only look like a leftover of `savepoint`, all of them old."""
     names = [
         *(f".other.{HEX}.writing", f".savepoint.{HEX[1:]}.writing", f"savepoint.{HEX}.writing"),
         *(f".savepoint.{HEX.upper()}.writing", f".savepoint.{HEX}.writing2"),

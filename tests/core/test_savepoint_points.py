@@ -68,7 +68,7 @@ def test_these_are_all() -> None:
 
 
 def true_stream(stream: dict[str, Any]) -> tuple[object, ...]:
-    """Return what _metadata says of a stream; of a file outside, the truth has the name only."""
+    """Return the place of a stream in _metadata; of a file outside the truth has the name."""
     kind, size, file = stream["type"], stream["size"], stream.get("file", "")
     if kind == "empty_segment":  # Flink gives it no name, and we no bytes
         kind, file = "inline", ""

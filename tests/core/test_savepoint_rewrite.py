@@ -83,7 +83,7 @@ def entries_of(operator: Operator) -> Counter[str]:
 
 
 def expected_entries(operator: Operator, max_parallelism: int, parallelism: int) -> Counter[str]:
-    """Return what is to be found under another max parallelism, of another parallelism."""
+    """Return the entries to be found under another max parallelism, of another parallelism."""
     key_types = {state.name: state.key_type for state in operator.states}
     found: Counter[str] = Counter()
     for entry in operator.entries():
@@ -106,7 +106,7 @@ def stream_of(savepoint: Savepoint, stream: StreamHandle | None) -> bytes | None
 
 
 def copied(savepoint: Savepoint, index: int) -> list[Any]:
-    """Return what is to be copied of an operator: all but its keyed state."""
+    """Return all that is to be copied of an operator: all but its keyed state."""
     operator, metadata = savepoint.operators[index], savepoint.metadata.operators[index]
     return [
         *(operator.operator_id, operator.name, metadata.uid, operator.is_fully_finished),

@@ -70,7 +70,7 @@ def opened(content: bytes) -> OpenStream:
 
 
 def all_of(content: bytes) -> object:
-    """Return what a file says, down to each record."""
+    """Return the contents of a file, down to each record."""
     table = SstFile(opened(content))
     return table.column_family, table.range_deletions, records_of(table)
 
@@ -791,7 +791,7 @@ def pieces(rng: random.Random, records: Sequence[Record]) -> Iterator[list[Recor
 
 
 def newest(versions: Sequence[Record]) -> bytes | None:
-    """Return what RocksDB has of a key, by its versions, the newest first."""
+    """Return the value that RocksDB has of a key, by its versions, the newest first."""
     operands: list[bytes] = []
     for _, order, value in versions:
         kind = -order % 256

@@ -62,7 +62,7 @@ def framed(operator: Operator) -> dict[tuple[str, int, bytes], bytes]:
 
 
 def headers(operator: Operator) -> set[bytes]:
-    """Return what the headers say of the key, and of each state."""
+    """Return the types of the key, and of each state, in the headers."""
     found = set()
     for task in operator.tasks():
         for handle in task.handles:

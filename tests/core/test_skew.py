@@ -141,7 +141,7 @@ LOADS: dict[Callable[[int, int], dict[int, list[int]]], set[str]] = {
 
 
 def said_of_counts(names: set[str]) -> set[str]:
-    """Return what is known without the keys."""
+    """Return the diagnoses as they are known without the keys."""
     return {KEYS if name in (HOT_KEY, UNLUCKY) else name for name in names}
 
 

@@ -82,7 +82,7 @@ KEY_TYPES: list[KeyType] = [
 
 
 def failure(call: Any, *arguments: Any, **named: Any) -> str:
-    """Return what an assertion says, whose own lines pytest does not show."""
+    """Return the text of an assertion, whose own lines pytest does not show."""
     with pytest.raises(AssertionError) as caught:
         call(*arguments, **named)
     assert {entry.path for entry in caught.traceback.filter(caught)} == {Path(__file__)}

@@ -74,7 +74,7 @@ def entries_of(operator: Operator) -> Entries:
 
 
 def headers_of(operator: Operator) -> dict[str, bytes]:
-    """Return what the headers say of each state."""
+    """Return the types of each state in the headers."""
     text = {}
     for task in operator.tasks():
         for handle in task.handles:
@@ -531,7 +531,7 @@ SETS = MAP(STRING, LONG)
 
 
 def adding(**options: Any) -> Callable[[SavepointWriter], object]:
-    """Return what adds an operator of windows, with some other arguments."""
+    """Return a function that adds an operator of windows, with some other arguments."""
     arguments = {
         "uid": "uid",
         "key_type": STRING,
@@ -546,7 +546,7 @@ def adding(**options: Any) -> Callable[[SavepointWriter], object]:
 def writing(
     *arguments: Any, item: dict[str, Any] | None = None, times: int = 1, **named: Any
 ) -> Any:
-    """Return what writes a window to such an operator."""
+    """Return a function that writes a window to such an operator."""
 
     def write(writer: SavepointWriter) -> None:
         operator: Any = adding(**(item or {}))(writer)
@@ -557,7 +557,7 @@ def writing(
 
 
 def timing(*arguments: Any, times: int = 1, **named: Any) -> Any:
-    """Return what writes a timer."""
+    """Return a function that writes a timer."""
 
     def write(writer: SavepointWriter) -> None:
         states = [TimerServiceDescriptor(), LONGS, ValueStateDescriptor("x", LONG)]

@@ -126,7 +126,7 @@ def collections(parts: st.SearchStrategy[KeyType]) -> dict[str, st.SearchStrateg
 
 
 def in_pyflink(parts: st.SearchStrategy[KeyType]) -> st.SearchStrategy[KeyType]:
-    """Return what PyFlink can declare with these parts."""
+    """Return a strategy of the types that PyFlink can declare with these parts."""
     plain_rows = st.lists(parts, max_size=6).map(lambda fields: ROW(*fields))
     return tuples(parts) | plain_rows | parts.map(LIST) | st.builds(MAP, IN_PYFLINK, parts)
 

@@ -64,7 +64,7 @@ def moved_timer(timer: StateEntry) -> Any:
 
 
 def with_moved_timers(entries: Content) -> Content:
-    """Return what that leaves."""
+    """Return the entries that the edit leaves."""
     found: Content = Counter()
     for row in entries.elements():
         if row[6] == TIME + 3:

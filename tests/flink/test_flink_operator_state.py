@@ -131,7 +131,7 @@ def seen_elements(rows: Iterable[Row]) -> Counter[Seen]:
 
 
 def true_elements(parallelism: int) -> Counter[Seen]:
-    """Return what each subtask has to find; of list state without the subtask."""
+    """Return the elements that each subtask has to find; of list state without the subtask."""
     found: Counter[Seen] = Counter()
     for state in STATES:
         serializer = serializer_of(state.value)
@@ -190,7 +190,7 @@ def another_place(element: OperatorStateElement) -> Any:
 
 
 def places(value: str) -> list[str]:
-    """Return what becomes of an element, as `another_place` has it."""
+    """Return the element that one becomes, as `another_place` has it."""
     if value.endswith("@500"):
         return []
     return [value, value] if value.endswith("@501") else [f"{value} and more"]
@@ -204,7 +204,7 @@ def another_rule(element: OperatorStateElement) -> Any:
 
 
 def true_edited(one: Point) -> Counter[Seen]:
-    """Return what the edit leaves of what Flink had read: operator, state, key, value."""
+    """Return the rest that the edit leaves of Flink's own: operator, state, key, value."""
     found: Counter[Seen] = Counter()
     for line in one.truth("operator_state"):
         operator_id, state = line["operator"], line["state"]
@@ -309,7 +309,7 @@ STOPS: dict[tuple[str, int], int | SpecialOffset] = {("clicks", 5): 4_002}
 def records(
     offsets: Mapping[tuple[str, int], int | SpecialOffset], is_discovered: bool
 ) -> Counter[tuple[str, int]]:
-    """Return which records are read: a partition that is not told is new, or waits at its end."""
+    """Return the records that are read: a partition without offset is new, or waits at its end."""
     found: Counter[tuple[str, int]] = Counter()
     for (topic, number), end in ENDS.items():
         unknown = SpecialOffset.EARLIEST if is_discovered else SpecialOffset.LATEST

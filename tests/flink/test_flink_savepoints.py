@@ -110,7 +110,7 @@ class Jobs:
         return read_savepoint(self.said[name]["points"][point]["path"])
 
     def reports(self, name: str, operator: str) -> dict[Any, dict[str, Any]]:
-        """Return what a keyed operator said of each key, a window's being that of its key."""
+        """Return the rows of a keyed operator about each key, a window's being that of its key."""
         uid = "by-string" if operator == "by-window" else operator
         reports = self.said[name]["reports"]
         return {report["key"]: report for report in reports if report["operator"] == uid}
@@ -316,7 +316,7 @@ def test_a_restore_that_flink_refuses_is_refused(jobs: Jobs, name: str) -> None:
 
 
 def rows(events: Iterable[Event], uid: str) -> list[Row]:
-    """Return what a keyed operator has of these events, as `row_of` has an entry."""
+    """Return the entries of a keyed operator after these events, as `row_of` has an entry."""
     last: dict[Any, int] = {}
     names: dict[Any, str] = {}
     numbers: dict[Any, list[int]] = defaultdict(list)

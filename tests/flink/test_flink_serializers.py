@@ -56,7 +56,7 @@ WRITTEN_OTHERWISE = {
 
 
 def values_of(case: Case, count: int, rng: Random) -> list[bytes]:
-    """Return what is written for values like those of a case, where it is not refused."""
+    """Return the bytes written for values like those of a case, where none is refused."""
     data = b"\0\0\0\2" + case.snapshot
     serializer = Serializer.from_snapshot(data, kryo_version=case.kryo_version)
     passed, written = [], []

@@ -294,7 +294,7 @@ def reached(job: dict[str, Any], fields: int) -> dict[Key, set[int]]:
 
 
 def ship_strategies(node: dict[str, Any]) -> set[str]:
-    """Return how records reach a node of a plan."""
+    """Return the way in which records reach a node of a plan."""
     return {before["ship_strategy"] for before in node["predecessors"]}
 
 

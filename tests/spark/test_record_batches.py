@@ -30,7 +30,7 @@ NUMBERED = ("state", "key_group", "bytes")
 
 
 def check(saved: Point) -> int:
-    """Return how many entries there are; batches are of the schema that PySpark makes."""
+    """Return the number of entries; batches are of the schema that PySpark makes."""
     count = 0
     for operator in saved.read().operators:
         if not operator.states:

@@ -94,7 +94,7 @@ def test_report_agrees_with_plain_python(
 
 
 def worth_their_subtasks(heaviest: dict[int, int], near: range, new: int) -> list[int]:
-    """Return where the heaviest has less than at any lower one, and no more than at the new.
+    """Return the parallelisms with less in the heaviest than any lower one, at most the new's.
 
     One with 5 % more at most stands for another, where it saves a tenth of the imbalance.
     """

@@ -91,6 +91,6 @@ class Tables(HTMLParser):
 
 
 def shown(value: object) -> Tables:
-    """Return what a notebook shows of a value, taken apart."""
+    """Return the page that a notebook shows of a value, taken apart."""
     html: str = value._repr_html_()  # type: ignore[attr-defined]  # IPython asks for it
     return Tables(html)

@@ -178,7 +178,7 @@ def start(program: str, *arguments: Path | str) -> subprocess.Popen[str]:
 
 
 def run_time(program: str, *arguments: Path | str) -> float:
-    """Return how many seconds a program takes that nobody kills."""
+    """Return the seconds that a program takes that nobody kills."""
     with start(program, *arguments) as started:
         begin = time.perf_counter()
         assert started.wait() == 0

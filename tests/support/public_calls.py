@@ -47,7 +47,7 @@ def public_callables() -> dict[str, Callable[..., Any]]:
 
 
 def methods(make: Callable[[], Any]) -> dict[str, Callable[[], Callable[..., Any]]]:
-    """Return what makes each public method of a fresh object, by name."""
+    """Return makers of the public methods of fresh objects, by their names."""
     cls = type(make())
     names = [
         name

@@ -90,7 +90,7 @@ class Steps:
         return steps
 
     def hostile(self, rng: random.Random, count: int) -> Iterator[Callable[[int], str]]:
-        """Yield what makes texts of any length of: begun as a match, then pumped, and ended."""
+        """Yield makers of texts of any length: begun as a match, then pumped, and ended."""
         seen = set()
         for _ in range(count):
             sample = self._sample(rng)

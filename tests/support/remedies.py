@@ -63,7 +63,7 @@ class Remedy:
 def untried(
     remedies: Iterable[Remedy], others: Iterable[tuple[str, str]], of_spark: bool
 ) -> list[str]:
-    """Return what to mend: messages that say what to do and are not tried, and the reverse.
+    """Return the faults: messages that say a remedy and are not tried, and the reverse.
 
     `others` only read as if they were such messages: a module, and words of its text.
     """

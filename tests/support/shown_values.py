@@ -38,7 +38,7 @@ def shown(value: object) -> str:
 
 
 def shown_of(pickled: list[bytes]) -> list[str]:
-    """Return what pickled values say of themselves."""
+    """Return the texts that pickled values print."""
     return [shown(pickle.loads(one)) for one in pickled]
 
 

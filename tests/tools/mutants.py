@@ -209,7 +209,7 @@ def plan(mutant: Mutant, changed: list[str]) -> list[list[str]]:
 
 
 def judge(mutant: Mutant, changed: list[str]) -> str:
-    """Return how the tests noticed the mutant, or nothing."""
+    """Return the sign by which the tests noticed the mutant, or nothing."""
     target = COPY / mutant.path
     Path(importlib.util.cache_from_source(target)).unlink(missing_ok=True)
     target.write_bytes(mutant.edit.apply((ROOT / mutant.path).read_bytes()))
@@ -232,7 +232,7 @@ def note(mutant: Mutant, how: str) -> None:
 
 
 def noted() -> dict[str, str]:
-    """Return how mutants were killed until now."""
+    """Return the signs by which mutants were noticed until now."""
     lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
     return {mutant: how for mutant, how in map(json.loads, lines) if how}
 

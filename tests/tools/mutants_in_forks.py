@@ -38,7 +38,7 @@ def inner(code: CodeType) -> list[CodeType]:
 
 
 def own(code: CodeType) -> tuple[CodeType, int]:
-    """Return what code does without the functions in it, and how many these are."""
+    """Return a code object without the functions in it, and the number of these."""
     constants = (constant for constant in code.co_consts if not isinstance(constant, CodeType))
     return code.replace(co_consts=tuple(constants), co_linetable=b""), len(inner(code))
 
@@ -111,7 +111,7 @@ def judge(
     tests: dict[str, pytest.Item],
     functions: dict[tuple[str, CodeType], list[FunctionType]],
 ) -> str:
-    """Return how the tests noticed the mutant; nothing if they did not, or it is not for here."""
+    """Return the sign by which tests noticed the mutant, nothing without or if it is not for here."""
     path = str(mutants.COPY / mutant.path)
     old = (mutants.ROOT / mutant.path).read_bytes()
     with warnings.catch_warnings():

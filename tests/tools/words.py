@@ -4,6 +4,9 @@
 comment is a sentence with a subject, or a noun with its unit; a docstring names what is returned
 by its class or its noun; a local is a noun or an adjective. Annotated fields in the body of a
 class keep their names, as they are those of a record that users read, such as `there`.
+
+A docstring of tests may open with a clause, such as "What is not there is refused": it says what
+is tested, and only one that begins with a verb names a thing.
 """
 
 from __future__ import annotations
@@ -17,15 +20,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("keygroups", "examples")
+FOLDERS = ("keygroups", "examples", "tests")
 OPENINGS = (
     *("as", "before", "behind", "but", "by", "from", "of", "than", "that", "those", "to"),
     *("what", "where", "which", "with", "within", "without"),
 )
 _FRAGMENT = re.compile(rf"# ?({'|'.join(OPENINGS)})\b")
-_DOCSTRING = re.compile(
-    r"((Return|Yield|Say|Make|Tell|Take) )?(what|how|which|where|those)\b", re.I
-)
+_VERBS = "(Return|Yield|Say|Make|Tell|Take) "
+_RELATIVE = r"(what|how|which|where|those)\b"
+_DOCSTRING = re.compile(f"({_VERBS})?{_RELATIVE}", re.I)
+_DOCSTRING_OF_TESTS = re.compile(f"{_VERBS}{_RELATIVE}", re.I)
 _OPPOSITES = {"left": "right", "there": "here"}
 NAMES = {"came", "given", "left", "of", "said", "taken", "there", "told"}
 
@@ -85,7 +89,7 @@ def statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def faults(path: Path) -> Iterator[str]:
-    """Yield what a file has of both."""
+    """Yield the faults of a file: comments, docstrings and names."""
     text = path.read_text("utf-8")
     for line, comment in comments(text):
         for part in comment.split("  #"):
@@ -93,8 +97,10 @@ def faults(path: Path) -> Iterator[str]:
             if _FRAGMENT.match(part):
                 yield f"{path.relative_to(ROOT)}:{line}: {part.strip()}"
     tree = ast.parse(text)
+    is_test = path.is_relative_to(ROOT / "tests")
+    unclear = _DOCSTRING_OF_TESTS if is_test else _DOCSTRING
     for line, first in docstrings(tree):
-        if _DOCSTRING.match(first):
+        if unclear.match(first):
             yield f'{path.relative_to(ROOT)}:{line}: """{first}'
     for line, name in names(tree):
         if name in NAMES:

@@ -87,7 +87,7 @@ class CountedStore(AsyncFileSystem):  # type: ignore[misc]  # fsspec is untyped
 
     @classmethod
     def reads(cls) -> list[tuple[str, int, int]]:
-        """Return what was read, and where it starts and ends."""
+        """Return each read as its file, and the start and end of the part."""
         return [
             (name, *span)
             for kind, name, *span in cls.asked
@@ -96,7 +96,7 @@ class CountedStore(AsyncFileSystem):  # type: ignore[misc]  # fsspec is untyped
 
     @classmethod
     def count(cls, kind: str) -> int:
-        """Return how many requests of a kind there were."""
+        """Return the number of requests of a kind."""
         return sum(asked[0] == kind for asked in cls.asked)
 
 

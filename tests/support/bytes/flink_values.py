@@ -154,7 +154,7 @@ def local_value_of(value: Mapping[str, Any]) -> dt.date | dt.time | TimestampDat
 
 
 def frozen(value: Any) -> Any:
-    """Return what stands for a value where it is hashed: in a set or as a key."""
+    """Return a value's hashable stand-in, for a set or as a key."""
     if isinstance(value, set):
         return frozenset(value)
     return value

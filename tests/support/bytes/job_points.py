@@ -83,7 +83,7 @@ def _local_date_time(iso: str, nanos: int) -> Any:
 
 
 def _optional(java_class: str, text: str) -> objects.Some | None:
-    """Return what Kryo wrote, of which there is the text; it is nothing but Optionals of text."""
+    """Return the value that Kryo wrote, known by its text; it is nothing but Optionals of text."""
     assert java_class == "java.util.Optional"
     return None if text == "Optional.empty" else objects.Some(text[len("Optional[") : -1])
 
@@ -206,7 +206,7 @@ class TrueEntry:
 
 
 def place_of(entry: StateEntry) -> tuple[object, ...]:
-    """Return what tells an entry from all others of an operator."""
+    """Return the place of an entry, which no other of the operator has."""
     return _place(
         entry.state,
         entry.kind,
@@ -255,7 +255,7 @@ def differing(
     expected: Iterable[TrueEntry],
     is_moved: bool = False,
 ) -> list[object]:
-    """Return those of an operator's entries that are not what Flink read, or that it did not read.
+    """Return the entries of an operator that Flink did not read, or not so.
 
     Key groups and subtasks count but where a point was rewritten, so that it `is_moved`.
     """

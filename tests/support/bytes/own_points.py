@@ -258,7 +258,7 @@ def wrong_operator_state(true: list[dict[str, Any]], operator: Operator) -> list
 
 
 def problem(call: Any) -> str | None:
-    """Return what a call raises of ours."""
+    """Return the error of ours that a call raises."""
     try:
         call()
     except KeyGroupsError as error:

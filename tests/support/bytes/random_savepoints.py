@@ -330,7 +330,7 @@ class Maker:
         return self._kryo()
 
     def _element(self) -> tuple[bytes, Value]:
-        """Return what an element of operator state is of: a sink's, a consumer's, or any type."""
+        """Return the type of an element of operator state: a sink's, a consumer's, or any."""
         kind = self._random.randrange(4)
         if kind == 0:
             return self._two_phase()
@@ -368,7 +368,7 @@ class Maker:
         return sb.composite(name, version, [snapshot, snapshot], outer), state
 
     def _kryo(self) -> tuple[bytes, Value]:
-        """Return what Kryo wrote: of a class that is described, of one that is not, or of any."""
+        """Return bytes of Kryo: of a class that is described, of one that is not, or of any."""
         name = self._random.choice(("Kryo", "a.B", "a.E", "a.F", "java.lang.Object", *LISTS))
         return _kryo_of(name), lambda: self._class(name) + self._object(name, 4)
 

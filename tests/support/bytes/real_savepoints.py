@@ -158,7 +158,7 @@ def true_entries(file: str, archive: str = "savepoints") -> list[tuple[Any, ...]
 
 
 def true_value(value: Any, fields: list[tuple[str, Any]] | None = None) -> Any:
-    """Return what Flink read in one form; `fields` are those of an SQL row."""
+    """Return Flink's reading in one form; `fields` are those of an SQL row."""
     if isinstance(value, list):
         return tuple(map(true_value, value))
     if not isinstance(value, dict):
@@ -188,7 +188,7 @@ ROW_KINDS = ["+I", "-U", "+U", "-D"]
 
 
 def seen_value(serializer: Serializer, value: Any) -> Any:
-    """Return what the library read, with a serializer, in the form of `true_value`."""
+    """Return the library's reading, with a serializer, in the form of `true_value`."""
     name, parts = serializer.name, serializer.parts
     if name == "VOID_NAMESPACE":
         assert value is None

@@ -61,7 +61,7 @@ def _rewritten(savepoint: Savepoint, _: Operator, new: Path) -> None:
 
 
 def _command(*options: str) -> Call:
-    """Return what runs the command savepoint; NEW among the options is a new file."""
+    """Return a function that runs the command savepoint; NEW among the options is a new file."""
 
     def call(savepoint: Savepoint, operator: Operator, new: Path) -> None:
         arguments = [option.replace("NEW", str(new)) for option in options]

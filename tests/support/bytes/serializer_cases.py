@@ -63,7 +63,7 @@ def kryo_version(flink: str) -> int:
 
 
 def _json(value: dict[str, Any], flink: str) -> Any:
-    """Return what Flink read, but of times with an offset what their bytes say.
+    """Return Flink's reading, but of times with an offset the one of their bytes.
 
     Of these Flink 1 loses the offset when it reads them, which then is null, and Flink 2 does not
     write that of a ZonedDateTime, but works it out.

@@ -143,7 +143,7 @@ NO_KEY = ") WITH ('connector' = 'explained')"
 
 
 def explain_task(batch: bool) -> dict[str, Any]:
-    """Return what `java/ExplainTexts.java` reads, with a name for each job."""
+    """Return the task for `java/ExplainTexts.java`, with a name for each job."""
     bounded = f"'connector' = 'explained', 'bounded' = '{str(batch).lower()}'"
     changes = "" if batch else f", {UPSERTS}"
     return {

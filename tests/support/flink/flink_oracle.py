@@ -210,7 +210,7 @@ class FlinkOracle:
         return [(numbers[i], numbers[i + 1 : i + step]) for i in range(0, len(numbers), step)]
 
     def logical_type(self, text: str) -> str | None:
-        """Return how Flink SQL itself writes the type of a text, or None where it refuses it."""
+        """Return the type of a text as Flink SQL itself writes it, or None where it refuses it."""
         from py4j.protocol import Py4JJavaError
 
         try:

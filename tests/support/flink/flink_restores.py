@@ -111,7 +111,7 @@ class Restored(NamedTuple):
         return read_savepoint(self.path)
 
     def found(self, way: str) -> Iterator[Row]:
-        """Yield what was found in one way: backend, keyed, fired or closed."""
+        """Yield the rows found in one way: backend, keyed, fired or closed."""
         with self.rows.open(encoding="ascii") as lines:
             yield from (row for row in map(json.loads, lines) if row["way"] == way)
 

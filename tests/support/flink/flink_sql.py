@@ -60,7 +60,7 @@ class FlinkSql:
         return jobs
 
     def explain_texts(self, task: dict[str, object]) -> list[dict[str, Any]]:
-        """Return what `java/ExplainTexts.java` says of each job of a task."""
+        """Return the answer of `java/ExplainTexts.java` for each job of a task."""
         services = self._folder / "META-INF" / "services"
         services.mkdir(parents=True, exist_ok=True)
         factory = services / "org.apache.flink.table.factories.Factory"
@@ -95,7 +95,7 @@ class FlinkSql:
         return self._answers("PartitionJobs", tasks)
 
     def group_aggregates(self, lines: Iterable[str]) -> list[str]:
-        """Return what `java/GroupAggregates.java` says of each history."""
+        """Return the answer of `java/GroupAggregates.java` for each history."""
         passed = "".join(f"{line}\n" for line in lines)
         return self._run("GroupAggregates", passed=passed).splitlines()
 
@@ -119,7 +119,7 @@ class FlinkSql:
                 jvm.communicate()  # it closes its standard input, and so ends it
 
     def _answers(self, program: str, tasks: Iterable[dict[str, object]]) -> list[dict[str, Any]]:
-        """Return what a program with a cluster of four slots answers to each task."""
+        """Return the answer to each task of a program with a cluster of four slots."""
         passed = "".join(f"{json.dumps(task)}\n" for task in tasks)
         return [*map(json.loads, self._run(program, "4", passed=passed).splitlines())]
 

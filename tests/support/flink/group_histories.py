@@ -80,7 +80,7 @@ def flink_lines(
     mini_batch: bool,
     histories: Iterable[list[Batch]],
 ) -> Iterator[str]:
-    """Yield what `java/GroupAggregates.java` reads."""
+    """Yield the lines for `java/GroupAggregates.java`."""
     job: dict[str, object] = {
         "sql": f"SELECT k, {', '.join(SQL[name] for name in names)} FROM changes GROUP BY k",
         "type": flink_type,
@@ -135,7 +135,7 @@ def told_by_us(
     mini_batch: bool,
     history: list[Batch],
 ) -> list[Any]:
-    """Return what our group aggregate answers, in the same form."""
+    """Return the answer of our group aggregate, in the same form."""
     (answers,) = told_together(names, flink_type, retention, mini_batch, [history])
     return answers
 
@@ -148,7 +148,7 @@ def told_together(
     histories: Sequence[list[Batch]],
     handle: InMemoryHandle | None = None,
 ) -> list[list[Any]]:
-    """Return what our group aggregate answers to histories of as many keys of a key group."""
+    """Return the answers of our group aggregate to histories of as many keys of a key group."""
     handle = InMemoryHandle() if handle is None else handle
     spark_type = SPARK_TYPES[flink_type]
     made = [

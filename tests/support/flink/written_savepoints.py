@@ -88,7 +88,7 @@ class KeyedOperator:
         return {state.name: state for state in self.states}
 
     def java(self) -> dict[str, Any]:
-        """Return what a job has of it."""
+        """Return a job's view of it."""
         states = [state.java() for state in self.states]
         return {"uid": self.uid, "key": java_type(self.key_type), "states": states}
 
@@ -123,7 +123,7 @@ class Case:
         return sum(len(one.states) for one in self.operators), len(keys)
 
     def found(self, parallelism: int) -> Counter[Seen]:
-        """Return what a job of this parallelism has to find: what has not expired."""
+        """Return the rows that a job of this parallelism has to find: all that has not expired."""
         return self._entries(parallelism, with_times=False)
 
     def saved(self, parallelism: int) -> Counter[Seen]:
@@ -180,7 +180,7 @@ def _seen(state: State, entry: Entry, with_times: bool) -> Seen:
 
 
 def found_rows(rows: Iterable[Row]) -> Counter[Seen]:
-    """Return what a job found in the form of `Case.found`."""
+    """Return the rows that a job found, in the form of `Case.found`."""
     return Counter(
         (
             *(row["operator"], row["subtask"], row["key_group"], row["state"], row["kind"]),
@@ -192,7 +192,7 @@ def found_rows(rows: Iterable[Row]) -> Counter[Seen]:
 
 
 def saved_entries(savepoint: Savepoint, operators: Iterable[KeyedOperator]) -> Counter[Seen]:
-    """Return what a savepoint has in the form of `Case.saved`."""
+    """Return the contents of a savepoint in the form of `Case.saved`."""
     found: Counter[Seen] = Counter()
     for uid in (one.uid for one in operators):
         operator = savepoint.operator(uid)

@@ -69,7 +69,7 @@ class WindowOperator:
         return GLOBAL_WINDOW if isinstance(self.assigner, CountWindows) else TIME_WINDOW
 
     def task(self) -> dict[str, Any]:
-        """Return what a job has of it."""
+        """Return a job's view of it."""
         keys = sorted(serializer_of(STRING).encode(key).hex() for key in self.sent)
         state = {"name": CONTENTS, "kind": self.kind, "value": self.java_value}
         window = dict(self.java)
@@ -323,7 +323,7 @@ class TimerOperator:
     timers: set[tuple[str, str, int]]  # key, time domain, timestamp
 
     def task(self) -> dict[str, Any]:
-        """Return what a job has of it."""
+        """Return a job's view of it."""
         state = {"name": "count", "kind": "VALUE", "value": "LONG"}
         return {"uid": self.uid, "key": "STRING", "states": [state], "timers": ["user-timers"]}
 
