@@ -111,7 +111,7 @@ def judge(
     tests: dict[str, pytest.Item],
     functions: dict[tuple[str, CodeType], list[FunctionType]],
 ) -> str:
-    """Return the sign by which tests noticed the mutant, nothing without or if it is not for here."""
+    """Return the sign by which tests noticed the mutant; nothing without, or if not for here."""
     path = str(mutants.COPY / mutant.path)
     old = (mutants.ROOT / mutant.path).read_bytes()
     with warnings.catch_warnings():
