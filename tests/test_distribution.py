@@ -53,8 +53,8 @@ def sources(*folders: str) -> set[str]:
 
 def test_metadata(dist: Path) -> None:
     pytest.importorskip("twine", reason="twine is not installed")
-    said = run("twine", "--no-color", "check", "--strict", *map(str, dist.iterdir()))
-    assert said.count("PASSED") == 2  # in lines that are folded where the folder's name is long
+    text = run("twine", "--no-color", "check", "--strict", *map(str, dist.iterdir()))
+    assert text.count("PASSED") == 2  # in lines that are folded where the folder's name is long
 
 
 def test_the_wheel_holds_the_package_alone(dist: Path) -> None:

@@ -38,8 +38,8 @@ def test_steps_are_those_of_ci(workflow: str) -> None:
 
 
 def test_pythons_are_those_of_the_package(workflow: str) -> None:
-    (given,) = re.findall(r"python-version: \|\n((?: +3\.\d+\n)+)", workflow)
+    (passed,) = re.findall(r"python-version: \|\n((?: +3\.\d+\n)+)", workflow)
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    assert sorted(given.split()) == re.findall(
+    assert sorted(passed.split()) == re.findall(
         r'"Programming Language :: Python :: (3\.\d+)"', project
     )

@@ -1,8 +1,8 @@
-"""One operator of a savepoint: its subtasks, its keyed state and its own."""
+"""One operator of a savepoint: its subtasks, and its keyed state."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import replace
@@ -31,10 +31,10 @@ from keygroups.savepoint._metadata.handles import (
     ChangelogHandle,
     ChannelState,
     OperatorMetadata,
-    OperatorStateHandle,
     SubtaskState,
 )
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges, check_key_groups
+from keygroups.savepoint._operator_states import OperatorStateReader
 from keygroups.savepoint._operator_tables import (
     LABEL,
     Entries,
@@ -44,27 +44,10 @@ from keygroups.savepoint._operator_tables import (
     states_section,
     subtask_sections,
 )
-from keygroups.savepoint._sinks.committables import (
-    HINT_STATE,
-    PRODUCER_STATE,
-    SINK_STATES,
-    SinkState,
-    read_producer_state,
-    read_sink_state,
-)
-from keygroups.savepoint._sources.consumers import CONSUMERS
-from keygroups.savepoint._sources.source_splits import (
-    READER_STATE,
-    SourceSplits,
-    read_consumer_splits,
-    read_source_splits,
-    source_with_lag,
-)
 from keygroups.savepoint._sources.split_layouts import SplitLayout
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.formats.by_handle import format_of
 from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint._state.operator_state import OperatorStateEntry, read_operator_state
 from keygroups.savepoint._state.timed_states import states_without_timers
 from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.savepoint._tasks.read import ReadTask, ahead
@@ -81,7 +64,7 @@ T = TypeVar("T")
 _NAMED = 10  # states in a message
 
 
-class Operator:
+class Operator(OperatorStateReader):
     """One operator of a savepoint; its state is read when a method asks for it.
 
     `operator_id` is hex as in Flink's web UI; `uid` is the one set in the job, None where neither
@@ -498,60 +481,6 @@ class Operator:
         for task in ahead(tasks, meter=meter):
             yield from key_sizes_of(task, self.label)
 
-    def operator_state(self, states: Iterable[str] | None = None) -> Iterator[OperatorStateEntry]:
-        """Return an iterator over the operator states, list, union and broadcast, of all subtasks.
-
-        `states` are names of operator states, of which a state that is not named is not read;
-        None is all. An element that only the job's own classes can read is bytes.
-
-        Raises InvalidValueError or InvalidTypeError for a name of no state, SavepointError where
-        they are damaged.
-        """
-        handles = self._operator_state_handles()
-        declared, names = self._context.declared, self._operator_state_names()
-        if declared is not None:
-            names = [declared.name_of(name) for name in names]
-        wanted = None if states is None else check_states(states, names, self.label)
-        if declared is None:
-            return self._operator_state(handles, wanted)
-        if wanted is not None:
-            wanted = frozenset(map(declared.stored_name_of, wanted))
-        entries = self._operator_state(handles, wanted)
-        return (declared.of_operator_state(entry, self._files.base) for entry in entries)
-
-    def _operator_state(
-        self,
-        handles: Sequence[tuple[int, OperatorStateHandle, bool]],
-        wanted: frozenset[str] | None,
-    ) -> Iterator[OperatorStateEntry]:
-        plan = ((handle.stream, [(0, handle.stream.size)]) for _, handle, _ in handles)
-        work = f"read the operator state of {self.label}"
-        with (
-            measured(
-                self._progress, work, lambda: sum(handle.stream.size for _, handle, _ in handles)
-            ) as meter,
-            self._files.metered(meter).ahead(plan) as files,
-        ):
-            for index, handle, is_raw in handles:
-                yield from read_operator_state(files, handle, index, is_raw, self._context, wanted)
-
-    def _operator_state_names(self) -> list[str]:
-        """Return the names of the operator states, as `_metadata` has them."""
-        handles = self._operator_state_handles()
-        return [name for _, handle, _ in handles for name, _, _ in handle.states]
-
-    def _operator_state_handles(self) -> list[tuple[int, OperatorStateHandle, bool]]:
-        """Return the handles of operator state, with their subtasks, and whether they are raw."""
-        return [
-            (subtask.index, handle, is_raw)
-            for subtask in self._subtasks
-            for handle, is_raw in (
-                (subtask.managed_operator, False),
-                (subtask.raw_operator, True),
-            )
-            if handle is not None
-        ]
-
     @property
     def in_flight_data(self) -> tuple[ChannelState, ...]:
         """The ChannelStates of an unaligned checkpoint: the sizes of its in-flight data.
@@ -564,77 +493,6 @@ class Operator:
     @property
     def _has_channel_state(self) -> bool:
         return bool(self.in_flight_data)
-
-    def coordinator_state(self) -> bytes | None:
-        """Return the state of the operator's coordinator, None where it has none.
-
-        Raises SavepointError where it cannot be read.
-        """
-        if self._coordinator is None:
-            return None
-        with self._files.open(self._coordinator) as stream:
-            return stream.read(0, stream.size)
-
-    def source_splits(self, ends: Mapping[tuple[str, int], int] | None = None) -> SourceSplits:
-        """Return the splits of a source, where each goes on.
-
-        Those of the sources in the table of `keygroups.savepoint.sources` are decoded, and one's
-        own by `splits` of `read_savepoint`; of others the bytes are told. `ends` maps partitions
-        of Kafka, each a topic and a number, to the offset that the next record written there gets,
-        which tells the lag of each split; the ends of partitions that the source does not read
-        are not looked at.
-
-        Raises InvalidValueError for an operator that is no such source, and for ends of one that
-        is not Kafka's, InvalidTypeError, SavepointError where the state is damaged.
-        """
-        names = self._operator_state_names()
-        states = [state for state in (READER_STATE.name, *CONSUMERS) if state in names]
-        if not states:
-            raise InvalidValueError(
-                f"operator {show(self.label)} must be a source, got one without "
-                f"{READER_STATE.name}"
-            )
-        state, *_ = states
-        elements: list[tuple[int, object]] = [
-            (entry.subtask, element)
-            for entry in self.operator_state([state])
-            if entry.mode != "BROADCAST"
-            for element in entry.elements
-        ]
-        name = f"{self._files.base}: operator {self.label}"
-        if state in CONSUMERS:
-            return source_with_lag(read_consumer_splits(state, elements, name), ends)
-        state_of_coordinator = self.coordinator_state()
-        return read_source_splits(elements, state_of_coordinator, name, ends, self._split_layout)
-
-    def sink_state(self) -> SinkState:
-        """Return the open transactions of a sink, which a restore commits, and its writers.
-
-        A sink of Flink's Sink API has two operators with state, its committer and its writer.
-        Transactions of KafkaSink are decoded, of other sinks the bytes are told. The older
-        FlinkKafkaProducer has all in one operator.
-
-        Raises InvalidValueError for an operator that is neither, SavepointError where the state
-        is damaged.
-
-        Flink: CommittableCollectorSerializer. Kafka's sink: KafkaWriterStateSerializer.
-        """
-        names = self._operator_state_names()
-        is_producer = HINT_STATE in names
-        known = (PRODUCER_STATE, HINT_STATE) if is_producer else SINK_STATES
-        wanted = [name for name in known if name in names]
-        if not wanted:
-            raise InvalidValueError(
-                f"operator {show(self.label)} must be the committer or the writer of a sink, got "
-                f"one without {' and '.join(SINK_STATES)}"
-            )
-        elements = (
-            (entry.state, entry.subtask, element)
-            for entry in self.operator_state(wanted)
-            for element in entry.elements
-        )
-        read = read_producer_state if is_producer else read_sink_state
-        return read(elements, f"{self._files.base}: operator {self.label}")
 
     def _one_state(self, state: str | StateDescriptor | None) -> StateDescriptor:
         """Return a state of the operator, by itself or by its name, or its only one."""
@@ -667,18 +525,6 @@ class Operator:
 def has_keyed_state(operator: Operator) -> bool:
     """Return whether a subtask of an operator wrote keyed state."""
     return any(subtask.key_groups for subtask in operator.subtasks)
-
-
-def is_source(operator: Operator) -> bool:
-    """Return whether an operator has the splits of a source."""
-    names = operator._operator_state_names()
-    return any(name in names for name in (READER_STATE.name, *CONSUMERS))
-
-
-def is_sink(operator: Operator) -> bool:
-    """Return whether an operator is the committer or the writer of a sink."""
-    names = operator._operator_state_names()
-    return any(name in names for name in (*SINK_STATES, HINT_STATE))
 
 
 def missing_timers(operator: Operator) -> str | None:

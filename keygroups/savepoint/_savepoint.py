@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from heapq import nlargest
-from itertools import compress, pairwise
-from typing import Any, NamedTuple
+from itertools import compress
+from typing import Any
 
 from keygroups._checks import (
     INT_MAX,
@@ -28,7 +26,7 @@ from keygroups._serializers.data_input import ReadingContext
 from keygroups._serializers.jvm.kryo import check_described
 from keygroups._serializers.jvm.kryo_classes import KryoClass
 from keygroups._show.progress import checked_progress
-from keygroups._show.tables import Section, html_sections, text_table
+from keygroups._show.tables import Section, html_sections
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -36,10 +34,7 @@ from keygroups.errors import (
     SavepointError,
     UnsupportedKeyTypeError,
     printable,
-    short,
 )
-from keygroups.key_group_range import compute_operator_index_for_key_group
-from keygroups.load import KeyGroupLoad
 from keygroups.progress import ProgressCallback
 from keygroups.rescale import check_restore, restore_advice
 from keygroups.savepoint._comparison.compare import OperatorPair
@@ -51,19 +46,24 @@ from keygroups.savepoint._metadata.handles import (
     operator_id_of,
 )
 from keygroups.savepoint._metadata.reader import read_metadata
-from keygroups.savepoint._named_operators import find_operator, labels_of
-from keygroups.savepoint._operator import Operator, bytes_of, has_keyed_state, missing_timers
-from keygroups.savepoint._operator_tables import LABEL, MOST_SHOWN
+from keygroups.savepoint._named_operators import find_operator
+from keygroups.savepoint._operator import Operator, has_keyed_state, missing_timers
+from keygroups.savepoint._operator_tables import MOST_SHOWN
 from keygroups.savepoint._restoring.restores import (
     JobOperator,
     declared_operators,
     has_state,
     restores,
 )
+from keygroups.savepoint._savepoint_tables import (
+    Operators,
+    in_flight_sections,
+    operators_section,
+    table_lines,
+)
 from keygroups.savepoint._sources.split_layouts import SplitLayout, checked_layouts
 from keygroups.savepoint._state.key_hashes import has_hash
 from keygroups.savepoint._state.writing.new_states import NewState, key_to_write
-from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.savepoint._verification.verify import (
     RunTasks,
     verify_files,
@@ -73,31 +73,16 @@ from keygroups.savepoint.comparing import EntryDifference, SavepointComparison
 from keygroups.savepoint.restoring import RestoreReport
 from keygroups.savepoint.summaries import SavepointSummary
 from keygroups.savepoint.verifying import SavepointVerification
-from keygroups.skew import HOT
 from keygroups.types import KeyType
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _NONE: tuple[str, ...] = ()
-_NO_LOADS: Mapping[str, KeyGroupLoad | None] = {}
-_HINT = "-: entries have to be read for it, as summary() does (keygroups savepoint --full)"
 FLINK_2 = 5
 """The first version of `_metadata` that Flink 2 writes."""
 NATIVE = "native savepoint"
 _NAMED = 10  # uids in a line
 _MOST_UNKNOWN = 1_000  # uids that no operator has, which an endless iterable would go beyond
 _UIDS = "ids are hashes of uids: those that the job sets are told by uids=[...] (--uids FILE)"
-_CHANNELS = 10  # in a text
-_CHANNEL_HEADINGS = ("operator", "direction", "subtask", "gate", "channel", "bytes")
-_HEADINGS = ("operator", "parallelism", "max", "bytes", "key groups", "imbalance")
-
-
-class Operators(tuple[Operator, ...]):
-    """The operators of a savepoint, a tuple; a notebook shows them as a table."""
-
-    __slots__ = ()
-
-    def _repr_html_(self) -> str:
-        return html_sections([operators_section(self, MOST_SHOWN)])
 
 
 class Savepoint:
@@ -401,18 +386,13 @@ class Savepoint:
         return f"<Savepoint {printable(self.path)}>"
 
     def __str__(self) -> str:
-        rows = _rows(self.operators)
-        table = text_table([_HEADINGS, *(row.cells for row in rows)], left_columns=(0,))
-        lines = [headline(self), *table, *_hints(rows)]
-        for section in in_flight_sections(self, _CHANNELS):
-            lines += [f"{section.caption}:", *text_table([section.header, *section.rows], (0, 1))]
-        return "\n".join([*lines, *advices_of(self)])
+        return "\n".join([headline(self), *table_lines(self.operators), *advices_of(self)])
 
     def _repr_html_(self) -> str:
         lines = Section([headline(self)]), Section(advices_of(self))
         tables = [
             operators_section(self.operators, MOST_SHOWN),
-            *in_flight_sections(self, MOST_SHOWN),
+            *in_flight_sections(self.operators, MOST_SHOWN),
         ]
         return html_sections([lines[0], *tables, lines[1]])
 
@@ -484,61 +464,6 @@ def unknown_uids_of(savepoint: Savepoint) -> str:
     unknown = savepoint.unknown_uids
     more = f" and {len(unknown) - _NAMED:,} more" if len(unknown) > _NAMED else ""
     return ", ".join(show(uid) for uid in unknown[:_NAMED]) + more
-
-
-def heaviest(operators: Sequence[Operator], most: int) -> list[Operator]:
-    """Return the `most` operators with the most bytes, in the order of the savepoint."""
-    indices = nlargest(most, range(len(operators)), key=lambda i: bytes_of(operators[i]))
-    return [operators[index] for index in sorted(indices)]
-
-
-def operators_section(
-    operators: Sequence[Operator], most: int, loads: Mapping[str, KeyGroupLoad | None] = _NO_LOADS
-) -> Section:
-    """Return the table of the `most` heaviest operators; `loads` are known ones, by their ids."""
-    shown = heaviest(operators, most)
-    rows = _rows(shown, loads)
-    caption = f"Operators; hot: the heaviest subtask has {HOT} times the mean and more"
-    if len(shown) < len(operators):
-        left_out = len(operators) - len(shown)
-        caption += f"; the {len(shown)} with the most bytes, {left_out:,} others are left out"
-    hot = {index: "hot" for index, row in enumerate(rows) if row.is_hot}
-    cells = [row.cells for row in rows]
-    return Section(_hints(rows), _HEADINGS, cells, caption=caption, marks=hot)
-
-
-def _hints(rows: Iterable[_Row]) -> list[str]:
-    """Return a line that says what the cells without a number take, if there are any."""
-    return [_HINT] if any(row.is_unread for row in rows) else []
-
-
-def in_flight_sections(savepoint: Savepoint, most: int) -> list[Section]:
-    """Return the table of the `most` heaviest channels of in-flight data, or no table."""
-    channels = [
-        (operator, channel)
-        for operator in savepoint.operators
-        for channel in operator.in_flight_data
-    ]
-    if not channels:
-        return []
-    rows = [
-        (
-            short(operator.label, LABEL),
-            channel.direction,
-            *map(str, (channel.subtask, channel.gate, channel.channel)),
-            f"{channel.bytes:,}",
-        )
-        for operator, channel in nlargest(most, channels, key=lambda pair: pair[1].bytes)
-    ]
-    operators = {operator.operator_id for operator, _ in channels}
-    total = sum(channel.bytes for _, channel in channels)
-    caption = (
-        f"In-flight data of an unaligned checkpoint, {total:,} bytes of {len(operators)} operators"
-    )
-    if len(rows) < len(channels):
-        left_out = len(channels) - len(rows)
-        caption += f"; the {len(rows)} heaviest channels, {left_out:,} others are left out"
-    return [Section([], _CHANNEL_HEADINGS, rows, (0, 1), caption)]
 
 
 def read_savepoint(
@@ -703,72 +628,3 @@ def _tell_keys(savepoint: Savepoint, key_types: Mapping[str, KeyType | Serialize
             key_bytes=serializer.snapshot_bytes(),
             max_parallelism=operator.max_parallelism,
         )
-
-
-def _key_groups_in_use(operator: Operator, tasks: Iterable[ReadTask]) -> tuple[int, float]:
-    """Return the number of key groups in use, and the imbalance: heaviest subtask over the mean.
-
-    A KeyGroupLoad has the same, but holds a weight for each of up to 32,768 key groups. Here only
-    the sums of subtasks are held: with 128 key groups and parallelism 3, subtask 1 starts at key
-    group 43 and subtask 2 at 86.
-    """
-    groups, parallelism = operator.max_parallelism, operator.parallelism
-    in_use = 0
-    per_subtask: Counter[int] = Counter()
-    for task in tasks:
-        used: set[int] = set()  # key groups of a task with several files, such as raw timers
-        runs = [*task.key_group_sizes()]
-        for start, sizes in runs:
-            end = start + len(sizes)
-            if len(runs) > 1:
-                used.update(compress(range(start, end), sizes))
-            else:
-                in_use += len(sizes) - sizes.count(0)
-            first, last = (
-                compute_operator_index_for_key_group(groups, parallelism, key_group)
-                for key_group in (start, end - 1)
-            )
-            # Each bound is the first key group of a further subtask.
-            bounds = [
-                -(-subtask * groups // parallelism) for subtask in range(first + 1, last + 1)
-            ]
-            for subtask, (low, high) in enumerate(pairwise([start, *bounds, end]), first):
-                per_subtask[subtask] += sum(sizes[low - start : high - start])
-        in_use += len(used)
-    heaviest, total = max(per_subtask.values(), default=0), per_subtask.total()
-    return in_use, heaviest * parallelism / total if total else 1
-
-
-class _Row(NamedTuple):
-    """The cells of an operator's line, "-" where `_metadata` lacks the number."""
-
-    cells: tuple[str, ...]
-    is_hot: bool
-    is_unread: bool
-
-
-def _rows(
-    operators: Sequence[Operator], loads: Mapping[str, KeyGroupLoad | None] = _NO_LOADS
-) -> list[_Row]:
-    """Return the lines of operators; those of one name have their ids too."""
-    return [
-        _row(operator, label, loads.get(operator.operator_id))
-        for operator, label in zip(operators, labels_of(operators))
-    ]
-
-
-def _row(operator: Operator, label: str, load: KeyGroupLoad | None) -> _Row:
-    """Return the line of an operator; `load` has the bytes of its key groups if they are known."""
-    tasks = operator.tasks()
-    known = None
-    if load is not None:
-        in_use = sum(weight > 0 for weight in load.weights)
-        known = in_use, load.imbalance(operator.parallelism)
-    elif tasks and all(task.format.has_offsets for task in tasks):
-        with suppress(SavepointError):  # a missing file costs two cells of the line, not the table
-            known = _key_groups_in_use(operator, tasks)
-    shown = ("-", "-") if known is None else (f"{known[0]}", f"{known[1]:.2f}")
-    numbers = (operator.parallelism, operator.max_parallelism)
-    size = f"{bytes_of(operator):,}"
-    cells = (short(label, LABEL), *map(str, numbers), size, *shown)
-    return _Row(cells, known is not None and known[1] >= HOT, bool(tasks) and known is None)

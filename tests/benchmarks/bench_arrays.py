@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # which NumPy reads when it is imported
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # NumPy reads it when it is imported
 
 import numpy as np
 import pyarrow as pa
@@ -129,7 +129,7 @@ def main() -> None:
     if jar is None or jdk is None:
         sys.exit("the benchmark needs the extra `flink` and a JDK")
     cores = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {max(cores)})  # of the JVM too
+    os.sched_setaffinity(0, {max(cores)})  # the JVM inherits it
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         class_path = compile_program(jdk, jar, folder)

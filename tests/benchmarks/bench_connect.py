@@ -50,7 +50,7 @@ def cpu_seconds() -> float:
         except OSError:  # it has ended meanwhile
             continue
         parents[int(folder.name)] = int(fields[1])
-        ticks[int(folder.name)] = sum(map(int, fields[11:15]))  # with its children that ended
+        ticks[int(folder.name)] = sum(map(int, fields[11:15]))  # its ended children count too
     total, todo = 0, [os.getpid()]
     while todo:
         process = todo.pop()
@@ -80,15 +80,15 @@ def measure(spark: SparkSession, name: str, count: int, rounds: int) -> None:
     for backend, group in groups.items():
         # In one stage: after a UDF Spark forgets that there is one partition.
         queries[backend] = rows.select(group.alias("group")).coalesce(1).agg(F.max("group"))
-    taken: dict[str, list[float]] = {label: [] for label in queries}
+    used: dict[str, list[float]] = {label: [] for label in queries}
     for turn in range(-2, rounds):  # two rounds for the JIT compiler
         for label, query in queries.items():
             start = cpu_seconds()
             query.collect()
             if turn >= 0:
-                taken[label].append((cpu_seconds() - start) / count * 1e9)
+                used[label].append((cpu_seconds() - start) / count * 1e9)
     rows.unpersist()
-    scan, portable, arrow = (statistics.median(taken[label]) for label in queries)
+    scan, portable, arrow = (statistics.median(used[label]) for label in queries)
     ratio = (portable - scan) / (arrow - scan)
     print(f"| {name} | {portable - scan:,.0f} | {arrow - scan:,.0f} | {ratio:.2f} |", flush=True)
 

@@ -50,7 +50,7 @@ def edit(old: Path, new: Path, verbs: Callable[[OperatorEditor], object]) -> Non
 
 
 def rate(entries: int, call: Callable[[], object]) -> float:
-    """Return how many entries are written in a second of CPU time."""
+    """Return the number of entries that are written in a second of CPU time."""
     start = time.process_time()
     call()
     return entries / (time.process_time() - start)

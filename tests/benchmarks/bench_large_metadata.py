@@ -161,8 +161,8 @@ def main() -> None:
             for name in [*calls, "traced"]:
                 run = [sys.executable, __file__, "--measure", name, f"{root}/point"]
                 done = subprocess.run(run, capture_output=True, text=True, check=False)
-                said = done.stdout.rstrip() or done.stderr.splitlines()[-1]
-                print(f"  {said}" if name == "traced" else f"  {name:30} {said}", flush=True)
+                output = done.stdout.rstrip() or done.stderr.splitlines()[-1]
+                print(f"  {output}" if name == "traced" else f"  {name:30} {output}", flush=True)
 
 
 if __name__ == "__main__":

@@ -63,18 +63,18 @@ class DelayedStore(AsyncFileSystem):  # type: ignore[misc]  # fsspec is untyped
             await asyncio.sleep(self.free_at - now)
         return content
 
-    async def _info(self, path: str, **given: Any) -> dict[str, Any]:
+    async def _info(self, path: str, **options: Any) -> dict[str, Any]:
         await self._delay()
         return {"name": path, "size": len(self.files[path]), "type": "file"}
 
-    async def _ls(self, path: str, detail: bool = True, **given: Any) -> list[Any]:
+    async def _ls(self, path: str, detail: bool = True, **options: Any) -> list[Any]:
         names = [name for name in self.files if name.rpartition("/")[0] == path]
         for _ in range(0, len(names), 1_000):
             await self._delay()
         return [{"name": name, "size": len(self.files[name])} for name in names]
 
     async def _cat_file(
-        self, path: str, start: int | None = None, end: int | None = None, **given: Any
+        self, path: str, start: int | None = None, end: int | None = None, **options: Any
     ) -> bytes:
         return await self._delay(self.files[path][start:end])
 
@@ -184,20 +184,20 @@ def main() -> None:
     parser.add_argument("--s3", action="store_true")
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args()
+    passed = parser.parse_args()
     with TemporaryDirectory() as temporary:
         for name, write in SAVEPOINTS.items():
             (folder := Path(temporary, name)).mkdir()
             write(folder)
-        if given.s3:
-            measure_s3(temporary, given.connections, given.rounds)
+        if passed.s3:
+            measure_s3(temporary, passed.connections, passed.rounds)
             return
         for path in Path(temporary).rglob("*"):
             if path.is_file():
                 DelayedStore.files[f"{BUCKET}/{path.relative_to(temporary)}"] = path.read_bytes()
     fsspec.register_implementation("delayed", DelayedStore)
-    DelayedStore.connections = asyncio.Semaphore(given.connections)
-    measure(fsspec.filesystem("delayed"), f"delayed://{BUCKET}", given.rounds)
+    DelayedStore.connections = asyncio.Semaphore(passed.connections)
+    measure(fsspec.filesystem("delayed"), f"delayed://{BUCKET}", passed.rounds)
 
 
 def measure_s3(folder: str, connections: int, rounds: int) -> None:

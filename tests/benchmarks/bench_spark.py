@@ -136,7 +136,7 @@ def first(rows: DataFrame, count: int) -> DataFrame:
 
 
 def contenders(spark: SparkSession, name: str, kind: Kind) -> dict[str, Column]:
-    """Return what is timed, by name; each but the first two gives the key group."""
+    """Return the timed queries, by name; each but the first two gives the key group."""
     key = list(kind.columns)
     made = {SCAN: kind.touch, "Spark hash()": F.hash(*key)}
     made[JAVA] = java_udf(spark, name, kind)
@@ -310,21 +310,21 @@ def measure(
     times: dict[str, list[float]] = {label: [] for label in queries}
     for turn in range(-2, rounds):  # two rounds for the JIT compiler
         for label, (query, few) in queries.items():
-            taken = seconds(query, clock) / few * 1e9
+            used = seconds(query, clock) / few * 1e9
             if turn >= 0:
-                times[label].append(taken)
+                times[label].append(used)
     check_cached(spark)
     rows.unpersist(blocking=True)
-    return {label: statistics.median(taken) for label, taken in times.items()}
+    return {label: statistics.median(used) for label, used in times.items()}
 
 
 def show(name: str, count: int, result: dict[str, float]) -> None:
     """Print the table of a kind."""
     scan, java = result[SCAN], result[JAVA] - result[SCAN]
     print(f"\n{name + f', {count:,} rows':40} {'ns/row':>9} {'net ns':>9} {'net / Java UDF':>15}")
-    for label, taken in result.items():
-        net = taken - scan
-        line = f"{label:40} {taken:9.1f}"
+    for label, used in result.items():
+        net = used - scan
+        line = f"{label:40} {used:9.1f}"
         print(line if label == SCAN else f"{line} {net:9.1f} {net / java:15.2f}")
     sys.stdout.flush()
 
@@ -363,11 +363,11 @@ def linear(spark: SparkSession, chosen: dict[str, Kind]) -> None:
                 if count == LINEAR_ROWS[0]:
                     for _ in range(5):  # for the JIT compiler
                         query.collect()
-                taken = seconds(query, time.perf_counter) / count * 1e9
+                used = seconds(query, time.perf_counter) / count * 1e9
                 memory.gc()
                 heap = memory.getHeapMemoryUsage().getUsed() >> 20
                 python = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-                print(f"{f'{name}, {backend}':33} {count:11,} {taken:7.1f}", end="")
+                print(f"{f'{name}, {backend}':33} {count:11,} {used:7.1f}", end="")
                 print(f" {heap:7} {peak_memory(pid):7} {python:7}", flush=True)
 
 

@@ -29,7 +29,7 @@ _TICKS = 100  # a second, in /proc
 
 
 def processes() -> dict[int, list[str]]:
-    """Return what /proc says of this process and all that it started, JVM and workers too."""
+    """Return the stats in /proc of this process and all that it started, JVM and workers too."""
     stats: dict[int, list[str]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -50,7 +50,7 @@ def cpu_seconds() -> float:
 
 
 def measured(side: Callable[[], object]) -> tuple[float, float]:
-    """Return how long a side takes, by the clock and in CPU time."""
+    """Return the seconds that a side takes, by the clock and in CPU time."""
     clock, cpu = time.perf_counter(), cpu_seconds()
     side()
     return time.perf_counter() - clock, cpu_seconds() - cpu

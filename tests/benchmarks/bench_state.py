@@ -124,10 +124,10 @@ def run(spark: SparkSession, folder: Path, name: str, keys: int) -> None:
         nonlocal started, used
         batch.write.format("noop").mode("overwrite").save()
         seconds, cpu = time.monotonic() - started, processor_seconds() - used
-        there = FEW if number >= DENSE else keys + (BACK if number else 0)
+        held = FEW if number >= DENSE else keys + (BACK if number else 0)
         jvm, workers = memory()
         print(
-            f"{name:10}{number:7}{seconds:6.1f}{there / seconds:9,.0f}{cpu / there * 1e6:8,.0f}"
+            f"{name:10}{number:7}{seconds:6.1f}{held / seconds:9,.0f}{cpu / held * 1e6:8,.0f}"
             f"{jvm:8.0f}{workers:8.0f}",
             flush=True,
         )
@@ -148,7 +148,7 @@ def run(spark: SparkSession, folder: Path, name: str, keys: int) -> None:
 
 
 def below() -> dict[int, list[str]]:
-    """Return what /proc says of the processes below this one: their stat from its name on."""
+    """Return the stats in /proc of the processes below this one, from their names on."""
     stats: dict[int, list[str]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -164,7 +164,7 @@ def below() -> dict[int, list[str]]:
 
 
 def processor_seconds() -> float:
-    """Return what the JVM and the workers have used, those that have ended among them."""
+    """Return the CPU seconds of the JVM and of the workers, those that have ended among them."""
     ticks = sum(int(number) for fields in below().values() for number in fields[12:16])
     return ticks / os.sysconf("SC_CLK_TCK")
 

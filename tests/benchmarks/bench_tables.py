@@ -46,8 +46,8 @@ def key_of(form: str, entries: int) -> tuple[object, object]:
         key = next(key for key in keys if assign_to_key_group(key, groups, LONG) == key // each)
         return key, key % each
     if form == "map":
-        of = {f"city-{number}": 5 for number in range(large_savepoints.USER_KEYS)}
-        return f"user-{entries // large_savepoints.USER_KEYS // 2:09d}", of
+        item = {f"city-{number}": 5 for number in range(large_savepoints.USER_KEYS)}
+        return f"user-{entries // large_savepoints.USER_KEYS // 2:09d}", item
     return f"user-{entries // 2:09d}", 5
 
 

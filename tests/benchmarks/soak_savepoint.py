@@ -53,7 +53,7 @@ def templates() -> dict[str, list[Template]]:
         for entry in framed_entries(task):
             size = 1 + len(entry.key)
             if entry.encoded_key[:size] != bytes([size]) + entry.key.encode("ascii", "ignore"):
-                continue  # of other characters, which take more bytes
+                continue  # other characters take more bytes
             template = STATES.index(entry.state), entry.encoded_key[size:], entry.encoded_value
             by_key.setdefault(entry.key, []).append(template)
     return {key: sorted(entries) for key, entries in by_key.items() if len(entries) >= len(STATES)}

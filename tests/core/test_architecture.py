@@ -83,7 +83,7 @@ def tree(module: str) -> ast.Module:
 
 @cache
 def imported(module: str) -> tuple[str, ...]:
-    """Return what a module imports, anywhere in it: dotted names, of modules or names in them."""
+    """Return the imports anywhere in a module: dotted names, of modules or names in them."""
     return tuple(_imported(module))
 
 
@@ -218,13 +218,13 @@ def test_no_file_hides_a_name_of_its_package() -> None:
         if path.stem == "__init__":
             files = {file.stem for file in path.parent.iterdir()}
             names = [name.split(".") for name in imported(package) if name not in FILES]
-            taken = {name[-1] for name in names if name[-1] not in name[:-1]}
+            used = {name[-1] for name in names if name[-1] not in name[:-1]}
             for node in tree(package).body:
                 if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
-                    taken.add(node.name)
+                    used.add(node.name)
                 elif isinstance(node, ast.Assign):
-                    taken.update(name.id for name in node.targets if isinstance(name, ast.Name))
-            assert not taken & files, package
+                    used.update(name.id for name in node.targets if isinstance(name, ast.Name))
+            assert not used & files, package
 
 
 def test_a_name_is_that_of_one_class() -> None:
@@ -288,7 +288,7 @@ def kept_by_subject(package: str) -> Iterator[str]:
 
 
 def test_records_are_frozen() -> None:
-    pytest.importorskip("pyarrow")  # which some of the modules import
+    pytest.importorskip("pyarrow")  # some of the modules import it
     records = {
         cls
         for module in CORE

@@ -258,7 +258,7 @@ def test_tables_and_structs_are_keys_of_fields() -> None:
     deepest: Any = np.array(["A"])
     for _ in range(50):
         deepest = [deepest]
-    assert arrays.hash_code(deepest).tolist() == [ord("A")]  # which a tuple of one field keeps
+    assert arrays.hash_code(deepest).tolist() == [ord("A")]  # a tuple of one field keeps it
     with pytest.raises(keygroups.InvalidValueError, match="key must nest at most 50 deep"):
         arrays.hash_code([deepest])
     empty = pa.array([{}, {}], pa.struct([]))

@@ -34,7 +34,7 @@ from keygroups.types import (
     KeyType,
 )
 
-pa: Any = pyarrow  # which newer ones have more in
+pa: Any = pyarrow  # newer ones have more names
 
 
 class Keys(NamedTuple):
@@ -121,7 +121,7 @@ def structs(rng: random.Random, count: int, depth: int) -> Keys:
 
 
 def lists(rng: random.Random, count: int, depth: int) -> Keys:
-    size = rng.choice((0, 0, 0, 1, 3))  # of all, or 0 for any
+    size = rng.choice((0, 0, 0, 1, 3))  # the size of all, or 0 for any
     sizes = [size or rng.randrange(4) for _ in range(count)]
     bounds = np.cumsum([0, *sizes]).tolist()
     element = random_keys(rng, bounds[-1], depth - 1)
@@ -301,7 +301,7 @@ ZONES = ["UTC", "Europe/Berlin", "America/Los_Angeles", "Asia/Tokyo"]
 def test_years_of_sql_timestamps(zone: str, unit: str) -> None:
     """An instant is taken where the core takes its wall-clock time."""
     key_type = SQL_TIMESTAMP(zone)
-    taken = 0
+    used = 0
     for wall in (
         *(dt.datetime(1, 1, 3), dt.datetime(1582, 10, 14, 23, 59, 59), dt.datetime(1582, 10, 15)),
         *(dt.datetime(1969, 12, 31, 23, 59, 59), dt.datetime(1970, 1, 1), dt.datetime(2024, 7, 1)),
@@ -319,8 +319,8 @@ def test_years_of_sql_timestamps(zone: str, unit: str) -> None:
                 arrays.hash_code(array, key_type)
         else:
             assert arrays.hash_code(array, key_type).tolist() == [expected]
-            taken += 1
-    assert taken == (7 if zone == "UTC" else 3)
+            used += 1
+    assert used == (7 if zone == "UTC" else 3)
 
 
 def test_an_ambiguous_element_is_named_by_its_list() -> None:

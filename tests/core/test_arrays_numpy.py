@@ -56,7 +56,7 @@ def numbers(dtype: str, code: str) -> Callable[[random.Random, int], Made]:
     def make(rng: random.Random, count: int) -> Made:
         size = struct.calcsize(f"={code}")
         octets = bytearray(rng.randbytes(count * size))
-        if code == "Q":  # to 2^63 - 1, as a Long
+        if code == "Q":  # the highest is 2^63 - 1, a Long's
             big = dtype.startswith(">")
             octets[0 if big else 7 :: 8] = bytes(b & 127 for b in octets[0 if big else 7 :: 8])
         if code == "?":
@@ -105,7 +105,7 @@ def moments(unit: str, step: int, order: str = "<") -> Callable[[random.Random, 
         (end - EPOCH) // dt.timedelta(seconds=1) * 10**9 // nanos
         for end in (dt.datetime.min, dt.datetime.max)
     )
-    bits = 2**63 // (step if unit == "ns" else 1)  # which a count of nanoseconds has to fit
+    bits = 2**63 // (step if unit == "ns" else 1)  # a count of nanoseconds has to fit
     low, high = max(-bits, first) + 1, min(bits - 1, last)
     every = 1_000 // math.gcd(nanos, 1_000)  # Python has whole microseconds only
 
@@ -189,7 +189,7 @@ KINDS |= {
 
 
 def compare(kind: Kind, rng: random.Random, count: int) -> int:
-    """Return how many keys of an array have another hash code than the core gives."""
+    """Return the number of keys of an array that have another hash code than the core gives."""
     array, values = kind.make(rng, count)
     expected = [None if v is None else keygroups.hash_code(v, kind.key_type) for v in values]
     found = arrays.hash_code(array, kind.key_type, nulls="mask").tolist()
@@ -244,7 +244,7 @@ def test_nul_in_texts() -> None:
     assert seen(np.array(["\0b", "cd"])) == [98, 31 * 99 + 100]
 
 
-@pytest.mark.filterwarnings("ignore:The 'generic' unit:DeprecationWarning")  # by newer NumPy
+@pytest.mark.filterwarnings("ignore:The 'generic' unit:DeprecationWarning")  # newer NumPy warns
 @pytest.mark.parametrize("unit", ["Y", "M", "ps", "fs", "as", "generic"])
 def test_units_that_no_java_class_has(unit: str) -> None:
     """A year may be a java.time.Year, and Java counts nanoseconds."""

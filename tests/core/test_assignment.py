@@ -244,7 +244,7 @@ class Index:
 
 
 def test_range_of_numbers_that_are_no_int() -> None:
-    found = KeyGroupRange(Index(43), Index(85))  # type: ignore[arg-type]  # as a user may
+    found = KeyGroupRange(Index(43), Index(85))  # type: ignore[arg-type]  # a user may do so
     assert found == KeyGroupRange(43, 85)
     assert [*map(type, (found.start_key_group, found.end_key_group))] == [int, int]
 

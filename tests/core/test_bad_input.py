@@ -267,7 +267,7 @@ def test_big_integer_ends_where_java_ends(monkeypatch: pytest.MonkeyPatch) -> No
     """At a bound of fewer bits, as a number of that many takes 256 MB."""
     assert java_lang._BIG_INT_MAX_BITS == 2**31 - 1
     monkeypatch.setattr(java_lang, "_BIG_INT_MAX_BITS", 63)
-    assert keygroups.hash_code(2**63 - 1, BIG_INT) == 2147483616  # of the JDK
+    assert keygroups.hash_code(2**63 - 1, BIG_INT) == 2147483616  # the JDK's
     with pytest.raises(InvalidValueError, match="at most 63 bits, got 64"):
         keygroups.hash_code(2**63, BIG_INT)
     with pytest.raises(InvalidValueError, match="type SCALA_BIG_INT must have at most 63 bits"):

@@ -190,9 +190,9 @@ def test_length_is_in_characters() -> None:
 
 def test_same_instant_in_another_zone() -> None:
     key_type = SQL_ROW("TIMESTAMP_LTZ(3)")
-    there = dt.timezone(dt.timedelta(hours=5, minutes=30))
+    present = dt.timezone(dt.timedelta(hours=5, minutes=30))
     moment = dt.datetime(2024, 1, 1, 12, tzinfo=UTC)
-    assert binary_row((moment.astimezone(there),), key_type) == binary_row((moment,), key_type)
+    assert binary_row((moment.astimezone(present),), key_type) == binary_row((moment,), key_type)
 
 
 def test_subclasses_of_tuple_and_bytearray() -> None:

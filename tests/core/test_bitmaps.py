@@ -25,7 +25,7 @@ Container = tuple[int, str, Any]  # the high bits, the encoding, numbers or pair
 
 
 def encoded(kind: str, numbers: Any) -> tuple[int, bytes]:
-    """Return how many numbers there are, and their bytes."""
+    """Return the number of numbers, and their bytes."""
     if kind == "runs":
         runs = b"".join(struct.pack("<HH", first, last - first) for first, last in numbers)
         return sum(last - first + 1 for first, last in numbers), struct.pack(
@@ -117,7 +117,7 @@ def test_bitmaps_are_equal_if_their_numbers_are(high: int) -> None:
     for same in (
         bits,
         Bitmap(bitmap_of((high, "runs", [(0, 4_999)]))),
-        Bitmap(bitmap_of((high, "runs", [(0, 7), (8, 4_999)]))),  # which no encoder writes
+        Bitmap(bitmap_of((high, "runs", [(0, 7), (8, 4_999)]))),  # no encoder writes such
         pickle.loads(pickle.dumps(bits)),
     ):
         assert bits == same

@@ -70,8 +70,8 @@ class Ended(NamedTuple):
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
     """Run the command in this process; `given` is its standard input."""
 
-    def run_command(*arguments: str, given: bytes = b"") -> Ended:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given), encoding="utf-8"))
+    def run_command(*arguments: str, passed: bytes = b"") -> Ended:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(passed), encoding="utf-8"))
         status = main(arguments)
         return Ended(status, *capsys.readouterr())
 
@@ -79,11 +79,11 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def in_a_process(
-    *arguments: str | bytes, given: bytes = b"", folder: Path | None = None, **settings: str
+    *arguments: str | bytes, passed: bytes = b"", folder: Path | None = None, **settings: str
 ) -> subprocess.CompletedProcess[bytes]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **settings}
     command: Sequence[str | bytes] = [sys.executable, "-m", "keygroups", *arguments]
-    return subprocess.run(command, input=given, capture_output=True, env=environment, cwd=folder)
+    return subprocess.run(command, input=passed, capture_output=True, env=environment, cwd=folder)
 
 
 def ok(ended: Ended) -> str:
@@ -92,10 +92,10 @@ def ok(ended: Ended) -> str:
 
 
 def test_trace(run: Any) -> None:
-    said = ok(run("trace", "hello", "-m", "128", "-p", "3"))
-    assert said == f"{trace_key('hello', 128, 3)}\n"
-    said = ok(run("trace", "-5", "-m", "128", "--parallelism", "24", "--type", "LONG"))
-    assert said == f"{trace_key(-5, 128, 24, LONG)}\n"
+    text = ok(run("trace", "hello", "-m", "128", "-p", "3"))
+    assert text == f"{trace_key('hello', 128, 3)}\n"
+    text = ok(run("trace", "-5", "-m", "128", "--parallelism", "24", "--type", "LONG"))
+    assert text == f"{trace_key(-5, 128, 24, LONG)}\n"
 
 
 def test_trace_as_json(run: Any) -> None:
@@ -118,9 +118,9 @@ def test_trace_as_json(run: Any) -> None:
 
 def test_trace_of_keys_one_a_line(run: Any) -> None:
     keys = ["a", "", " b\tc ", "\u00e9\U0001f600", "last"]
-    given = "\n".join(keys).encode()
-    said = ok(run("trace", "-", "-m", "1000", "-p", "24", "--type", "STRING", given=given))
-    assert [line.split("\t") for line in said.splitlines()] == [
+    passed = "\n".join(keys).encode()
+    text = ok(run("trace", "-", "-m", "1000", "-p", "24", "--type", "STRING", given=passed))
+    assert [line.split("\t") for line in text.splitlines()] == [
         [
             str(assign_key_to_parallel_operator(key, 1000, 24)),
             str(assign_to_key_group(key, 1000)),
@@ -128,10 +128,10 @@ def test_trace_of_keys_one_a_line(run: Any) -> None:
         ]
         for key in keys
     ]
-    said = ok(
+    text = ok(
         run("trace", "-", "-m", "128", "-p", "24", "--type", "LONG", "--json", given=b"5\n-7\n")
     )
-    found = [json.loads(line) for line in said.splitlines()]
+    found = [json.loads(line) for line in text.splitlines()]
     assert [(one["key"], one["subtask"]) for one in found] == [
         (str(key), assign_key_to_parallel_operator(key, 128, 24, LONG)) for key in (5, -7)
     ]
@@ -202,7 +202,7 @@ def test_plan_with_a_load(run: Any, tmp_path: Path, text: str) -> None:
         (b"0 1\n0 2\n", "key group 0 is twice in FILE"),
         (b"0.5 1\n", "key group of weights must be an int, got 0.5"),
         (b"8 1\n", "key group of weights must be from 0 to 7, got 8"),
-        (b"8 1\n8 2\n", "key group of weights must be from 0 to 7, got 8"),  # before it is hashed
+        (b"8 1\n8 2\n", "key group of weights must be from 0 to 7, got 8"),  # not hashed yet
         (b"0 -1\n", "weight of key group 0 must be a finite number >= 0, got -1"),
         (b"0 nan\n", "finite"),
         (b"[1, 2", "load of FILE is not JSON"),
@@ -214,8 +214,8 @@ def test_plan_with_a_load(run: Any, tmp_path: Path, text: str) -> None:
 def test_load_that_is_none(run: Any, tmp_path: Path, text: bytes, says: str) -> None:
     file = tmp_path / "load.txt"
     file.write_bytes(text)
-    said = says.replace("FILE", repr(str(file)))
-    refused(run("plan", "8", "2", "3", "--load", str(file)), said)
+    output = says.replace("FILE", repr(str(file)))
+    refused(run("plan", "8", "2", "3", "--load", str(file)), output)
 
 
 def test_load_that_is_as_long_as_one_may_be(run: Any, tmp_path: Path) -> None:
@@ -256,8 +256,8 @@ def test_line_without_an_end(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> No
     stream = Endless()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(stream)))
     assert main(["trace", "-", "-m", "128", "-p", "24"]) == 2
-    said = capsys.readouterr()
-    assert said == ("", "keygroups trace: line 1: it has more than 16777216 characters\n")
+    text = capsys.readouterr()
+    assert text == ("", "keygroups trace: line 1: it has more than 16777216 characters\n")
     assert stream.count < 16777216 + 100_000
 
 
@@ -270,8 +270,8 @@ def refused(ended: Ended, says: str) -> None:
 
 def test_range(run: Any) -> None:
     found = compute_key_group_range_for_operator_index(128, 24, 17)
-    said = ok(run("range", "128", "24", "17"))
-    assert said == f"subtask 17 of 24 has {len(found)} of 128 key groups, {found}\n"
+    text = ok(run("range", "128", "24", "17"))
+    assert text == f"subtask 17 of 24 has {len(found)} of 128 key groups, {found}\n"
     assert json.loads(ok(run("range", "128", "24", "17", "--json"))) == {
         "max_parallelism": 128,
         "parallelism": 24,
@@ -325,8 +325,8 @@ def test_keys_that_are_printed_are_read(run: Any) -> None:
     for key_type in ("TUPLE(STRING, INT)", "SQL_ROW('BIGINT')", "BOOLEAN", "PYFLINK(LONG)"):
         for line in ok(run("keys", "128", "2", "--type", key_type)).splitlines():
             subtask, key = line.split("\t")
-            said = ok(run("trace", key, "-m", "128", "-p", "2", "--type", key_type, "--json"))
-            assert json.loads(said)["subtask"] == int(subtask)
+            text = ok(run("trace", key, "-m", "128", "-p", "2", "--type", key_type, "--json"))
+            assert json.loads(text)["subtask"] == int(subtask)
 
 
 def test_range_the_other_way(run: Any) -> None:
@@ -338,13 +338,13 @@ def test_range_the_other_way(run: Any) -> None:
         "key_groups": [144, 179],
         "subtasks": [{"parallelism": 20, "subtask": 4}],
     }
-    said = ok(run("range", "720", "--key-groups", "144", "178"))
-    assert said == "no subtask has exactly [144, 178] of 720 key groups, at any parallelism\n"
+    text = ok(run("range", "720", "--key-groups", "144", "178"))
+    assert text == "no subtask has exactly [144, 178] of 720 key groups, at any parallelism\n"
 
 
 def test_where(run: Any) -> None:
-    said = ok(run("where", "193", "720", "20"))
-    assert said == "subtask 5 of 20, which has key groups [180, 215] of 720\n"
+    text = ok(run("where", "193", "720", "20"))
+    assert text == "subtask 5 of 20, which has key groups [180, 215] of 720\n"
     assert json.loads(ok(run("where", "193", "720", "20", "--json"))) == {
         "max_parallelism": 720,
         "key_group": 193,
@@ -361,8 +361,8 @@ def test_explain(run: Any) -> None:
     text = "Key group 193 is not in KeyGroupRange{startKeyGroup=144, endKeyGroup=179}"
     explained = explain_exception(text, 720, 20)
     assert ok(run("explain", text, "-m", "720", "-p", "20")) == f"{explained}\n"
-    said = ok(run("explain", "-", "-m", "720", "-p", "20", given=f"ERROR\n{text}\n".encode()))
-    assert said == f"{explained}\n"
+    output = ok(run("explain", "-", "-m", "720", "-p", "20", given=f"ERROR\n{text}\n".encode()))
+    assert output == f"{explained}\n"
     assert json.loads(ok(run("explain", text, "--json"))) == {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in vars(explain_exception(text)).items()
@@ -380,19 +380,19 @@ def test_evenness(run: Any) -> None:
 
 def test_savepoint(run: Any) -> None:
     """What the text says is held against Flink in test_savepoint_command.py."""
-    said = ok(run("savepoint", SAVEPOINT, "--parallelism", "2", "--top", "3"))
+    text = ok(run("savepoint", SAVEPOINT, "--parallelism", "2", "--top", "3"))
     savepoint = read_savepoint(SAVEPOINT)
     reports = list(operator_reports(savepoint, None, 2, 3))
     for report in reports:
         assert {f"  {state}" for state in report.operator.states} <= {*str(report).splitlines()}
     verify = "keygroups verify looks for damage, misplaced keys and windows without timers"
-    assert said == "\n\n".join([str(savepoint), *map(str, reports), verify]) + "\n"
+    assert text == "\n\n".join([str(savepoint), *map(str, reports), verify]) + "\n"
 
 
 def test_savepoint_as_json(run: Any) -> None:
     path = str(point("2.3.0-heaptimers-canonical").path)
-    said = ok(run("savepoint", path, "--operator", "by-string", "--top", "2", "--json"))
-    data = json.loads(said)
+    text = ok(run("savepoint", path, "--operator", "by-string", "--top", "2", "--json"))
+    data = json.loads(text)
     savepoint = read_savepoint(path)
     operator = savepoint.operator("by-string")
     assert data["checkpoint_id"] == savepoint.checkpoint_id
@@ -423,10 +423,10 @@ def test_keys_of_any_kind_in_json(run: Any) -> None:
 def test_savepoint_with_another_max_parallelism(run: Any, tmp_path: Path) -> None:
     """As the library writes it, which is held against Flink in test_flink_max_parallelism.py."""
     path = str(tmp_path / "a")
-    said = ok(run("savepoint", SAVEPOINT, "--set-max-parallelism", "4096", "--output", path))
+    text = ok(run("savepoint", SAVEPOINT, "--set-max-parallelism", "4096", "--output", path))
     as_the_library = change_max_parallelism(SAVEPOINT, 4096, tmp_path / "b")
-    assert said.replace(path, as_the_library.path) == f"{as_the_library}\n"
-    assert said.endswith(
+    assert text.replace(path, as_the_library.path) == f"{as_the_library}\n"
+    assert text.endswith(
         "set max parallelism in the job, to 4096: where it is not set, a new operator in the "
         "chain can make Flink lose keyed state\n"
     )
@@ -475,8 +475,8 @@ def test_output_that_is_gone_with_the_command(run: Any, tmp_path: Path) -> None:
 def test_what_killed_commands_left(run: Any, tmp_path: Path) -> None:
     """It is named, and removed where that is asked for and nobody can be at work there."""
     young, old = (tmp_path / f".new\a.{digit * 32}.writing" for digit in "01")
-    for left in (young, old):
-        left.mkdir()
+    for rest in (young, old):
+        rest.mkdir()
     os.utime(old, (0, 0))
     rewrite = ("savepoint", SAVEPOINT, "--set-max-parallelism", "64", "--output")
     shown = [str(path).replace("\a", r"\x07") for path in (young, old)]
@@ -586,7 +586,7 @@ def test_streams_that_are_no_files(
     ("first", "is_safe", "is_kept"),
     [
         ("here", False, False),
-        ("here", True, True),  # with -P the first is of PYTHONPATH
+        ("here", True, True),  # PYTHONPATH comes first with -P
         ("home", False, True),
         ("elsewhere", False, True),
         ("gone", False, True),
@@ -635,13 +635,13 @@ def test_modules_of_a_stranger(tmp_path: Path) -> None:
 
 
 def test_help_lists_the_choices(run: Any) -> None:
-    said = ok(run("--help"))
+    text = ok(run("--help"))
     key_groups = ("trace", "plan", "range", "where", "default", "keys", "evenness", "suggest")
     for command in (*key_groups, "counts", "explain", "savepoint", "job"):
-        assert f"\n    {command}" in said
+        assert f"\n    {command}" in text
         assert "\nJSON: " in ok(run(command, "--help"))
-    said = " ".join(ok(run("trace", "--help")).split())
-    assert "BIG_DEC, LOCAL_DATE, LOCAL_TIME, LOCAL_DATE_TIME, INSTANT, UUID" in said
+    text = " ".join(ok(run("trace", "--help")).split())
+    assert "BIG_DEC, LOCAL_DATE, LOCAL_TIME, LOCAL_DATE_TIME, INSTANT, UUID" in text
 
 
 def test_every_argument_has_a_name_and_a_help() -> None:
@@ -691,9 +691,9 @@ def test_closed_output(
 ) -> None:
     monkeypatch.setattr(sys, "stdout", None)
     assert main(arguments) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("keygroups")
-    assert said.endswith(": standard output is closed\n")
+    text = capsys.readouterr().err
+    assert text.startswith("keygroups")
+    assert text.endswith(": standard output is closed\n")
 
 
 def test_nothing_is_done_for_a_closed_output(
@@ -735,7 +735,7 @@ class Failing(io.StringIO):
     def read(self, size: int | None = -1) -> str:
         raise OSError(errno.EIO, "Input/output error")
 
-    def readline(self, size: int = -1) -> str:  # type: ignore[override]  # as TextIOBase has it, not IO
+    def readline(self, size: int = -1) -> str:  # type: ignore[override]  # TextIOBase has it so
         raise OSError(errno.EIO, "Input/output error")
 
 
@@ -749,10 +749,10 @@ def test_input_that_cannot_be_read(
     monkeypatch.setattr(sys, "stdin", stream)
     for arguments in ("trace - -m 128 -p 4", "plan 8 2 3 --load -"):
         assert main(arguments.split()) == 2
-        said = capsys.readouterr()
-        assert said.out == ""
-        assert said.err.count("\n") == 1
-        assert re.search(says, said.err)
+        text = capsys.readouterr()
+        assert text.out == ""
+        assert text.err.count("\n") == 1
+        assert re.search(says, text.err)
 
 
 # --- signals ----------------------------------------------------------------------------
@@ -989,11 +989,11 @@ def test_terminated_where_nobody_reads() -> None:
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_terminals_that_cannot_show_the_key(encoding: str) -> None:
     text = "caf\u00e9 \u20ac"
-    given = "caf\u00e9\n".encode(encoding, "replace")
+    passed = "caf\u00e9\n".encode(encoding, "replace")
     line = in_a_process(
-        "trace", "-", "-m", "128", "-p", "24", given=given, PYTHONIOENCODING=encoding
+        "trace", "-", "-m", "128", "-p", "24", passed=passed, PYTHONIOENCODING=encoding
     )
-    key = given.decode(encoding).strip()
+    key = passed.decode(encoding).strip()
     subtask = assign_key_to_parallel_operator(key, 128, 24)
     assert line.returncode == 0
     assert line.stdout.startswith(b"%d\t" % subtask)
@@ -1109,9 +1109,9 @@ def test_errors_are_json_too(run: Any, tmp_path: Path) -> None:
 
 
 def test_no_command_prints_the_usage(run: Any) -> None:
-    said = ok(run())
-    assert said.startswith("usage: keygroups [-h] [--version] COMMAND ...")
-    assert said == ok(run("--help"))
+    text = ok(run())
+    assert text.startswith("usage: keygroups [-h] [--version] COMMAND ...")
+    assert text == ok(run("--help"))
 
 
 def test_a_moved_folder_that_nothing_is_in(run: Any, tmp_path: Path) -> None:
@@ -1128,13 +1128,13 @@ def test_operators_of_one_name_have_their_ids(run: Any, tmp_path: Path) -> None:
     ids = [bytes([number] * 16) for number in (1, 2)]
     twice = [sb.operator([], name="Sink: Writer", operator_id=by_id) for by_id in ids]
     path = str(sb.write(tmp_path / "a", [*twice, sb.operator([], uid="a")]))
-    said = ok(run("savepoint", path))
+    text = ok(run("savepoint", path))
     for by_id in ids:
-        assert f"Sink: Writer ({by_id.hex()})" in said
+        assert f"Sink: Writer ({by_id.hex()})" in text
     assert f"Sink: Writer ({ids[0].hex()}), Sink: Writer ({ids[1].hex()})" in (
         run("savepoint", path, "--operator", "Sink: Writer").err
     )
-    assert "a (" not in said
+    assert "a (" not in text
 
 
 def test_the_folder_of_a_job_lists_its_checkpoints(run: Any, tmp_path: Path) -> None:
@@ -1170,9 +1170,9 @@ def test_each_command_has_two_examples_that_it_takes() -> None:
 def test_the_options_of_a_savepoint_are_in_groups() -> None:
     [commands] = (one for one in build_parser(*_ADD_COMMANDS)._actions if one.dest == "command")
     assert isinstance(commands.choices, dict)
-    said = commands.choices["savepoint"].format_help()
+    text = commands.choices["savepoint"].format_help()
     places = [
-        said.index(f"\n{title}:\n")
+        text.index(f"\n{title}:\n")
         for title in (
             "look at it",
             "read keyed state",

@@ -63,16 +63,16 @@ from support.inside.columns import (  # noqa: E402
 from support.inside.serializers import SQL_STRING, DateSerializer, KryoSerializer  # noqa: E402
 
 
-@pytest.mark.parametrize("of", VALUES, ids=str)
-def test_a_column_has_the_bytes_of_its_values(of: Type) -> None:
+@pytest.mark.parametrize("value_type", VALUES, ids=str)
+def test_a_column_has_the_bytes_of_its_values(value_type: Type) -> None:
     """As they are, with others before and behind, and none at all."""
-    serializer = of if isinstance(of, Serializer) else serializer_of(of)
+    serializer = value_type if isinstance(value_type, Serializer) else serializer_of(value_type)
     assert serializer.write is not None
-    values = VALUES[of]
+    values = VALUES[value_type]
     expected = [serializer.write(value) for value in values]
-    writer = column_writer(of)
+    writer = column_writer(value_type)
     assert writer is not None
-    array = pa.array(values, arrow_type(of))
+    array = pa.array(values, arrow_type(value_type))
     assert writer.write(array).to_pylist() == expected
     assert writer.write(array.slice(1)).to_pylist() == expected[1:]
     assert writer.write(array.slice(0, 1)).to_pylist() == expected[:1]
@@ -113,16 +113,16 @@ LEFT: dict[str, tuple[Type, Any]] = {
 
 @pytest.mark.parametrize("case", LEFT)
 def test_what_is_refused_is_left_to_the_serializer(case: str) -> None:
-    of, array = LEFT[case]
-    writer = column_writer(of)
+    item, array = LEFT[case]
+    writer = column_writer(item)
     assert writer is not None
     with pytest.raises(UnwrittenError):
         writer.write(array)
 
 
-@pytest.mark.parametrize("of", [serializer_of(BIG_DEC), CHAR, TUPLE(INT, CHAR)], ids=str)
-def test_a_type_without_a_writer(of: Type) -> None:
-    assert column_writer(of) is None
+@pytest.mark.parametrize("value_type", [serializer_of(BIG_DEC), CHAR, TUPLE(INT, CHAR)], ids=str)
+def test_a_type_without_a_writer(value_type: Type) -> None:
+    assert column_writer(value_type) is None
 
 
 # --- rows -------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def outcome(encode: Callable[[Iterable[Any]], Iterator[Any]], batch: Any) -> Any
 def both(
     monkeypatch: pytest.MonkeyPatch, encode: WideRows, batch: Any, *, is_column_wise: bool = True
 ) -> tuple[Any, Any]:
-    """Return what comes of a batch by columns, and what row by row."""
+    """Return the entries of a batch by columns, and those row by row."""
     rows = []
 
     def counted(entries: Iterable[EncodedEntry]) -> Any:
@@ -292,9 +292,9 @@ def test_maps_make_the_entries_of_their_pairs(
     of_maps = StateColumns("map", 3, STRING, None, STRING, is_map=True)
     ours, by_rows = encode(of_maps, range(1, 6), maps.slice(1))
     rows = [row for row in range(1, 5) for _ in pairs[row]]
-    taken = pa.array(range(1, len(user_keys) - 1))
+    used = pa.array(range(1, len(user_keys) - 1))
     of_pairs = StateColumns("map", 3, STRING, 4, STRING)
-    expected, _ = encode(of_pairs, rows, maps.items.take(taken), maps.keys.take(taken))
+    expected, _ = encode(of_pairs, rows, maps.items.take(used), maps.keys.take(used))
     assert ours == by_rows == expected
     assert len(ours) == len(TEXTS) + 3
 
@@ -306,11 +306,11 @@ def refused_batches() -> dict[str, tuple[bool, Any]]:
     numbers = pa.array([1, 2])
 
     def batch(**changed: Any) -> Any:
-        of = {"keys": keys, "value": text, "user_key": numbers, "listed": pa.array([["x"]] * 2)}
-        of |= changed
-        last_access = of.pop("last_access", last)
-        keys_of = of.pop("keys")
-        return batch_of(STRING, keys_of, 128, *of.values(), last_access=last_access)
+        item = {"keys": keys, "value": text, "user_key": numbers, "listed": pa.array([["x"]] * 2)}
+        item |= changed
+        last_access = item.pop("last_access", last)
+        keys_of = item.pop("keys")
+        return batch_of(STRING, keys_of, 128, *item.values(), last_access=last_access)
 
     other = batch()
     return {
@@ -354,7 +354,7 @@ def test_rows_that_are_refused_are_refused_in_the_same_words(
         by_columns = outcome(encode, batch)
         patch.setattr(column_encoder, "column_writer", lambda _: None)
         by_rows = outcome(encode, batch)
-    if case == "key of another key group":  # which is not looked for row by row
+    if case == "key of another key group":  # nobody looks for it row by row
         assert by_columns[1].startswith("key of operator 'by-key' must be the same each time")
     else:
         assert by_columns == by_rows
@@ -476,20 +476,22 @@ def rows_of_state(state: StateDescriptor, **arrays: Any) -> tuple[LongRows, Any]
 
 
 @pytest.mark.parametrize(
-    "of",
-    first_by_default(2, [of for of in VALUES if not re.search("ROW|BIG_DEC", str(of))]),
+    "value_type",
+    first_by_default(2, [kind for kind in VALUES if not re.search("ROW|BIG_DEC", str(kind))]),
     ids=str,
 )
 def test_rows_that_were_read_make_the_same_entries(
-    monkeypatch: pytest.MonkeyPatch, of: Type
+    monkeypatch: pytest.MonkeyPatch, value_type: Type
 ) -> None:
     """Of each type as a key, a value, an element and a user key."""
-    serializer = of if isinstance(of, Serializer) else serializer_of(of)
-    values, key = pa.array(VALUES[of], arrow_type(of)), serializer
+    serializer = value_type if isinstance(value_type, Serializer) else serializer_of(value_type)
+    values, key = pa.array(VALUES[value_type], arrow_type(value_type)), serializer
     keys = values
     if serializer.key_type is None:
         key, keys = serializer_of(LONG), pa.array(range(len(values)))
-    lists = pa.array([[value] * 2 for value in VALUES[of]], pa.list_(arrow_type(of)))
+    lists = pa.array(
+        [[value] * 2 for value in VALUES[value_type]], pa.list_(arrow_type(value_type))
+    )
     times = pa.array([1_700_000_000_000] * len(values))
     for kind, has_ttl, arrays in (
         ("VALUE", False, {"value": values}),
@@ -526,9 +528,9 @@ def test_a_row_that_was_read_and_is_no_entry_is_refused(
     user_key = longs if kind == "MAP" else None
     key = serializer_of(STRING)
     state = StateDescriptor("s", kind, key, VOID_NAMESPACE, longs, user_key)
-    of = pa.list_(pa.int64()) if kind == "LIST" else pa.int64()
+    item = pa.list_(pa.int64()) if kind == "LIST" else pa.int64()
     encode, batch = rows_of_state(
-        state, key=pa.array(["a", "b"]), **{name: pa.array(v, of) for name, v in arrays.items()}
+        state, key=pa.array(["a", "b"]), **{name: pa.array(v, item) for name, v in arrays.items()}
     )
     with pytest.raises(InvalidValueError, match=message):
         list(encode([batch]))

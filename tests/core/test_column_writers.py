@@ -257,8 +257,8 @@ def test_decimals_of_more_digits_are_refused(field: str, most: int) -> None:
     kinds = pa.array(["+I"])
     for number, is_fit in ((most - 1, True), (-most, False), (most, False)):
         halves = number.to_bytes(16, "little", signed=True)
-        of = pa.decimal128(logical.precision, logical.scale)
-        decimals = pa.Array.from_buffers(of, 1, [None, pa.py_buffer(halves)])
+        item = pa.decimal128(logical.precision, logical.scale)
+        decimals = pa.Array.from_buffers(item, 1, [None, pa.py_buffer(halves)])
         rows = pa.StructArray.from_arrays([decimals, kinds], ["f0", "row_kind"])
         is_fit = is_fit or (number == -most and field == "DECIMAL(10, 2)")
         assert is_written(serializer, rows) is is_fit

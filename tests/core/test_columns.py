@@ -107,7 +107,7 @@ def test_values_come_back() -> None:
             texts += 1
             originals = [None if value is None else repr(value) for value in originals]
         for value, original in zip(restored, originals, strict=True):
-            if value != original:  # of two forms
+            if value != original:  # two forms of one value
                 value, original = map(serializer.encode, (value, original))
             assert value == original, serializer
     assert texts == 3

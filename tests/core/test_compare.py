@@ -79,7 +79,7 @@ def compared(here: Point, there: Point) -> tuple[Counts, Counts]:
 
 
 def entries(one: Point) -> dict[Any, tuple[Any, Any]]:
-    """Return what Flink read: by what an entry is found by its value and its times."""
+    """Return the entries that Flink read: value and times, by all that an entry is found by."""
     found = {}
     for line in true_entries(one.entries, one.archive):
         operator, _, state, kind, _, key, namespace, user_key, value, time, timestamp = line
@@ -107,7 +107,7 @@ def expected(here: Point, there: Point) -> Counts:
 
 
 def elements(one: Point) -> dict[tuple[str, str], Any]:
-    """Return what Flink read of operator state: of broadcast state the entries."""
+    """Return the operator state that Flink read: of broadcast state the entries."""
     found: dict[tuple[str, str], Any] = {}
     for line in one.truth("operator_state"):
         place = (line["operator"], line["state"])
@@ -154,7 +154,7 @@ QUICK = [
 
 def pairs() -> Iterator[Any]:
     """Yield pairs of points to compare: all with the same job, and those with the next ones."""
-    names = [one.name for one in POINTS if "pojo" not in one.name]  # of Kryo only the class
+    names = [one.name for one in POINTS if "pojo" not in one.name]  # Kryo's has the class alone
     for here, there in combinations(names, 2):
         same_job = here.split("-")[1] == there.split("-")[1]
         if same_job or names.index(there) - names.index(here) < 3 or (here, there) in QUICK:
@@ -380,8 +380,8 @@ def test_what_only_the_job_reads(tmp_path: Path) -> None:
     kryo, other = sb.kryo_of("x.Secret"), sb.kryo_of("x.Other")
     values = [(kryo, b"a"), (kryo, b"a"), (kryo, b"b"), (other, b"a")]
     sides = [
-        keyed(tmp_path / str(step), [sb.state("s", "VALUE", of)], canonical([(ONE, value)]))
-        for step, (of, value) in enumerate(values)
+        keyed(tmp_path / str(step), [sb.state("s", "VALUE", item)], canonical([(ONE, value)]))
+        for step, (item, value) in enumerate(values)
     ]
     counts = [counted(only_state(sides[0], side)) for side in sides[1:]]
     assert counts == [{"equal": 1}, {"changed": 1}, {"changed": 1}]
@@ -563,7 +563,7 @@ def test_coordinators(tmp_path: Path, here: bytes, there: bytes, found: str | No
     assert operator.coordinator == found
     assert report.has_differences == (found not in (None, "equal"))
     (operator,) = sides[0].compare(sides[1], states=[]).operators
-    assert operator.coordinator is None  # as it was not asked for
+    assert operator.coordinator is None  # nobody asked for it
 
 
 def test_splits_of_a_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -571,7 +571,7 @@ def test_splits_of_a_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     old: dict[tuple[str, int], int | SpecialOffset] = {("clicks", 0): 5, ("clicks", 1): 7}
     new: dict[tuple[str, int], int | SpecialOffset] = {("clicks", 0): 9, ("clicks", 1): 7}
     old["views", 0], new["views", 1] = SpecialOffset.EARLIEST, 3
-    for partition in range(2, 5):  # which another subtask may have
+    for partition in range(2, 5):  # another subtask may have them
         old["clicks", partition] = new["clicks", partition] = 7
     for parallelism, offsets in enumerate((old, new), 1):
         with SavepointWriter(tmp_path / str(parallelism)) as writer:
@@ -702,7 +702,7 @@ def test_chosen_operators_and_states(tmp_path: Path) -> None:
     with pytest.raises(InvalidTypeError, match="operators must be an iterable of names, got 'a'"):
         here.compare(there, "a")
     with pytest.raises(InvalidTypeError, match="operator must be a str, got 5"):
-        here.compare(there, [5])  # type: ignore[list-item]  # as a user may
+        here.compare(there, [5])  # type: ignore[list-item]  # a user may do so
     with pytest.raises(InvalidTypeError, match="other must be a Savepoint"):
         here.compare(tmp_path)  # type: ignore[arg-type]
 
@@ -732,7 +732,7 @@ def test_edits_are_found(tmp_path: Path) -> None:
             "sum", lambda entry: entry._replace(value=-1) if entry.key == poisoned else entry
         )
         by_string.set_ttl("count", True, last_access=1_700_000_000_000)
-        by_string.set_ttl("label", True, last_access=1_700_000_000_000)  # which has one
+        by_string.set_ttl("label", True, last_access=1_700_000_000_000)  # it has one already
     new = read_savepoint(tmp_path / "new")
     (compared_one,) = old.compare(new, ["by-string"]).operators
     (count,) = (state for state in compared_one.states if state.state == "count")
@@ -825,7 +825,7 @@ def test_memory_does_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """Bytes counted: four times the entries of a key group take what a run takes."""
     monkeypatch.setattr(spill, "_HELD", 25_000)
     monkeypatch.setattr(spill, "_BUFFERED", 200)
-    taken = []
+    used = []
     for count in (300, 1_200):
         states = [sb.state("s", "VALUE", INTS)]
         entries = canonical([(key, b"abcd") for key in keys(*range(count, 0, -1))])
@@ -837,8 +837,8 @@ def test_memory_does_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         handle = sb.canonical(3, [len(header)], stream)
         one = read_savepoint(sb.write(path, [sb.operator([sb.subtask(managed_keyed=handle)])]))
         assert counted(only_state(one, one)) == {"equal": count}
-        taken.append(count_bytes(lambda one=one: one.compare(one)))  # type: ignore[misc]
-    assert taken[1] < 2 * taken[0]
+        used.append(count_bytes(lambda one=one: one.compare(one)))  # type: ignore[misc]
+    assert used[1] < 2 * used[0]
 
 
 # --- the command ------------------------------------------------------------------------
@@ -891,15 +891,15 @@ def test_command_in_json_has_changes_by_their_names(
             operator = writer.add_operator("a", STRING, states, maximum, 2)
             operator.write("s", "ann", 5 if value is LONG else "5")
     assert main(["diff", *paths, "--json"]) == 0
-    (told,) = json.loads(capsys.readouterr().out)["operators"]
-    assert told["changes"] == [{"name": "max_parallelism", "here": 128, "there": 256}]
-    state, added = told["states"]
+    (reports,) = json.loads(capsys.readouterr().out)["operators"]
+    assert reports["changes"] == [{"name": "max_parallelism", "here": 128, "there": 256}]
+    state, added = reports["states"]
     assert state["changes"] == [{"name": "value_serializer", "here": "LONG", "there": "STRING"}]
     only_there = {"name": "state", "here": None, "there": "t: VALUE <STRING, STRING>"}
     assert added["changes"] == [only_there]
     counts = ["equal", "changed", "touched", "only_here", "only_there"]
     assert list(state) == ["state", "kind", "changes", *counts, "examples"]
-    assert list(told) == [
+    assert list(reports) == [
         *("operator", "operator_id", "only", "changes", "states", "operator_states", "splits"),
         *("coordinator", "has_channel_state"),
     ]
@@ -1101,11 +1101,11 @@ def test_values_of_every_serializer() -> None:
                 snapshot = b"\0\0\0\2" + case.snapshot
                 serializer = Serializer.from_snapshot(snapshot, kryo_version=case.kryo_version)
                 decoded = serializer.decode(value.data)
-            except KeyGroupsError:  # what only the job reads
+            except KeyGroupsError:  # only the job reads it
                 continue
             read_by_flink = json.dumps(value.json, sort_keys=True)
             assert exact(decoded) == exact(serializer.decode(value.data))
-            if case.name != "kryo.Optional":  # of which an empty one is None, as a null is
+            if case.name != "kryo.Optional":  # an empty one is None there, and so is a null
                 assert seen.setdefault(exact(decoded), read_by_flink) == read_by_flink
             count += 1
     assert count > 10_000
@@ -1184,9 +1184,7 @@ def test_broadcast_states_that_only_the_job_reads(tmp_path: Path) -> None:
     start = sb.operator_header([], [sb.meta_info("s", 2, {}, values)])
     sides = []
     for data in (b"a", b"b"):
-        encoded = (
-            start + sb.i32(2, 5) + data * 2
-        )  # of two entries, of which nothing tells the ends
+        encoded = start + sb.i32(2, 5) + data * 2  # two entries, and nothing tells their ends
         handle = sb.operator_state([("s", BROADCAST, [len(start)])], sb.inline(encoded))
         operator = sb.operator([sb.subtask(managed_operator=handle)], uid="a")
         sides.append(read_savepoint(sb.write(tmp_path / data.decode(), [operator])))

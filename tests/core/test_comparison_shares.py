@@ -35,8 +35,8 @@ HEAP = point("2.3.0-heap-canonical")
 @pytest.mark.parametrize(
     ("weights", "most", "shares"),
     [
-        ([4, 4, 1], 3, [0, 0, 1]),  # of 8 bytes, which two have
-        ([9, 1, 9, 9], 4, [0, 1, 2, 3]),  # what has more is alone
+        ([4, 4, 1], 3, [0, 0, 1]),  # 8 bytes, two have them
+        ([9, 1, 9, 9], 4, [0, 1, 2, 3]),  # a larger one is alone
         ([0, 0, 0, 0, 0], 2, [0, 0, 1, 1, 2]),
     ],
 )
@@ -50,7 +50,7 @@ def tasks_of(
 ) -> list[ComparisonTask]:
     """Return the tasks as another process gets them."""
     here, there = (
-        next((of for of in side.operators if of.operator_id == operator_id), None)
+        next((item for item in side.operators if item.operator_id == operator_id), None)
         for side in (old, new)
     )
     tasks: list[ComparisonTask] = pickle.loads(
@@ -60,7 +60,7 @@ def tasks_of(
 
 
 def of_keyed_state(differences: Any) -> list[EntryDifference]:
-    return [of for of in differences if isinstance(of.here or of.there, StateEntry)]
+    return [item for item in differences if isinstance(item.here or item.there, StateEntry)]
 
 
 def written(
@@ -95,7 +95,7 @@ def test_shares_find_what_the_whole_does(
     assert least <= len(tasks) <= most
     found = [difference for task in tasks for difference in task.differences()]
     assert Counter(map(repr, found)) == Counter(map(repr, old.differences(new)))
-    kinds = Counter((of.state, of.kind) for of in found)
+    kinds = Counter((item.state, item.kind) for item in found)
     assert kinds == {
         ("sum", "changed"): len(range(14, 200, 7)) + 1,
         **{(state, "only_here"): 1 for state in ("sum", "map")},
@@ -115,7 +115,7 @@ def test_real_points(name: str) -> None:
     """Each operator of two jobs, in other formats and under other parallelisms."""
     old, new = HEAP.read(), point(name).read()
     count = 0
-    for operator_id in {of.operator_id: None for of in (*old.operators, *new.operators)}:
+    for operator_id in {item.operator_id: None for item in (*old.operators, *new.operators)}:
         tasks = tasks_of(old, new, operator_id, None, 10_000)
         found = [difference for task in tasks for difference in task.differences()]
         expected = of_keyed_state(old.differences(new, [operator_id]))
@@ -129,7 +129,7 @@ def test_some_states(tmp_path: Path) -> None:
     new = written(tmp_path / "new", 3, 128, [(1.0, 6.0)])
     operator_id = old.operators[0].operator_id
     tasks = tasks_of(old, new, operator_id, frozenset(["map"]), 1)
-    assert [(of.state, of.kind) for task in tasks for of in task.differences()] == [
+    assert [(item.state, item.kind) for task in tasks for item in task.differences()] == [
         ("map", "only_here")
     ]
 
@@ -157,7 +157,7 @@ def test_an_operator_that_one_savepoint_has(tmp_path: Path, is_new: bool) -> Non
     (operator,) = written(tmp_path / "a", 3, 128, [(1.0, 5.0), (2.0, 5.0)]).operators
     here, there = (None, operator) if is_new else (operator, None)
     tasks = comparison_tasks(here, there, None, 1)
-    found = Counter((of.state, of.kind) for task in tasks for of in task.differences())
+    found = Counter((item.state, item.kind) for task in tasks for item in task.differences())
     kind = "only_there" if is_new else "only_here"
     assert found == {("sum", kind): 2, ("map", kind): 2}
 
@@ -182,7 +182,7 @@ def test_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = pa.Table.from_batches(batches)
     assert len(table) == len(found)
     rows = [row for row in table.to_pylist() if row["state"] == "count"]
-    expected = [of for of in found if of.state == "count"]
+    expected = [item for item in found if item.state == "count"]
     assert len(rows) > 20
 
     def value(column: Any) -> Any:
@@ -198,11 +198,11 @@ def test_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for row in rows
     ]
     of_entries = []
-    for of in expected:
-        entry: Any = of.here or of.there
-        sides: list[Any] = [of.here, of.there]
+    for item in expected:
+        entry: Any = item.here or item.there
+        sides: list[Any] = [item.here, item.there]
         values = [side and side.value for side in sides]
-        of_entries.append((entry.key_group, entry.key, of.kind, *values))
+        of_entries.append((entry.key_group, entry.key, item.kind, *values))
     assert sorted(of_columns, key=repr) == sorted(of_entries, key=repr)
 
 
@@ -222,9 +222,9 @@ def test_batches_of_a_state_that_one_savepoint_has(tmp_path: Path, is_new: bool)
     rows = [row for batch in layout.batches(found) for row in batch.to_pylist()]
     assert {row["kind"] for row in rows} == {"only_there" if is_new else "only_here"}
     (row,) = (row for row in rows if row["state"] == "sum")
-    given, other = ("new", "old") if is_new else ("old", "new")
+    passed, other = ("new", "old") if is_new else ("old", "new")
     assert (row["key"], row[f"{other}_value"]) == (0.5, None)
-    assert 1.0 in (row[f"{given}_value"], *dict(row[f"{given}_value"] or {}).values())
+    assert 1.0 in (row[f"{passed}_value"], *dict(row[f"{passed}_value"] or {}).values())
 
 
 def test_batches_have_some_bytes_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,8 +236,8 @@ def test_batches_have_some_bytes_at_most(tmp_path: Path, monkeypatch: pytest.Mon
     new = written(tmp_path / "new", 3, 128, [])
     (here,), (there,) = old.operators, new.operators
     layout = differences.difference_layout(here.states, there.states)
-    found = [of for of in of_keyed_state(old.differences(new)) if of.state == "sum"]
-    [size] = {of.here.bytes for of in found if isinstance(of.here, StateEntry)}
+    found = [item for item in of_keyed_state(old.differences(new)) if item.state == "sum"]
+    [size] = {item.here.bytes for item in found if isinstance(item.here, StateEntry)}
     assert [len(batch) for batch in layout.batches(found)] == [7]  # They are small.
     monkeypatch.setattr(differences, "_BYTES", 2 * size + 1)
     assert [len(batch) for batch in layout.batches(found)] == [3, 3, 1]
@@ -252,7 +252,7 @@ def test_how_many_differences_are_held(tmp_path: Path) -> None:
     new = written(tmp_path / "new", 3, 128, [])
     (here,), (there,) = old.operators, new.operators
     layout = difference_layout(here.states, there.states)
-    [found] = [of for of in old.differences(new, None, ["sum"]) if of.state == "sum"]
+    [found] = [item for item in old.differences(new, None, ["sum"]) if item.state == "sum"]
     entry = found.here
     assert isinstance(entry, StateEntry)
     assert [len(batch) for batch in layout.batches([found] * 4_097)] == [4_096, 1]
@@ -368,7 +368,7 @@ def test_columns_of_differences(tmp_path: Path) -> None:
         },
     ]
     # The bytes of all of a key are those of the entry, where nothing tells where the key ends.
-    [whole] = [of for of in differences if of.state == "text"]
+    [whole] = [item for item in differences if item.state == "text"]
     assert isinstance(whole.there, StateEntry)
     whole = whole._replace(there=whole.there._replace(key=None, key_bytes=b"ab"))
     [batch] = layout.batches([whole])
@@ -418,5 +418,5 @@ def test_keys_of_another_type(tmp_path: Path) -> None:
         difference_layout(*sides)
     schema = difference_layout(sides[0], []).schema
     assert [str(schema.field(name).type) for name in ("user_key", "old_value", "new_value")] == [
-        *("int32", "int64", "string")  # as of what is always null
+        *("int32", "int64", "string")  # types that are null throughout
     ]

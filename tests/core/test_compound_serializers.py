@@ -268,7 +268,7 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (UnionSerializer(BYTE, BYTE), TaggedUnion(3, 5), VALUE, "input of a TaggedUnion must be from"),
     (UnionSerializer(BYTE, BYTE), TaggedUnion(0, 5), VALUE, "must be from 1 to 2, got 0"),
     (BufferEntrySerializer(BYTE), (5, True), TYPE, r"ENTRY\(BYTE\) must be a BufferEntry"),
-    (BufferEntrySerializer(BYTE), BufferEntry(5, 1), TYPE, "BufferEntry must be a bool, got 1"),  # type: ignore[arg-type]  # as a user may
+    (BufferEntrySerializer(BYTE), BufferEntry(5, 1), TYPE, "BufferEntry must be a bool, got 1"),  # type: ignore[arg-type]  # a user may
     (TtlSerializer(BYTE), 5, TYPE, r"TTL\(BYTE\) must be a TtlValue, got 5"),
     (TimerSerializer(BYTE, BYTE), (1, 2), VALUE, r"TIMER\(BYTE, BYTE\) must have 3 fields"),
     (TimerSerializer(BYTE, BYTE), (1, "a", 3), TYPE, "key: value of type BYTE must be an int"),
@@ -298,7 +298,7 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
         (ELEMENTS, LatencyMarker(1, "0f" * 16, number), VALUE, f"{-(2**31)} to {2**31 - 1}, got ")
         for number in (-(2**31) - 1, 2**31)
     ),
-    (ELEMENTS, LatencyMarker(1, "0f" * 16, "2"), TYPE, "subtask_index of a LatencyMarker must"),  # type: ignore[arg-type]  # as a user may
+    (ELEMENTS, LatencyMarker(1, "0f" * 16, "2"), TYPE, "subtask_index of a LatencyMarker must"),  # type: ignore[arg-type]  # a user may
     (
         ELEMENTS,
         WatermarkStatus(1),
@@ -306,7 +306,7 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
         "status of a WatermarkStatus must be from -1 to 0, got 1",
     ),
     (ELEMENTS, WatermarkStatus(-2), VALUE, "must be from -1 to 0, got -2"),
-    (ELEMENTS, RecordAttributes(1), TYPE, "BOOLEAN in RecordAttributes must be a bool, got 1"),  # type: ignore[arg-type]  # as a user may
+    (ELEMENTS, RecordAttributes(1), TYPE, "BOOLEAN in RecordAttributes must be a bool, got 1"),  # type: ignore[arg-type]  # a user may
     (ELEMENTS, LatencyMarker(1, "0f", 2), VALUE, "32 hexadecimal digits, got '0f'"),
     (
         ELEMENTS,
@@ -314,7 +314,7 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
         VALUE,
         "operator_id of a LatencyMarker must be 32 hexadecimal digits",
     ),
-    (ELEMENTS, LatencyMarker(1, 5, 2), VALUE, "32 hexadecimal digits, got 5"),  # type: ignore[arg-type]  # as a user may
+    (ELEMENTS, LatencyMarker(1, 5, 2), VALUE, "32 hexadecimal digits, got 5"),  # type: ignore[arg-type]  # a user may
     (ALWAYS_PENDING, TwoPhaseCommitState(None, [], None), TYPE, "pending_transaction of a "),
     (
         TRANSACTIONS,
@@ -332,7 +332,7 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (TRANSACTIONS, TwoPhaseCommitState(None, [(1, 2)], None), TYPE, "class TransactionHolder"),  # type: ignore[list-item]  # A user may do so.
     (TRY, 5, TYPE, r"TRY\(BYTE\) must be a Success or a Failure, got 5"),
     (TRY, Success("a"), TYPE, "BYTE must be an int"),
-    (TRY, Failure("a.E", 5), TYPE, "a Failure with bytes as its data, got 5"),  # type: ignore[arg-type]  # as a user may
+    (TRY, Failure("a.E", 5), TYPE, "a Failure with bytes as its data, got 5"),  # type: ignore[arg-type]  # a user may
 ]
 
 

@@ -81,14 +81,14 @@ class Index:
 class HashableList(list[Any]):
     """A list that may be in a set."""
 
-    def __hash__(self) -> int:  # type: ignore[override]  # which list has not
+    def __hash__(self) -> int:  # type: ignore[override]  # a list has none
         return len(self)
 
 
 class HashableDict(dict[Any, Any]):
     """A dict that may be in a set."""
 
-    def __hash__(self) -> int:  # type: ignore[override]  # which dict has not
+    def __hash__(self) -> int:  # type: ignore[override]  # a dict has none
         return len(self)
 
 

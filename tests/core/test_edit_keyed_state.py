@@ -156,7 +156,7 @@ CHANGES: dict[str, Callable[[str, str | None, Any], list[Item]]] = {
 
 
 def applied(change: str, entry: StateEntry) -> Any:
-    """Return what a function of `map_entries` does, now in one form and now in another."""
+    """Return the result of a function of `map_entries`, now in one form and now in another."""
     value = entry.value
     times = isinstance(value, list) and isinstance(value[0], TtlValue)
     plain = [element.value for element in value] if times else value
@@ -327,8 +327,8 @@ def check_deleted(old: Savepoint, path: Path) -> int:
             writer.operator(operator.operator_id).delete_keys(keys)
     new = read_savepoint(path)
     for operator in keyed(old):
-        left = entries_of(new.operator(operator.operator_id))
-        assert left == expected[operator.operator_id], operator
+        rest = entries_of(new.operator(operator.operator_id))
+        assert rest == expected[operator.operator_id], operator
     for edited in writer.report().operators:
         if edited.deleted_keys is not None:
             assert edited.deleted_keys.with_entries == len(deleted[str(edited.operator)])
@@ -350,7 +350,7 @@ def test_delete_keys(name: str, tmp_path: Path) -> None:
 
 JOBS = [one.name for one in JOB_POINTS if one.kind != "checkpoint"]
 QUICK_JOBS = ["1.20.5-sqlup-rocksdb-native"]
-OWN_VALUES = [  # of Kryo, without lengths
+OWN_VALUES = [  # Kryo's, without lengths
     *("1.20.5-keys-hashmap-native", "1.20.5-kitchen-hashmap-native"),
     "1.20.5-shop-hashmap-native",
 ]
@@ -850,9 +850,9 @@ def test_user_timers_of_a_state_that_is_gone(tmp_path: Path) -> None:
     for count, gone in enumerate((values[1:], names[-2:])):
         path = tmp_path / str(count)
         edit(old, path, "by-string", partial(verbs, gone))
-        left = read_savepoint(path).operator("by-string")
-        assert {state.name for state in left.states} == set(names) - set(gone)
-        assert {entry.state for entry in left.entries()} <= set(names) - set(gone)
+        rest = read_savepoint(path).operator("by-string")
+        assert {state.name for state in rest.states} == set(names) - set(gone)
+        assert {entry.state for entry in rest.entries()} <= set(names) - set(gone)
 
 
 @pytest.mark.parametrize(
@@ -1040,7 +1040,7 @@ def test_a_key_that_java_wrote_in_other_bytes() -> None:
     assert delete(3, sb.i32(2) + b"\0", bytes(8)) is None  # BigInteger.ONE
 
 
-OWN = "x.Own$Snapshot"  # of a class that nobody here knows
+OWN = "x.Own$Snapshot"  # nobody here knows the class
 
 
 def unknown_keys(folder: Path, *keys: bytes) -> Savepoint:

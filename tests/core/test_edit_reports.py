@@ -136,7 +136,7 @@ ADVICE = "operators without state keep their max parallelism: "
 
 
 @pytest.mark.parametrize(
-    ("left", "names"),
+    ("rest", "names"),
     [
         (("a",), "a; "),
         ((*"abcdefghij",), "a, b, c, d, e, f, g, h, i, j; "),
@@ -145,9 +145,9 @@ ADVICE = "operators without state keep their max parallelism: "
         (("x" * 101,), "x" * 50 + "..." + "x" * 47 + "; "),
     ],
 )
-def test_operators_whose_max_parallelism_stayed(left: tuple[str, ...], names: str) -> None:
+def test_operators_whose_max_parallelism_stayed(rest: tuple[str, ...], names: str) -> None:
     """Ten of them are named, each by at most 100 characters."""
-    report = EditReport("/s", (), left)
+    report = EditReport("/s", (), rest)
     lines = str(report).splitlines()
     assert lines[0] == "savepoint: /s"
     assert lines[1].startswith(f"{ADVICE}{names}where the job has another")

@@ -158,7 +158,7 @@ def unknown_operator(folder: Path, key: bytes, *states: bytes) -> Operator:
     return read_savepoint(folder).operator("op")
 
 
-OWN = sb.i32(2) + sb.utf("x.Own$Snapshot") + sb.i32(1)  # of a class that nobody here knows
+OWN = sb.i32(2) + sb.utf("x.Own$Snapshot") + sb.i32(1)  # nobody here knows the class
 
 
 def test_states_that_only_the_job_reads(tmp_path: Path) -> None:
@@ -346,7 +346,7 @@ def test_in_flight_data_and_what_cannot_be_read(tmp_path: Path) -> None:
     assert UnsearchedPlace("slow", in_flight) in traces
     assert UnsearchedPlace("in flight in one", in_flight) in traces
     with pytest.raises(InvalidTypeError, match="others must be operators of a savepoint"):
-        editor.traces([5])  # type: ignore[list-item]  # as a user may
+        editor.traces([5])  # type: ignore[list-item]  # a user may do so
     with pytest.raises(InvalidTypeError, match="others must be an iterable of operators, got 5"):
         editor.traces(5)  # type: ignore[arg-type]
 

@@ -116,7 +116,7 @@ def check(old: Savepoint, verb: Verb, groups: int, parallelism: int | None, path
             [lambda editor: verb(editor.operator("by-string")), rescale],
         )
     ):
-        said = edited(old, one.with_name(f"one-{number}"), *verbs)
+        text = edited(old, one.with_name(f"one-{number}"), *verbs)
         new = read_savepoint(one.with_name(f"one-{number}"))
         operator_id = new.operator("by-string").operator_id
         written = {
@@ -124,10 +124,10 @@ def check(old: Savepoint, verb: Verb, groups: int, parallelism: int | None, path
         }
         assert written
         assert written == {place: expected[place] for place in expected if place[0] == operator_id}
-        [told] = [operator for operator in said.operators if operator.written]
-        assert told.states == by_string.states
-        assert told.deleted_keys == by_string.deleted_keys
-        assert (told.old_max_parallelism, told.new_max_parallelism) == (128, groups)
+        [reports] = [operator for operator in text.operators if operator.written]
+        assert reports.states == by_string.states
+        assert reports.deleted_keys == by_string.deleted_keys
+        assert (reports.old_max_parallelism, reports.new_max_parallelism) == (128, groups)
 
 
 @pytest.mark.parametrize("name", VERBS)
@@ -207,8 +207,8 @@ def test_all_in_one_pass(tmp_path: Path) -> None:
     assert len(same) == len(before) - 6  # Two operators have three subtasks each.
     lines = str(report).splitlines()
     [line] = [line for line in lines if line.startswith("by-user: ")]
-    told = "its state changed, max parallelism 128 -> 4096, renamed from by-string"
-    assert line == f"by-user: {told}"
+    reports = "its state changed, max parallelism 128 -> 4096, renamed from by-string"
+    assert line == f"by-user: {reports}"
     counts = [state for operator in report.operators for state in operator.states if state.changed]
     assert [state.state for state in counts] == ["count"]
     assert any(line.startswith("  count: ") and "entries kept" in line for line in lines)

@@ -207,7 +207,7 @@ OF_WINDOW = sb.state("s", "VALUE", sb.snapshot(GLOBAL_WINDOW, 3))
 @pytest.mark.parametrize(
     ("form", "state", "value", "size"),
     [
-        (canonical, OF_LONG, sb.i64(7), 4 + 1 + 5 + 4 + 8),  # with the lengths and the key group
+        (canonical, OF_LONG, sb.i64(7), 4 + 1 + 5 + 4 + 8),  # lengths and key group included
         (of_two_bytes, OF_LONG, sb.i64(7), 4 + 2 + 5 + 4 + 8),
         (partial(rocksdb, per_block=1), OF_LONG, sb.i64(7), 1 + 5 + 8),
         (native, OF_WINDOW, b"\0", 5 + 1 + 256),  # one by one, as Python's objects
@@ -236,7 +236,7 @@ def test_bytes_that_are_held(
 
 
 def counts_of(operator: Operator) -> list[int]:
-    """Return how many entries are decoded at once."""
+    """Return the number of entries that are decoded at once."""
     return [entries.count for task in operator.tasks() for entries in task.columns()]
 
 

@@ -55,7 +55,7 @@ def encoded(one: Point) -> Counter[str]:
                     continue
                 value = framed.encoded_value
                 if entry.kind == "MAP" and value[:1] == b"\1":
-                    value = value[:1]  # without what the hashmap backend writes after a null
+                    value = value[:1]  # the hashmap backend writes more after a null
                 place = (framed.key_group, number, framed.encoded_key)
                 assert written == EncodedEntry(*place, value), (one, entry)
                 counts[name] += 1
@@ -116,7 +116,7 @@ SETS = serializer_of(SET(STRING))
 
 
 @pytest.mark.parametrize(
-    ("state", "given", "error", "message"),
+    ("state", "passed", "error", "message"),
     [
         (
             described(SETS, None),
@@ -169,8 +169,8 @@ SETS = serializer_of(SET(STRING))
     ],
 )
 def test_what_is_no_entry(
-    state: StateDescriptor, given: dict[str, Any], error: type[Exception], message: str
+    state: StateDescriptor, passed: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     encoder = EntryEncoder([state], 128)
     with pytest.raises(error, match=message):
-        encoder.encode(0, "a", **{"value": "b", **given})
+        encoder.encode(0, "a", **{"value": "b", **passed})

@@ -368,9 +368,9 @@ def test_advice_comes_first_in_a_node() -> None:
         *(
             (
                 f"Calc(a=[])\n+- Exchange(distribution=[{kind}[a]])\n",
-                f"Exchange(distribution=[{said}",
+                f"Exchange(distribution=[{shown}",
             )
-            for kind, said in (("x" * 29, "x" * 29), ("x" * 30, "..."))
+            for kind, shown in (("x" * 29, "x" * 29), ("x" * 30, "..."))
         ),
         # BatchExecExchange.getDescription
         (
@@ -413,7 +413,7 @@ def test_what_is_no_text(text: Any) -> None:
 
 
 def read_vectors() -> Iterator[Any]:
-    """Yield what `vectors/make_explain.py` wrote of each Flink."""
+    """Yield the tasks that `vectors/make_explain.py` wrote of each Flink."""
     for file in sorted(FOLDER.glob("explain-*")):
         header, lines = read(file.name.partition(".jsonl")[0])
         for line in lines:
@@ -668,7 +668,7 @@ def test_an_exchange_alone_may_be_of_a_batch_job() -> None:
 
 
 def steps_to_read(text: str) -> int:
-    """Return how many lines of the package's code run; each is a bounded match or a str method."""
+    """Return the number of our lines that run; each is a bounded match or a str method."""
     steps = 0
 
     def count(frame: Any, event: str, _: object) -> Any:

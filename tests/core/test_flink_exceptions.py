@@ -181,9 +181,9 @@ def test_six_places_are_named(first: int, last: int, more: int) -> None:
     assert len(places) == 6 + more
     text = f"key group from {first} to {last + 1} does not contain 99"
     says = explain_exception(text, 128).says
-    assert [" that is subtask " in said for said in says[1:]] == [True] * 6 + [False] * more
+    assert [" that is subtask " in output for output in says[1:]] == [True] * 6 + [False] * more
     decides = "and 1 more: the job's max parallelism and parallelism decide"
-    assert [said for said in says if " more: " in said] == [decides] * more
+    assert [output for output in says if " more: " in output] == [decides] * more
 
 
 @pytest.mark.parametrize(("index", "length", "side"), [(-1, 5, "1 below"), (0, 0, "0 above")])

@@ -45,7 +45,7 @@ def varint(data: bytes) -> tuple[int, int]:
 
 
 def string(data: bytes) -> str:
-    """Return what StringValue.writeString wrote: its length + 1, and UTF-16 units, as varints."""
+    """Return the bytes of StringValue.writeString: length + 1, and UTF-16 units, as varints."""
     numbers = []
     while data:
         number, size = varint(data)

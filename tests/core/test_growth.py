@@ -35,6 +35,6 @@ def test_growth(
 ) -> None:
     """Four times the size takes at most about four times the steps, and the bytes."""
     for n in (size, TIMES * size):
-        call(n)  # what is kept for the next time is no cost of this one
+        call(n)  # the first call may keep something for the next one
     small, large = (measure(partial(call, n)) for n in (size, TIMES * size))
     assert large <= MOST * small, f"{small} to {large}"

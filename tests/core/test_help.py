@@ -56,14 +56,14 @@ def test_help_has_what_a_newcomer_needs() -> None:
         assert name in text
     for name in ("from_existing_savepoint", ".differences(", "change_max_parallelism(", "get("):
         assert name in text
-    assert "opened, read or copied" in re.sub(r"\s+\|?\s*", " ", text)  # where a handle may lead
+    assert "opened, read or copied" in re.sub(r"\s+\|?\s*", " ", text)  # the places it may lead to
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_name_is_in_one_subject(name: str) -> None:
     """And `keygroups.savepoint` has it, the same, or is itself its only place."""
     homes = [module for module in SUBJECTS if name in module.__all__]
-    if name == "Serializer":  # that of keys and of values, in state and out of it
+    if name == "Serializer":  # it serializes keys and values, in state and out of it
         homes.append(state_keys)
     assert len(homes) <= 1
     assert all(getattr(savepoint, name) is getattr(home, name) for home in homes)
@@ -102,5 +102,5 @@ def test_names_of_before_warn(module: ModuleType, old: str, new: str) -> None:
 
 
 def test_no_name_is_told_twice() -> None:
-    told = Counter(name for module in SUBJECTS for name in module.__all__)
-    assert [name for name, times in told.items() if times > 1] == []
+    reports = Counter(name for module in SUBJECTS for name in module.__all__)
+    assert [name for name, times in reports.items() if times > 1] == []

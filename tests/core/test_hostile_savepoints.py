@@ -30,11 +30,11 @@ pytest.importorskip("cramjam", reason="some are compressed: the extra savepoint"
 pytest.importorskip("fsspec", reason="some name URLs: the extra savepoint")
 
 CASES = 100
-ASKED = 2  # of the calls on an operator, which take turns; when more: slow
+ASKED = 2  # calls on an operator, which take turns; when more: slow
 MEASURED = 75  # savepoints; the calls and the memory of one of them are measured, which is slow
-STEPS, MORE_STEPS = 20_000, 60  # of functions, for any savepoint and for each of its bytes
+STEPS, MORE_STEPS = 20_000, 60  # functions called, for any savepoint and for each of its bytes
 MEMORY, MORE_MEMORY = 5 << 20, 100  # bytes, likewise: JSON of 32,768 key groups takes 4.7 MB
-SECONDS = 5.0  # of processor time, of which these savepoints of some kB take thousandths
+SECONDS = 5.0  # processor time; these savepoints of some kB take thousandths
 GROWTH, MORE_GROWTH = 50 << 20, 4  # bytes of this process while all are read, and by one's bytes
 
 
@@ -95,18 +95,18 @@ def write(folder: Path, files: Files) -> int:
 
 def steps(folder: Path, counts: Counter[str]) -> int:
     """Make all calls, and return how many functions they called."""
-    taken = 0
+    used = 0
 
     def count(*_: object) -> None:
-        nonlocal taken
-        taken += 1
+        nonlocal used
+        used += 1
 
     sys.setprofile(count)
     try:
         read(folder, counts)
     finally:
         sys.setprofile(None)
-    return taken
+    return used
 
 
 def peak() -> int:

@@ -60,7 +60,7 @@ def written(folder: Path, operators: int = 1, keys: int = 3) -> Savepoint:
                 operator.write(states[0].name, key, 5)
     savepoint = read_savepoint(folder)
     for index in range(operators):
-        savepoint.operator(f"{BAD}{index}")  # which then has the uid
+        savepoint.operator(f"{BAD}{index}")  # it has the uid then
     return savepoint
 
 
@@ -127,9 +127,9 @@ def test_numbers_of_a_real_savepoint() -> None:
     assert f"subtask {hot.index(True)}." in (by_subtask.findtext("desc") or "")
     assert "hot" in [text.text for text in by_subtask.iter("text")]
     least = min(heaviest_of(sizes, parallelism) for parallelism in range(2, 7))
-    said = steps.findtext("desc") or ""
-    assert f"the heaviest subtask has {heaviest_of(sizes, 3):,} bytes" in said
-    assert f"from 2 to 6 it has {least:,} at least" in said
+    output = steps.findtext("desc") or ""
+    assert f"the heaviest subtask has {heaviest_of(sizes, 3):,} bytes" in output
+    assert f"from 2 to 6 it has {least:,} at least" in output
     start = page.rows.index(
         ["parallelism", "heaviest subtask", "imbalance", "idle subtasks", "bytes that move"]
     )
@@ -289,7 +289,7 @@ def test_refusals() -> None:
     with pytest.raises(InvalidValueError, match="operator must be"):
         html_report(savepoint, ["nobody"])
     with pytest.raises(InvalidTypeError, match="operators must be an iterable of names, got 5"):
-        html_report(savepoint, 5)  # type: ignore[arg-type]  # as a user may
+        html_report(savepoint, 5)  # type: ignore[arg-type]  # a user may do so
     with pytest.raises(InvalidTypeError, match="operator must be a str, got 5"):
         html_report(savepoint, [5])  # type: ignore[list-item]
     with pytest.raises(InvalidValueError, match="top must be"):
@@ -303,12 +303,12 @@ def test_many_bars_are_the_largest_of_several() -> None:
     weights = [1] * 32768
     weights[5], weights[32767] = 9, 7
     [svg] = pictures(bars_svg(weights, "key group", HOT))
-    said = bars(svg)
-    assert len(said) == 128
-    assert said[0].startswith(
+    text = bars(svg)
+    assert len(text) == 128
+    assert text[0].startswith(
         "key group 5: 9 bytes, 9.00 times the mean, hot; the largest of 0 to 255"
     )
-    assert said[-1].startswith("key group 32767: 7 bytes")
+    assert text[-1].startswith("key group 32767: 7 bytes")
     assert "hot with 1.5 times the mean and more: key groups 5, 32767." in (
         svg.findtext("desc") or ""
     )
@@ -356,7 +356,7 @@ def test_ticks_are_ints_and_bars_have_their_heights() -> None:
     assert texts[4:7] == ["0", "1", "2"]
     heights = [float(rect.get("height", 0)) for rect in svg.iter("rect")]
     assert heights == [162, 0, 54]
-    foot = max(float(rect.get("y", 0)) for rect in svg.iter("rect"))  # that of the empty bar
+    foot = max(float(rect.get("y", 0)) for rect in svg.iter("rect"))  # the empty bar's
     [mean] = [path.get("d", "") for path in svg.iter("path") if path.get("class") == "mean"]
     assert float(re.split("[,H]", mean)[1]) == pytest.approx(foot - 54 * 4 / 3, abs=0.06)
     middles = [
@@ -421,20 +421,20 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made, page = str(ORIGIN.path), tmp_path / "report.html"
-    status, said, complaint = run(
+    status, text, complaint = run(
         capsys, made, "--html", str(page), "--operator", "by-long", "--top", "2"
     )
     assert (status, complaint) == (0, "")
-    assert said == f"{page}: {page.stat().st_size:,} bytes\n"
+    assert text == f"{page}: {page.stat().st_size:,} bytes\n"
     html = html_report(read_savepoint(made), ["by-long"], 2)
     assert page.read_text("utf-8") == html
     assert [*tmp_path.iterdir()] == [page]
-    status, said, complaint = run(capsys, made, "--html", str(page))
-    assert (status, said) == (2, "")
+    status, text, complaint = run(capsys, made, "--html", str(page))
+    assert (status, text) == (2, "")
     assert complaint.endswith(f"html must be of a new file, got {str(page)!r}: it is there\n")
     assert page.read_text("utf-8") == html
     _, _, complaint = run(capsys, made, "--html", str(page), "--operator", "nobody")
-    assert "html must be of a new file" in complaint  # before operators are looked for
+    assert "html must be of a new file" in complaint  # nobody has looked for operators yet
 
 
 @pytest.mark.parametrize(
@@ -463,9 +463,9 @@ def test_refusals_of_the_command(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    given = [text.replace("{}", str(tmp_path)) for text in arguments]
-    ended, said, complaint = run(capsys, str(ORIGIN.path), *given)
-    assert (ended, said) == (status, "")
+    passed = [text.replace("{}", str(tmp_path)) for text in arguments]
+    ended, output, complaint = run(capsys, str(ORIGIN.path), *passed)
+    assert (ended, output) == (status, "")
     assert message in complaint
     assert complaint.count("\n") == 1
     assert [*tmp_path.iterdir()] == []

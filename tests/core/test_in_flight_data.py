@@ -171,12 +171,12 @@ def test_counts_of_what_does_not_fit(
     data = sb.metadata([sb.operator([subtask], parallelism=128)])
     start = data[: data.index(subtask) + len(subtask) - 8]  # the counts of inputs and outputs
     for missing in (0, 1):
-        left = least * count - missing
-        content = before + sb.i32(count) + bytes(left)
+        rest = least * count - missing
+        content = before + sb.i32(count) + bytes(rest)
         if is_merged:
             head = sb.i32(1) + b"\3" + sb.i32(0) + sb.i64(0) + b"\0"
             content = head + sb.i32(len(content)) + content
-        problem = f"a count of {count} cannot be, with {left} bytes left" if missing else otherwise
+        problem = f"a count of {count} cannot be, with {rest} bytes left" if missing else otherwise
         with pytest.raises(SavepointError, match=problem):
             read_metadata(start + content, "x")
 
@@ -195,12 +195,12 @@ def test_reports_weigh_it(capsys: pytest.CaptureFixture[str]) -> None:
         assert ">23,658</td>" in page
     assert main(["savepoint", str(point(NAME).path), "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
-    told = [
+    reports = [
         ChannelState(**channel)
         for operator in data["operators"]
         for channel in operator["in_flight_data"]
     ]
-    assert sum(channel.bytes for channel in told) == 76_651
+    assert sum(channel.bytes for channel in reports) == 76_651
     assert "In-flight" not in str(point("2.3.0-heap-canonical").read())
 
 
@@ -228,15 +228,15 @@ def test_many_channels_are_left_out(tmp_path: Path) -> None:
 
 def test_refusals_weigh_it(tmp_path: Path) -> None:
     savepoint = point(NAME).read()
-    told = (
+    reports = (
         r"8,328 bytes in 4 channels \(of these 4,208 in input channel 0 of gate 0 of subtask 0\) "
         "of in-flight data of an unaligned checkpoint"
     )
-    message = f"operator slow cannot be written anew: it has {told}"
+    message = f"operator slow cannot be written anew: it has {reports}"
     with pytest.raises(SavepointError, match=message):
         convert_to_canonical(savepoint, tmp_path / "new")
     other = point("2.3.0-heap-canonical").read()
     editor = SavepointWriter.from_existing_savepoint(other, tmp_path / "merged")
-    message = f"operator slow cannot be added .*{told}"
+    message = f"operator slow cannot be added .*{reports}"
     with editor, pytest.raises(SavepointError, match=message):
         editor.add_operator_from(savepoint, "slow")

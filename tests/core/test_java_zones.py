@@ -43,7 +43,7 @@ SQL_TYPES = [SQL_DATE, SQL_TIME, SQL_TIMESTAMP]
         ("posixrules", ""),
         ("Factory", ""),
         ("America/Coyhaique", ""),  # since release 2025b only
-        ("PST", ""),  # of Java's own
+        ("PST", ""),  # Java's own
         ("", ""),
         ("a\0b", ""),
     ],
@@ -170,7 +170,7 @@ def test_old_data_are_refused(own_data: Path) -> None:
 
 
 def test_missing_data_are_named(own_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ["tzdata", *sys.modules]:  # as if not installed, whoever has loaded some of it
+    for name in ["tzdata", *sys.modules]:  # seems not installed, whoever has loaded some of it
         if name.partition(".")[0] == "tzdata":
             monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(InvalidValueError, match="install the package tzdata"):

@@ -126,8 +126,8 @@ def changed(body: bytes, **members: Any) -> bytes:
 def vertex_path(replies: Replies, name: str = KEYED) -> str:
     return next(
         path
-        for path, given in replies.items()
-        if "/vertices/" in path and json.loads(given[0][1]).get("name") == name
+        for path, passed in replies.items()
+        if "/vertices/" in path and json.loads(passed[0][1]).get("name") == name
     )
 
 
@@ -196,10 +196,10 @@ def test_skew_of_the_keyed_vertex(flink: Stub) -> None:
         groups = compute_key_group_range_for_operator_index(128, 4, one.subtask)
         assert (one.records, one.key_groups) == (COUNTS[one.subtask], groups)
         assert one.share == pytest.approx(COUNTS[one.subtask] / total)
-    said = str(skew).splitlines()
-    assert all(len(line) <= 80 for line in said)
+    text = str(skew).splitlines()
+    assert all(len(line) <= 80 for line in text)
     header = "subtask  records  share  x mean  bytes  key groups"
-    table = said[-10:-5]  # where they run is below it
+    table = text[-10:-5]  # the places where they run are below it
     assert table[0].split() == header.split()
     assert f"{COUNTS[hottest]}  {COUNTS[hottest] / total:.1%}" in table[1 + hottest]
     assert table[1 + hottest].endswith("hot")
@@ -330,13 +330,13 @@ def test_counts_that_are_not_known() -> None:
 
 
 def test_table_of_a_job(flink: Stub) -> None:
-    said = str(read_job(flink.url)).splitlines()
-    assert said[0] == f"Flink Streaming Job, RUNNING, job {JOB_ID}"
-    assert said[1].split() == [
+    text = str(read_job(flink.url)).splitlines()
+    assert text[0] == f"Flink Streaming Job, RUNNING, job {JOB_ID}"
+    assert text[1].split() == [
         *("vertex", "parallelism", "max", "records", "read", "bytes", "read", "input")
     ]
-    assert said[3].split()[-5:-2] == ["4", "128", f"{len(HEADER['keys']):,}"]
-    assert said[3].endswith("keyed")
+    assert text[3].split()[-5:-2] == ["4", "128", f"{len(HEADER['keys']):,}"]
+    assert text[3].endswith("keyed")
     long = Job("u", "i", "j" * 50, "s", ())
     assert str(long).startswith("j" * 16 + "..." + "j" * 13 + ", s")
 
@@ -372,8 +372,10 @@ def test_counts_are_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> 
 def test_counts_of_what_does_not_run_are_not_waited_for() -> None:
     replies = recorded()
     path = vertex_path(replies)
-    told = [subtask(0, "FINISHED", read_records_complete=one) for one in (False, "true", 1, None)]
-    listed = [one | {"subtask": number} for number, one in enumerate(told)]
+    reports = [
+        subtask(0, "FINISHED", read_records_complete=one) for one in (False, "true", 1, None)
+    ]
+    listed = [one | {"subtask": number} for number, one in enumerate(reports)]
     replies[path] = [(200, changed(replies[path][0][1], subtasks=listed))]
     with serve(replies) as server:
         found = read_job(server.url).vertex(KEYED)
@@ -442,7 +444,9 @@ def test_job_that_is_not_there(flink: Stub) -> None:
 def test_job_that_ends_meanwhile() -> None:
     """Its vertices are gone with it: the answer is Flink's for a vertex that it does not have."""
     replies = recorded()
-    gone = next(given for path, given in replies.items() if path.endswith(f"/vertices/{UNKNOWN}"))
+    gone = next(
+        passed for path, passed in replies.items() if path.endswith(f"/vertices/{UNKNOWN}")
+    )
     path = vertex_path(replies)
     with serve(replies | {path: gone}) as server, pytest.raises(JobError) as caught:
         read_job(server.url)
@@ -501,10 +505,10 @@ def test_what_does_not_answer_as_flink_does(status: int, body: bytes, says: str)
         pytest.raises(JobError, match=says) as caught,
     ):
         read_job(server.url, timeout=0.1 if status == 0 else 10)
-    said = str(caught.value)
-    assert said.startswith(server.url)
-    assert said.isprintable()
-    assert len(said) < 400
+    text = str(caught.value)
+    assert text.startswith(server.url)
+    assert text.isprintable()
+    assert len(text) < 400
 
 
 @pytest.mark.parametrize(
@@ -552,11 +556,11 @@ def test_vertex_that_flink_cannot_have(name: str, value: object) -> None:
     replies[JOB_PATH] = [(200, json.dumps(answer).encode())]
     with serve(replies) as server, pytest.raises(JobError) as caught:
         read_job(server.url)
-    said = str(caught.value)
-    assert said.startswith(
+    text = str(caught.value)
+    assert text.startswith(
         f"{server.url}{JOB_PATH} ({name}): this is no answer of Flink's REST API"
     )
-    assert said.isprintable()
+    assert text.isprintable()
 
 
 @pytest.mark.parametrize("parallelism", [-1, 1, 32768])
@@ -736,12 +740,12 @@ def test_command_of_counts_that_are_not_known(
 def test_command_that_fails(capsys: pytest.CaptureFixture[str]) -> None:
     with serve({}) as server:
         assert main(["job", server.url]) == 1
-        said = capsys.readouterr().err
-        assert said.startswith(f"keygroups job: {server.url}/jobs/overview: status 404")
-        assert said.count("\n") == 1
+        text = capsys.readouterr().err
+        assert text.startswith(f"keygroups job: {server.url}/jobs/overview: status 404")
+        assert text.count("\n") == 1
     assert main(["job", "file:///etc/passwd"]) == 2
     assert main(["job", "http://localhost", "x"]) == 2
     assert main(["job", "http://localhost", "--timeout", "soon"]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 3
-    assert said.endswith("argument --timeout: must be a number, got 'soon'\n")
+    text = capsys.readouterr().err
+    assert text.count("\n") == 3
+    assert text.endswith("argument --timeout: must be a number, got 'soon'\n")

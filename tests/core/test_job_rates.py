@@ -62,17 +62,17 @@ def job_told(answer: dict[str, Any]) -> Job:
 def test_host_and_task_manager(named: str) -> None:
     """Flink calls the host so until 1.20, and an endpoint since 1.19, which has the port."""
     place = PLACES[named]
-    [told] = job_told({"now": NOW, "subtasks": [subtask(0, **place)]}).vertices[0].subtasks
+    [reports] = job_told({"now": NOW, "subtasks": [subtask(0, **place)]}).vertices[0].subtasks
     host = "tm-a" if named == "host" else "tm-a:34567"
-    assert (told.host, told.taskmanager_id) == (host, place["taskmanager-id"])
-    assert told.start_time == 7
+    assert (reports.host, reports.taskmanager_id) == (host, place["taskmanager-id"])
+    assert reports.start_time == 7
 
 
 def test_what_has_no_place_yet() -> None:
     """Flink says (unassigned), and -1 for a time that did not come; other servers say nothing."""
     names = {"endpoint": "(unassigned)", "taskmanager-id": "(unassigned)", "start-time": -1}
-    told = [subtask(0) | names, {k: v for k, v in subtask(1).items() if k != "start-time"}]
-    job = job_told({"subtasks": told})
+    reports = [subtask(0) | names, {k: v for k, v in subtask(1).items() if k != "start-time"}]
+    job = job_told({"subtasks": reports})
     for one in job.vertices[0].subtasks:
         assert (one.host, one.taskmanager_id, one.start_time) == (None, None, None)
     assert job.vertices[0].read_at is None
@@ -110,9 +110,9 @@ def test_hostile_names_are_shown_as_text() -> None:
     """No escape reaches a terminal, no tag a page, and no line is wider than 80."""
     hostile = "\x1b[31m<b>\u202e\n" + "x" * 900
     job = job_told({"subtasks": [subtask(0, endpoint=hostile, taskmanager_id=hostile)]})
-    said = str(job.skew("by-user"))
-    assert all(line.isprintable() and len(line) <= 80 for line in said.splitlines())
-    assert "\\x1b[31m<b>" in said
+    text = str(job.skew("by-user"))
+    assert all(line.isprintable() and len(line) <= 80 for line in text.splitlines())
+    assert "\\x1b[31m<b>" in text
     page = job.skew("by-user")._repr_html_()
     assert page.isprintable()
     assert "&lt;b&gt;" in page
@@ -131,9 +131,9 @@ def test_recorded_places() -> None:
     assert {(one.host, one.taskmanager_id) for one in vertex.subtasks} == {
         ("localhost:-1", name) for name in ids
     }
-    said = str(job.skew("by-user")).splitlines()
-    assert said[-5].split() == ["subtask", "host", "TaskManager"]
-    for number, line in enumerate(said[-4:]):
+    text = str(job.skew("by-user")).splitlines()
+    assert text[-5].split() == ["subtask", "host", "TaskManager"]
+    for number, line in enumerate(text[-4:]):
         index, host, name = line.split()
         assert (index, host) == (str(number), "localhost:-1")
         start, end = name.split("...")
@@ -168,14 +168,14 @@ def test_records_a_second() -> None:
     assert [one.records_per_second for one in skew.subtasks] == [4.0, 196.0, 4.0]
     assert [one.host for one in skew.subtasks] == ["tm-0", "tm-1", "tm-2"]
     assert skew.hot_subtasks == (1,)
-    said = str(skew).splitlines()
-    assert "510 records in 2.5 s, 204.0 a second" in said
-    head = next(number for number, line in enumerate(said) if "records/s" in line)
-    assert said[head].split()[:3] == ["subtask", "records", "records/s"]
-    assert said[head + 2].split()[:3] == ["1", "490", "196.0"]
-    assert said[head + 2].endswith("hot")
-    assert said[head + 4].split() == ["subtask", "host", "TaskManager"]
-    assert said[head + 6].split() == ["1", "tm-1", "?"]
+    text = str(skew).splitlines()
+    assert "510 records in 2.5 s, 204.0 a second" in text
+    head = next(number for number, line in enumerate(text) if "records/s" in line)
+    assert text[head].split()[:3] == ["subtask", "records", "records/s"]
+    assert text[head + 2].split()[:3] == ["1", "490", "196.0"]
+    assert text[head + 2].endswith("hot")
+    assert text[head + 4].split() == ["subtask", "host", "TaskManager"]
+    assert text[head + 6].split() == ["1", "tm-1", "?"]
     assert "<td" in skew._repr_html_()
     assert "196.0" in skew._repr_html_()
 

@@ -59,7 +59,7 @@ def sent(requests: list[str], name: str = "Authorization") -> set[str | None]:
 
 
 def variables(error: BaseException | None) -> Iterator[str]:
-    """Yield what a traceback that shows variables tells, but of the frames of this test."""
+    """Yield the lines of a traceback that shows variables, but of the frames of this test."""
     while error is not None:
         traceback = error.__traceback__
         while traceback is not None:
@@ -77,12 +77,12 @@ def refused(url: str, **options: Any) -> str:
     """Return why a job cannot be read: one line, which tells nothing of what signs in."""
     with pytest.raises(KeyGroupsError) as caught:
         read_job(url, JOB_ID, **options)
-    said = str(caught.value)
-    assert said.isprintable()
-    assert len(said) < 500
-    check_silent(said, repr(caught.value), repr(pickle.dumps(caught.value)))
+    text = str(caught.value)
+    assert text.isprintable()
+    assert len(text) < 500
+    check_silent(text, repr(caught.value), repr(pickle.dumps(caught.value)))
     check_silent(*variables(caught.value))
-    return said
+    return text
 
 
 def check_silent(*texts: str) -> None:
@@ -175,9 +175,9 @@ def test_a_redirect_takes_nothing_along() -> None:
     with peer(job_of(0), requests=requests) as other:
         login = f"{other}/login?to=%2Fjobs"
         with peer(says(b"HTTP/1.1 302 Found\r\nLocation: ", login.encode(), b"\r\n\r\n")) as url:
-            said = refused(url, headers=BEARER)
+            text = refused(url, headers=BEARER)
     assert requests == []
-    assert said == (
+    assert text == (
         f"{url}{JOB}: status 302: it points to '{login}', which is not followed: pass the URL of "
         "the REST API itself; if that is a sign-in, what headers has is not accepted there"
     )
@@ -202,8 +202,8 @@ def test_token_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("token", [f"{CANARY} x", f"a\r\n{CANARY}", f"{CANARY}\u00e9"])
 def test_token_that_is_none(token: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, token)
-    said = refused("http://127.0.0.1:1")
-    assert said.startswith(f"{VARIABLE} must be a token of printable ASCII without spaces, got")
+    text = refused("http://127.0.0.1:1")
+    assert text.startswith(f"{VARIABLE} must be a token of printable ASCII without spaces, got")
 
 
 def test_password_of_a_netrc_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +215,7 @@ def test_password_of_a_netrc_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         read_job(url, JOB_ID)
         assert sent(requests) == {BASIC}
         requests.clear()
-        read_job(url.replace("127.0.0.1", "localhost"), JOB_ID)  # which the file does not have
+        read_job(url.replace("127.0.0.1", "localhost"), JOB_ID)  # the file lacks it
         assert sent(requests) == {None}
         requests.clear()
         monkeypatch.setenv(VARIABLE, "token")
@@ -313,8 +313,8 @@ def test_host_that_is_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, CANARY)
     requests: list[str] = []
     with peer(says(b"HTTP/1.1 401 No\r\n\r\n"), requests=requests) as url:
-        there = (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", int(url[17:])))
-        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [there])
+        present = (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", int(url[17:])))
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [present])
         assert f"; {VARIABLE} is sent over https alone" in refused("http://localhost.example")
     assert sent(requests) == {None}
 
@@ -459,9 +459,9 @@ def test_answer_that_repeats_what_was_sent_in_escapes(escape: str, place: str) -
     head, foot = PLACES[place]
     answer = head + ESCAPES[escape](CANARY).encode("latin-1") + foot
     with peer(says(answer)) as url:
-        said = refused(url, headers=BEARER)
-    is_no_json = said == f"{url}{JOB}: status 500"
-    assert is_no_json or said.endswith("API: it repeats what signs in, and is not shown")
+        text = refused(url, headers=BEARER)
+    is_no_json = text == f"{url}{JOB}: status 500"
+    assert is_no_json or text.endswith("API: it repeats what signs in, and is not shown")
 
 
 @pytest.mark.parametrize(
@@ -481,7 +481,7 @@ def test_answer_that_repeats_what_was_sent_in_escapes(escape: str, place: str) -
         ("RUNNING", "Flink-and-jobs", True),
         (f"%{'25' * 6}61b-%-c%d", "ab-%-c%d", False),
         (f"%{'25' * 9}61b-%-c%d", "ab-%-c%d", True),  # more escapes than anybody reads
-        ("x!a%!-!y", "!A%!-!", False),  # of one letter alone
+        ("x!a%!-!y", "!A%!-!", False),  # one letter alone
         ("a", "!A%!-!", True),
         ("\\U7fffffff", "\\U7fffffff..", False),  # no character of Unicode
     ],
@@ -502,8 +502,8 @@ def test_how_much_of_a_password_is_a_repetition(
 def test_word_of_the_messages_that_signs_in() -> None:
     """What is said in the words of keygroups is no repetition of eight characters by chance."""
     with peer(says(b"HTTP/1.1 401 No\r\nWWW-Authenticate: Bearer\r\n\r\n")) as url:
-        said = refused(url, headers={"Authorization": "Bearer who-has-c4n4rie"})
-    assert said.endswith("asks for a sign-in (Bearer): what headers has is not accepted there")
+        text = refused(url, headers={"Authorization": "Bearer who-has-c4n4rie"})
+    assert text.endswith("asks for a sign-in (Bearer): what headers has is not accepted there")
 
 
 def test_less_than_four_characters_may_be_repeated() -> None:
@@ -530,14 +530,14 @@ def test_place_that_repeats_a_password() -> None:
         (f"me:{CANARY}", "bAsIC", CANARY),  # RFC 9110: a scheme has no case
         (f"me:{CANARY}:{CANARY}", "Basic", f"{CANARY}:{CANARY}"),
         (f"{CANARY}:abc", "Basic", f"{CANARY}:abc"),  # whose password alone is too short
-        (CANARY, "Basic", CANARY),  # without the colon that RFC 7617 wants
+        (CANARY, "Basic", CANARY),  # RFC 7617 wants a colon
     ],
 )
 def test_answer_that_repeats_what_basic_has(signs_in: str, scheme: str, repeated: str) -> None:
     sent = f"{scheme} {b64encode(signs_in.encode()).decode()}"
     with peer(says(OK, b"\r\n", repeated.encode())) as url:
-        said = refused(url, headers={"Authorization": sent})
-    assert said.endswith("it repeats what signs in, and is not shown")
+        text = refused(url, headers={"Authorization": sent})
+    assert text.endswith("it repeats what signs in, and is not shown")
 
 
 def test_name_of_a_job_that_repeats_what_was_sent() -> None:
@@ -612,11 +612,11 @@ def test_ca_file() -> None:
             assert len(job.vertices) == 1
         assert sent(requests) == {BEARER["Authorization"]}
         requests.clear()
-        said = refused(url, ca_file=TLS / "ca.pem", headers=BEARER)
-        assert "SSLCertVerificationError" in said
-        assert "ca_file" not in said
-        said = refused(named(url), headers=BEARER)
-        assert said.endswith(
+        text = refused(url, ca_file=TLS / "ca.pem", headers=BEARER)
+        assert "SSLCertVerificationError" in text
+        assert "ca_file" not in text
+        text = refused(named(url), headers=BEARER)
+        assert text.endswith(
             ": pass ca_file, with the certificate of who signed that server's, in PEM"
         )
         assert "SSLCertVerificationError" in refused(
@@ -644,8 +644,8 @@ def test_token_of_the_environment_over_https(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("path", ["no such file", "client.key", ".", "a\0b"])
 def test_ca_file_that_is_none(path: str) -> None:
-    said = refused("https://localhost:1", ca_file=str(TLS / path))
-    assert said.startswith("ca_file must have certificates in PEM, got '")
+    text = refused("https://localhost:1", ca_file=str(TLS / path))
+    assert text.startswith("ca_file must have certificates in PEM, got '")
 
 
 @pytest.mark.parametrize("argument", ["ca_file", "client_certificate"])
@@ -686,19 +686,19 @@ def test_client_certificate(newest: ssl.TLSVersion, tmp_path: Path) -> None:
 def test_client_certificate_that_is_not_accepted() -> None:
     context = asks_for_a_certificate()
     with peer(says(b"HTTP/1.1 403 No\r\n\r\n"), context) as url:
-        said = refused(
+        text = refused(
             named(url),
             ca_file=TLS / "ca.pem",
             client_certificate=(TLS / "client.pem", TLS / "client.key"),
         )
-    assert said.endswith(": what client_certificate has is not accepted there")
+    assert text.endswith(": what client_certificate has is not accepted there")
 
 
 @pytest.mark.parametrize(
     ("certificate", "says"),
     [
         ("no such file", "No such file"),
-        ("client.pem", ""),  # without a key
+        ("client.pem", ""),  # no key
         (("client.pem", "server.key"), "KEY_VALUES_MISMATCH"),
         (("client.pem", "client-with-password.key"), "the key has a password"),
     ],
@@ -706,11 +706,11 @@ def test_client_certificate_that_is_not_accepted() -> None:
 def test_client_certificate_that_is_none(certificate: str | tuple[str, ...], says: str) -> None:
     paths = (certificate,) if isinstance(certificate, str) else certificate
     files = tuple(str(TLS / path) for path in paths)
-    said = refused("https://localhost:1", client_certificate=files if files[1:] else files[0])
-    assert said.startswith(
+    text = refused("https://localhost:1", client_certificate=files if files[1:] else files[0])
+    assert text.startswith(
         "client_certificate must have a certificate and its key, without a password, in PEM, got "
     )
-    assert says in said
+    assert says in text
 
 
 def test_client_certificate_is_a_pair() -> None:
@@ -740,8 +740,8 @@ def test_command_with_headers(
     monkeypatch.setattr("sys.stdin", io.StringIO("Cookie: a=b\n"))
     requests: list[str] = []
     with peer(job_of(0), requests=requests) as url:
-        given = (url, JOB_ID, "--header", f"@{path}", "--header", "@-", "--header", "X-One: 1")
-        assert command(capsys, *given) == (0, "")
+        passed = (url, JOB_ID, "--header", f"@{path}", "--header", "@-", "--header", "X-One: 1")
+        assert command(capsys, *passed) == (0, "")
     assert sent(requests) == {BEARER["Authorization"]}
     assert sent(requests, "X-Tenant") == {"a:b"}
     assert sent(requests, "Cookie") == {"a=b"}
@@ -752,7 +752,7 @@ def test_command_with_headers(
     "headers",
     [
         (CANARY,),
-        ("Authorization:", CANARY),  # which a shell makes of what is not in quotes
+        ("Authorization:", CANARY),  # a shell splits unquoted words so
         ("",),
         (f"a b: {CANARY}",),
         (f"X: {CANARY}", "--header", "X: 2"),
@@ -764,9 +764,9 @@ def test_command_with_headers(
 def test_command_with_a_header_that_is_none(
     headers: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, said = command(capsys, "http://127.0.0.1:1", "--header", *headers)
+    status, text = command(capsys, "http://127.0.0.1:1", "--header", *headers)
     assert status == 2
-    assert "header" in said or "no such file" in said
+    assert "header" in text or "no such file" in text
 
 
 def test_command_with_a_line_of_a_file_that_is_none(
@@ -774,9 +774,9 @@ def test_command_with_a_line_of_a_file_that_is_none(
 ) -> None:
     path = tmp_path / "token"
     path.write_text(CANARY)
-    status, said = command(capsys, "http://127.0.0.1:1", "--header", f"@{path}")
+    status, text = command(capsys, "http://127.0.0.1:1", "--header", f"@{path}")
     assert status == 2
-    assert said.startswith("keygroups job: --header must be 'NAME: VALUE' in one argument, or")
+    assert text.startswith("keygroups job: --header must be 'NAME: VALUE' in one argument, or")
 
 
 def test_command_with_certificates(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -785,11 +785,11 @@ def test_command_with_certificates(capsys: pytest.CaptureFixture[str], tmp_path:
     key = ("--client-key", str(TLS / "client.key"))
     with peer(job_of(0), asks_for_a_certificate()) as url:
         assert command(capsys, named(url), JOB_ID, *ca_file, *certificate, *key) == (0, "")
-        status, said = command(capsys, named(url), JOB_ID, *ca_file)
+        status, text = command(capsys, named(url), JOB_ID, *ca_file)
         assert status == 1
-        assert "client_certificate" in said
-    status, said = command(capsys, url, JOB_ID, *key)
-    assert (status, said) == (
+        assert "client_certificate" in text
+    status, text = command(capsys, url, JOB_ID, *key)
+    assert (status, text) == (
         2,
         "keygroups job: --client-key is that of a --client-certificate, which is not there\n",
     )

@@ -168,10 +168,10 @@ def test_what_is_no_snapshot_of_a_pojo(contents: bytes, message: str) -> None:
 
 ANY = KryoSerializer("java.lang.Object")
 ANY_2 = KryoSerializer("java.lang.Object", 2)
-LIST = b"\1\0java.util.ArrayLis\xf4"  # by its name, which is the first of a value
+LIST = b"\1\0java.util.ArrayLis\xf4"  # its name, the first part of a value
 LIST_AGAIN = b"\1\0"
 DATE_TIME_2 = b"\1\0java.time.LocalDateTim\xe5\1"
-DURATION = b"\1\0java.time.Duratio\xee\1" + bytes(8)  # of 0 seconds
+DURATION = b"\1\0java.time.Duratio\xee\1" + bytes(8)  # 0 seconds
 
 
 def by_name(java_class: str) -> bytes:
@@ -222,7 +222,7 @@ UNREADABLE = [
     (
         kryo_of(defaults=["a.B", "java.util.List", "java.util.Map"]),
         b"\3\1\x81",
-        r"KRYO\(java.lang.Object\) cannot be read here",  # of the job's own serializer of lists
+        r"KRYO\(java.lang.Object\) cannot be read here",  # the job's own serializer of lists
     ),
     (kryo_of(("java.util.ArrayList", b"own")), LIST + b"\1\1", "'java.util.ArrayList' takes"),
 ]
@@ -247,7 +247,7 @@ DAMAGED = [
     *((ANY, b"\x80" * 5 + end, "a number of more than 32 bits") for end in (b"\0", b"\1")),
     (ANY, b"\xff\xff\xff\xff\x7f", "a number of more than 32 bits"),
     (ANY, b"\x80\x80\x80\x80\x10", "a number of more than 32 bits"),  # 2 ** 32
-    (ANY, b"\3\1\xc0" + b"\x80" * 4 + b"\0", "a number of more than 32 bits"),  # of characters
+    (ANY, b"\3\1\xc0" + b"\x80" * 4 + b"\0", "a number of more than 32 bits"),  # characters
     (ANY, LIST + b"\1\0", "a count of -1"),
     (ANY, LIST + b"\1\x80\0", "a count of -1"),
     (ANY, LIST + b"\1\5", "too few bytes"),
@@ -260,7 +260,7 @@ DAMAGED = [
         )
     ),
     (ANY, b"\x0a\0", "too few bytes"),
-    (ANY, b"\3\1\x84ab", "too few bytes"),  # of three characters
+    (ANY, b"\3\1\x84ab", "too few bytes"),  # three characters
     *(
         (ANY, b"\3\1\x82" + bytes([byte]), f"{byte:#x} starts no character")
         for byte in (0x80, 0xBF, 0xF0, 0xFF)
@@ -539,13 +539,13 @@ def test_what_is_within_an_object_counts_with_each_reference_to_it(more: int) ->
     head += LIST_AGAIN + b"\1\2" + LIST_AGAIN + b"\3"
     second_size = len(b"\2" + LIST_AGAIN + b"\3") + first_size
     head += LIST_AGAIN + b"\4" + LIST_AGAIN + b"\1"
-    left = 4_096 + 256 * len(head + nulls(10_000)) - 3_000 - first_size - second_size
+    rest = 4_096 + 256 * len(head + nulls(10_000)) - 3_000 - first_size - second_size
     first = [None] * 3_000
     if not more:
-        assert ANY.decode(head + nulls(left)) == [first, [first], [first], [None] * left]
+        assert ANY.decode(head + nulls(rest)) == [first, [first], [first], [None] * rest]
         return
     with pytest.raises(UnsupportedKeyTypeError, match="over 256 times as many"):
-        ANY.decode(head + nulls(left + more))
+        ANY.decode(head + nulls(rest + more))
 
 
 @pytest.mark.parametrize("count", [400, 500])
@@ -672,7 +672,7 @@ def avro(schema: Any) -> AvroSerializer:
 
 
 def record(name: str, **fields: Any) -> dict[str, Any]:
-    members = [{"name": field, "type": of} for field, of in fields.items()]
+    members = [{"name": field, "type": item} for field, item in fields.items()]
     return {"type": "record", "name": name, "fields": members}
 
 

@@ -36,7 +36,7 @@ LONG = sb.simple("Long")
 
 
 def rows_of(job: PartedJob) -> list[dict[str, Any]]:
-    """Return what a job makes on other machines."""
+    """Return the rows that a job makes on other machines."""
     job = pickle.loads(pickle.dumps(job))
     batches = [batch for part in job.parts for batch in job.run(part)]
     assert all(batch.schema == job.schema for batch in batches)

@@ -456,7 +456,7 @@ def test_bytes_that_are_no_text() -> None:
             parse_key("caf\udce9", key_type)
     with pytest.raises(InvalidValueError, match="prefix must be text"):
         check_text("prefix", "\udcff")
-    assert parse_key("\ud83d", STRING) == "\ud83d"  # what Java's strings hold, no byte
+    assert parse_key("\ud83d", STRING) == "\ud83d"  # Java's strings hold it, no byte does
 
 
 def single(bits: int) -> float:
@@ -478,7 +478,7 @@ def test_singles_are_rounded_once(bits: int, side: int, negative: bool) -> None:
 
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("share", [0.001, 0.4, 0.6, 0.999, 1.001, 1.4, 1.6])
-@pytest.mark.parametrize("halves", [1, 3])  # of 2^-23, between 1 and the two singles above it
+@pytest.mark.parametrize("halves", [1, 3])  # 2^-23, between 1 and two singles above it
 def test_rounding_by_way_of_a_double_would_be_wrong(halves: int, share: float, sign: int) -> None:
     """Beside the middle of two singles, by a share of what the last bit of a double weighs."""
     number = 1 + Fraction(halves, 2**24) + sign * Fraction(share) / 2**52

@@ -126,9 +126,9 @@ def test_a_command_leaves_all_or_nothing(
             ended += status == 130
         else:
             ended += kill(started, after) is None
-            left = [beside.name for beside in path.parent.iterdir() if beside != path]
-            assert all(re.fullmatch(rf"\.{name}\.[0-9a-f]{{32}}\.writing", of) for of in left)
-            assert len(left) <= 1
+            rest = [beside.name for beside in path.parent.iterdir() if beside != path]
+            assert all(re.fullmatch(rf"\.{name}\.[0-9a-f]{{32}}\.writing", item) for item in rest)
+            assert len(rest) <= 1
         if path.is_dir():
             check_whole(path)
         elif path.exists():

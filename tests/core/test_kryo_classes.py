@@ -364,7 +364,7 @@ def test_a_class_of_a_field_is_known(
     with pytest.raises(InvalidValueError, match=f"field 'f' of 'a.B' must be of .* got {named}"):
         read_savepoint(tmp_path, serializers=described)
     for known in ({"a.B": KryoFields(f="a.B")}, {"a.B": KryoFields(f="java.util.List<int>")}):
-        with pytest.raises(SavepointError, match="_metadata"):  # of a folder that has none
+        with pytest.raises(SavepointError, match="_metadata"):  # the folder has none
             read_savepoint(tmp_path, serializers=known)
 
 

@@ -417,7 +417,7 @@ def test_a_new_value_in_a_savepoint(tmp_path: Path) -> None:
     group = assign_to_key_group(5, 128, types.LONG)
     own, prefix = by_name("a.B") + b"\1\2", bytes([group]) + sb.i64(5) + b"\0"
     entries = [(prefix, own), (prefix, b"\2\0" + own), (prefix + own, b"\0" + sb.i64(3))]
-    content = sb.canonical_key_group([(place, [of]) for place, of in enumerate(entries)])
+    content = sb.canonical_key_group([(place, [item]) for place, item in enumerate(entries)])
     keyed = sb.canonical(group, [len(header)], sb.inline(header + content))
     sb.write(tmp_path / "old", [sb.operator([sb.subtask(managed_keyed=keyed)], uid="uid")])
     described = {"a.B": KryoFields(f="int")}
@@ -437,7 +437,7 @@ def test_a_new_value_in_a_savepoint(tmp_path: Path) -> None:
         pytest.raises(UnsupportedKeyTypeError, match=r"a key of KRYO.* cannot be written here"),
         SavepointWriter.from_existing_savepoint(old, tmp_path / "refused") as writer,
     ):
-        writer.operator("uid").map_entries("map", lambda of: [of._replace(user_key=new)])
+        writer.operator("uid").map_entries("map", lambda item: [item._replace(user_key=new)])
 
 
 def test_a_key_is_found_by_what_it_is_read_as(tmp_path: Path) -> None:

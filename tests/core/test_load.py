@@ -110,8 +110,8 @@ def test_recommend_ranks_by_the_heaviest_subtask() -> None:
         "20 subtasks over 128 key groups: 8 get 7, 12 get 6; subtask 0 has 1.09 times the mean"
     )
     assert found[1].reason == reason
-    said = f"parallelism 20: the heaviest subtask has 7, imbalance 1.09 ({reason})"
-    assert str(found[1]) == said
+    text = f"parallelism 20: the heaviest subtask has 7, imbalance 1.09 ({reason})"
+    assert str(found[1]) == text
 
 
 def test_recommend_of_one_hot_key() -> None:
@@ -121,7 +121,7 @@ def test_recommend_of_one_hot_key() -> None:
         (43, 192_751),
         (40, 201_139),
     ]
-    assert found[0].imbalance > found[1].imbalance  # which says nothing of what is better
+    assert found[0].imbalance > found[1].imbalance  # it does not tell the better one
     assert found.floor == "key group 3 alone has 95.8%: beyond 43 subtasks nothing gets better"
 
 
@@ -328,24 +328,24 @@ def test_the_floor_is_true_of_every_parallelism(weights: list[float], data: st.D
     if alone * high <= total:
         assert floor == ""
         return
-    said = re.fullmatch(
+    text = re.fullmatch(
         r"key group (\d+) alone has (.+)%: beyond (\d+) subtasks? (.+)",
         floor,
     )
-    assert said
-    group, share, last = int(said[1]), float(said[2]), int(said[3])
+    assert text
+    group, share, last = int(text[1]), float(text[2]), int(text[3])
     assert weights[group] == alone
     assert share == pytest.approx(float(100 * alone / total), abs=0.05001)
     assert last < high
     beyond = range(last + 1, groups + 1)
-    if said[4] == "nothing gets better":
+    if text[4] == "nothing gets better":
         assert last == min(reached)
         assert all(heaviest[p] >= heaviest[last] for p in beyond)
         assert all(heaviest[p] * p > heaviest[last] * last for p in beyond)
         top = found[0].parallelism
         assert last < low or top == last or heaviest[top] <= heaviest[last] * 21 / 20
     else:
-        assert said[4] == "none is even"
+        assert text[4] == "none is even"
         assert not reached
         assert all(heaviest[p] * p > total for p in beyond)
         assert alone * last <= total

@@ -131,7 +131,7 @@ def encoder(*names: str) -> LongRows:
 
 def batch(*rows: tuple[Any, ...]) -> Any:
     types = (pa.string(), pa.string(), pa.int64(), pa.int64())
-    arrays = [pa.array(column, of) for column, of in zip(zip(*rows), types)]
+    arrays = [pa.array(column, item) for column, item in zip(zip(*rows), types)]
     return pa.RecordBatch.from_arrays(arrays, ["state", "key", "value", "last_access"])
 
 

@@ -43,12 +43,12 @@ from keygroups.types import STRING as STRING_TYPE
 
 
 def expected(state: StateDescriptor, entries: list[StateEntry]) -> Any:
-    """Return what the entries of one key and state say, one by one."""
+    """Return the contents of one key and state, as the entries have them one by one."""
     if state.namespace_serializer.name != "VOID_NAMESPACE":
         by_namespace = defaultdict(list)
         for entry in entries:
             by_namespace[entry.namespace].append(entry._replace(namespace=None))
-        return {namespace: of_one(state, of) for namespace, of in by_namespace.items()}
+        return {namespace: of_one(state, item) for namespace, item in by_namespace.items()}
     return of_one(state, entries)
 
 
@@ -83,7 +83,7 @@ def assert_looked_up(saved: Point, most: int) -> int:
             keys[repr(entry.key)] = entry.key
             by_key.setdefault(repr(entry.key), {}).setdefault(entry.state, []).append(entry)
         of_keys = [
-            {state: expected(states[state], of) for state, of in by_key[name].items()}
+            {state: expected(states[state], item) for state, item in by_key[name].items()}
             for name in keys
         ]
         for key, of_key in [*zip(keys.values(), of_keys)][:most]:
@@ -165,7 +165,7 @@ def test_many_keys_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     make = Feed.__init__
 
     def counted(feed: Feed, *arguments: Any) -> None:
-        opened.append(arguments[1])  # where the key group starts
+        opened.append(arguments[1])  # the start of the key group
         make(feed, *arguments)
 
     monkeypatch.setattr(Feed, "__init__", counted)
@@ -303,14 +303,14 @@ def test_entries_of_other_keys_than_a_few_are_not_decoded(
             for few in (keys, keys[::3], keys[:1]):
                 sought = Counter(key[0] for key in few)
                 tasks = [replace(task, keys=frozenset(few)) for task in operator.tasks([name])]
-                there = [entry for task in tasks for entry in task.entries()]
+                present = [entry for task in tasks for entry in task.entries()]
                 wanted = [
                     entry
                     for entry in entries
                     if serializer.serialize(entry.key)[:-1] in few
                     or sought[entry.key_group] > most
                 ]
-                assert there == wanted
+                assert present == wanted
 
 
 def native_operator(folder: Path, header: bytes, states: list[list[bytes]]) -> Operator:
@@ -468,7 +468,7 @@ def test_what_entries_of_other_keys_cost(tmp_path: Path, monkeypatch: pytest.Mon
             content = sb.canonical_key_group([(0, of_count)])
             states = [sb.state("n", kind, value_type)]
             operator = operator_of(tmp_path / f"{kind} {count}", LONG, states, content)
-            steps.append(count_steps(lambda of=operator: of.get(sought)))  # type: ignore[misc]
+            steps.append(count_steps(lambda item=operator: item.get(sought)))  # type: ignore[misc]
         assert steps[1] - steps[0] < 1_000
 
 
@@ -559,4 +559,4 @@ def test_several_states_are_named() -> None:
     says = r"state must be one state, as each has columns of its own, got 2: 'count', 'label'"
     for states in (["count", "label"], ("count", "label")):
         with pytest.raises(InvalidTypeError, match=says):
-            operator.to_arrow(states)  # type: ignore[arg-type]  # as a user may
+            operator.to_arrow(states)  # type: ignore[arg-type]  # a user may do so

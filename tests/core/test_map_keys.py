@@ -118,7 +118,7 @@ def write_model(
 ) -> None:
     with SavepointWriter(path) as writer:
         operator = writer.add_operator("op", key_type, STATES, 128, 3)
-        for state, number, of in sorted(
+        for state, number, item in sorted(
             model, key=lambda place: (operator.key_group(make(place[1])), repr(place))
         ):
             key = make(number)
@@ -127,28 +127,28 @@ def write_model(
                     state, key, VALUES[state], last_access=TIME if state == "seen" else None
                 )
             elif state == "cities":
-                operator.write(state, key, "c", of)
+                operator.write(state, key, "c", item)
             else:
-                namespace = None if state == "user-timers" else "n" * (of % 3)
-                operator.write_timer(key, of, "PROCESSING_TIME", namespace, state)
+                namespace = None if state == "user-timers" else "n" * (item % 3)
+                operator.write_timer(key, item, "PROCESSING_TIME", namespace, state)
 
 
 def read_model(path: Path, key_type: KeyType, number_of: Callable[[Any], int]) -> set[Spot]:
-    """Return what there is, after a look at key groups, values and namespaces."""
+    """Return the entries, after a look at key groups, values and namespaces."""
     model = set()
     operator = read_savepoint(path).operator("op")
     for entry in operator.entries():
         assert operator.states[0].key_type == key_type
         assert entry.key_group == assign_to_key_group(entry.key, 128, key_type)
-        state, of = entry.state, entry.user_key
+        state, item = entry.state, entry.user_key
         if entry.kind == "PRIORITY_QUEUE":
-            state, of = state.removeprefix("_timer_state/processing_"), entry.timestamp
-            assert of is not None
-            assert entry.namespace == ("n" * (of % 3) if state == "by-text" else None)
+            state, item = state.removeprefix("_timer_state/processing_"), entry.timestamp
+            assert item is not None
+            assert entry.namespace == ("n" * (item % 3) if state == "by-text" else None)
         else:
             assert entry.value == VALUES.get(state, "c")
             assert entry.last_access == (TIME if state == "seen" else None)
-        place = (state, number_of(entry.key), of)
+        place = (state, number_of(entry.key), item)
         assert place not in model
         model.add(place)
     return model
@@ -164,7 +164,7 @@ def check_model(model: set[Spot], old: int, new: int, change: str) -> None:
         return DELETE if number is None else make_new(number)
 
     kept = [place for place in model if numbers(place[1]) is not None]
-    expected = {(state, numbers(number), of) for state, number, of in kept}
+    expected = {(state, numbers(number), item) for state, number, item in kept}
     with TemporaryDirectory() as folder:
         write_model(Path(folder, "old"), model, old_type, make_old)
         path = Path(folder, "new")
@@ -238,20 +238,20 @@ def check_there_and_back(old: Savepoint, folder: Path) -> int:
         for operator in mappable(old):
             keys[operator.operator_id] = {}
             writer.operator(operator.operator_id).map_keys(repr, STRING)
-    there = read_savepoint(folder / "there")
+    present = read_savepoint(folder / "there")
     for operator_id, by_text in keys.items():
         operator, expected = old.operator(operator_id), Counter[tuple[str, ...]]()
         for entry in operator.entries():
             by_text[repr(entry.key)] = entry.key
             expected[shown(entry, repr(entry.key))] += 1
         actual = Counter[tuple[str, ...]]()
-        for entry in there.operator(operator_id).entries():
+        for entry in present.operator(operator_id).entries():
             groups = operator.max_parallelism
             assert entry.key_group == assign_to_key_group(entry.key, groups, STRING)
             actual[shown(entry, entry.key)] += 1
         assert actual == expected
         count += len(by_text)
-    with SavepointWriter.from_existing_savepoint(there, folder / "back") as writer:
+    with SavepointWriter.from_existing_savepoint(present, folder / "back") as writer:
         for operator_id, by_text in keys.items():
             key = old.operator(operator_id).states[0].key_serializer
             if key.key_type is not None:
@@ -287,13 +287,13 @@ def test_there_and_back_of_jobs(name: str, tmp_path: Path) -> None:
 
 
 def headers_of(operator: Operator) -> dict[str, bytes]:
-    """Return what the headers say of the key and of each state."""
-    said = {}
+    """Return the types of the key and of each state in the headers."""
+    text = {}
     for task in operator.tasks():
         for header in task.format.headers():
-            said["key"] = header.key_bytes
-            said |= dict(zip([state.name for state in header.states], header.state_bytes))
-    return said
+            text["key"] = header.key_bytes
+            text |= dict(zip([state.name for state in header.states], header.state_bytes))
+    return text
 
 
 @pytest.mark.parametrize(
@@ -667,7 +667,7 @@ def test_memory_is_flat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert peaks[1] < 1.3 * peaks[0]
 
 
-OWN = sb.i32(2) + sb.utf("x.Own$Snapshot") + sb.i32(1)  # of a class that nobody here knows
+OWN = sb.i32(2) + sb.utf("x.Own$Snapshot") + sb.i32(1)  # nobody here knows the class
 
 
 def test_states_that_only_the_job_reads(tmp_path: Path) -> None:

@@ -94,10 +94,10 @@ def test_timers_become_others(tmp_path: Path) -> None:
         return [timer]
 
     new, _ = mapped(tmp_path, change)
-    there = timers(new)
-    assert [time for key, time in there if key == "another"] == [1, 1_001]
-    assert [time for key, time in there if key == "user-2"] == [2, 1_002, 7_000]
-    assert len(there) == 41
+    present = timers(new)
+    assert [time for key, time in present if key == "another"] == [1, 1_001]
+    assert [time for key, time in present if key == "user-2"] == [2, 1_002, 7_000]
+    assert len(present) == 41
 
 
 def test_two_timers_that_become_one(tmp_path: Path) -> None:

@@ -242,10 +242,10 @@ def test_savepoint_and_operators() -> None:
         [state.name, "timers" if state.kind == "PRIORITY_QUEUE" else state.kind]
         for state in operator.states
     ]
-    without = shown(found.operator("bc-left")).rows  # of 417, 383 and 419 bytes of its own
+    without = shown(found.operator("bc-left")).rows  # 417, 383 and 419 bytes are its own
     assert [row[1:3] for row in without[1:4]] == [["", "419"], ["", "417"], ["", "383"]]
     assert without[-1][0] == "state"
-    empty = shown(found.operators[0])  # which has no bytes to have a mean of
+    empty = shown(found.operators[0])  # no bytes, and so no mean
     assert [row[2:] for row in empty.rows[1:4]] == [["0", "1.00", ""]] * 3
     assert empty.marked == []
     by_string = found.operator("by-string")
@@ -312,19 +312,19 @@ def test_report_of_an_operator() -> None:
 def test_report_of_another_max_parallelism(tmp_path: Path) -> None:
     report = change_max_parallelism(written_folder(), 256, tmp_path / "new")
     page = shown(report)
-    said = str(report).splitlines()
-    assert page.paragraphs == [said[0], said[-1]]
-    assert said[0] == f"savepoint: {tmp_path / 'new'}"
+    text = str(report).splitlines()
+    assert page.paragraphs == [text[0], text[-1]]
+    assert text[0] == f"savepoint: {tmp_path / 'new'}"
     assert repr(report) == f"<EditReport: 1 operators, {tmp_path / 'new'}>"
     change = "written anew, max parallelism 128 -> 256"
     [operator] = report.operators
     assert page.rows[:2] == [["operator", "change"], [operator.operator, change]]
-    assert said[1] == f"{operator.operator}: {change}"
+    assert text[1] == f"{operator.operator}: {change}"
     assert page.captions == ["The operators", f"What was written of {operator.operator}"]
     assert page.rows[2] == ["state", "entries", "bytes", "subtasks"]
     assert [f"  {state}: {entries} entries, {size} bytes, in {subtasks} subtasks"
-            for state, entries, size, subtasks in page.rows[3:]] == said[2:-1]  # fmt: skip
-    assert len(said) > 3
+            for state, entries, size, subtasks in page.rows[3:]] == text[2:-1]  # fmt: skip
+    assert len(text) > 3
 
 
 def test_report_of_an_operator_without_keyed_state() -> None:

@@ -172,8 +172,8 @@ def test_sizes_of_before(store: type[CountedStore], monkeypatch: pytest.MonkeyPa
     read = operator(store)
     listed = CountedStore._ls
 
-    async def of_before(self: CountedStore, *given: Any, **named: Any) -> list[dict[str, Any]]:
-        infos = await listed(self, *given, **named)
+    async def of_before(self: CountedStore, *arguments: Any, **named: Any) -> list[dict[str, Any]]:
+        infos = await listed(self, *arguments, **named)
         return [info | {"size": 1} for info in infos[:-50]]
 
     monkeypatch.setattr(CountedStore, "_ls", of_before)
@@ -215,7 +215,7 @@ def test_one_key_group_in_tables(
         entries = list(read.entries(key_groups=[key_group]))
         assert [entry.key for entry in entries] == sorted(GROUPS[key_group])
         assert store.count(SIZE) == 0
-        assert store.rounds == (3 if tail < 1024 else 2)  # what is alike of all files at once
+        assert store.rounds == (3 if tail < 1024 else 2)  # the ends of all files come at once
         for number in range(3):
             asked = [name for name, *_ in store.reads() if name == f"folder/1-{number}.sst"]
             assert len(asked) == (3 if tail < 1024 else 2)
@@ -249,12 +249,12 @@ def test_bytes_that_are_held(
     """What is asked for ahead is bounded, in one file and over many."""
     put(store, *streams(form, subtasks, times))
     entries = operator(store).entries()
-    given = 0
-    while given < 150_000:
-        given += sum(entry.bytes for entry in islice(entries, 100))
+    passed = 0
+    while passed < 150_000:
+        passed += sum(entry.bytes for entry in islice(entries, 100))
         asked = sum(end - start for _, start, end in store.reads())
-        assert asked < 1.5 * given + small + 20_000
-    assert asked > given + small / 2
+        assert asked < 1.5 * passed + small + 20_000
+    assert asked > passed + small / 2
     assert store.rounds < len(store.asked) / 3
 
 
@@ -267,16 +267,16 @@ def test_a_file_that_is_gone(form: str, store: type[CountedStore]) -> None:
     content = store.files[f"folder/{name}"]
     size = len(content)
     read = operator(store)
-    for there, message in (
+    for present, message in (
         (None, f"folder/{name}: cannot be opened: no such key"),
         (content[:-1], f"folder/{name}: the file has {size - 1} bytes, its handle says {size}"),
         (content + b"x", f"folder/{name}: the file has {size + 1} bytes, its handle says {size}"),
         (b"", f"folder/{name}: the file has 0 bytes, its handle says {size}"),
     ):
-        if there is None:
+        if present is None:
             del store.files[f"folder/{name}"]
         else:
-            store.files[f"folder/{name}"] = there
+            store.files[f"folder/{name}"] = present
         for key_groups in (None, [85]):
             with pytest.raises(SavepointError, match=message):
                 for _ in read.entries(key_groups=key_groups):
@@ -304,7 +304,7 @@ def test_a_store_that_gives_more(
     put(store, subtasks, files)
     read = operator(store)
 
-    async def whole(self: CountedStore, path: str, **given: Any) -> bytes:
+    async def whole(self: CountedStore, path: str, **options: Any) -> bytes:
         return self._content(path)
 
     monkeypatch.setattr(CountedStore, "_cat_file", whole)
@@ -318,9 +318,9 @@ def test_tasks(store: type[CountedStore]) -> None:
     put(store, subtasks, files)
     read = operator(store)
     numbers = {state.name: number for number, state in enumerate(read.states)}
-    left = read.entries()
-    next(left)
-    left.close()  # type: ignore[attr-defined]  # it is a generator
+    rest = read.entries()
+    next(rest)
+    rest.close()  # type: ignore[attr-defined]  # it is a generator
     store.asked.clear()
     for task in pickle.loads(pickle.dumps(read.tasks())):
         # A text has its length and one more before it; the namespace is a byte.
@@ -520,7 +520,7 @@ def test_what_is_asked_for_where_a_planned_piece_starts_is_that_piece(
     handle = StreamHandle(len(content), path="a", is_relative=True)
     spans = [(0, 80_000)]
     with Files(URL, {}).ahead([(handle, spans)]) as reader, reader.open(handle) as stream:
-        stream.ahead(small, small + 1_000)  # behind what there was room for
+        stream.ahead(small, small + 1_000)  # there was no more room for it
         for start in range(0, 80_000, 1_000):
             assert stream.read(start, start + 1_000) == content[start : start + 1_000]
     starts = [start for _, start, _ in store.reads()]
@@ -535,7 +535,7 @@ def test_what_is_read_where_a_planned_piece_starts_is_that_piece(
     store.asked.clear()
     store.files = {"folder/a": bytes(100_000)}
     handle = StreamHandle(100_000, path="a", is_relative=True)
-    end = small + (1 << 12)  # of the piece for which there was no room
+    end = small + (1 << 12)  # the end of the piece that had no room
     with Files(URL, {}).ahead([(handle, [(0, end)])]) as reader, reader.open(handle) as stream:
         for start in [end] if is_at_end else [small, small + 1_000]:
             assert stream.read(start, start + 1_000) == bytes(1_000)
@@ -591,7 +591,7 @@ def test_what_is_asked_for_where_a_planned_piece_ends_is_another(
     store.asked.clear()
     store.files = {"folder/a": bytes(100_000)}
     handle = StreamHandle(100_000, path="a", is_relative=True)
-    end = small + (1 << 12)  # of the piece for which there was no room
+    end = small + (1 << 12)  # the end of the piece that had no room
     with Files(URL, {}).ahead([(handle, [(0, end)])]) as reader, reader.open(handle) as stream:
         stream.ahead(end, end + 1_000)
         assert stream.read(end, end + 1_000) == bytes(1_000)
@@ -618,7 +618,7 @@ def test_a_store_that_tells_no_sizes(
     put(store, subtasks, files)
     read = operator(store)
 
-    async def info(self: CountedStore, path: str, **given: Any) -> dict[str, Any]:
+    async def info(self: CountedStore, path: str, **options: Any) -> dict[str, Any]:
         return {"name": path, "size": None}
 
     monkeypatch.setattr(CountedStore, "_info", info)
@@ -661,12 +661,12 @@ def test_real_savepoints(real: Point, store: type[CountedStore]) -> None:
 def moved_to_files(store: type[CountedStore], metadata: Metadata, point: str) -> bytes:
     """Put most that is in `_metadata` of state into files, and return what that is then."""
 
-    def replaced(said: object, data: bytes) -> bytes | None:
-        if not isinstance(said, StreamHandle) or said.data is None or said.size < 200:
+    def replaced(text: object, data: bytes) -> bytes | None:
+        if not isinstance(text, StreamHandle) or text.data is None or text.size < 200:
             return None
         file = f"of-metadata-{len(store.files)}"
-        store.files[f"folder/{point}/{file}"] = said.data
-        return sb.relative(file, said.size)
+        store.files[f"folder/{point}/{file}"] = text.data
+        return sb.relative(file, text.size)
 
     operators = metadata.operators
     return write_metadata(

@@ -191,7 +191,7 @@ def test_ids_are_texts() -> None:
         OperatorId.of_uid("")
     for make in (OperatorId, OperatorId.of_uid):
         with pytest.raises(InvalidTypeError, match="must be a str"):
-            make(5)  # type: ignore[arg-type]  # as a user may
+            make(5)  # type: ignore[arg-type]  # a user may do so
 
 
 # The command

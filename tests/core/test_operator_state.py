@@ -49,7 +49,7 @@ def make_states(
 
 
 def pieces_of(new: int, result: dict[str, list[list[Element]]]) -> list[dict[str, Any]]:
-    """Return what a new subtask restores as the vectors write it."""
+    """Return the elements that a new subtask restores, as the vectors write them."""
     pieces: dict[tuple[str, int], list[int]] = {}
     for name, lists in result.items():
         for state, old, index in lists[new]:
@@ -65,7 +65,7 @@ def test_vectors() -> None:
     counts: Counter[str] = Counter()
     for line in lines("independent/operator_state"):
         if line["fn"] != "repartitionState":
-            continue  # those of test_rescale.py and test_partitioners.py
+            continue  # test_rescale.py and test_partitioners.py have it
         counts["repartitionState"] += 1
         states = make_states(line["states"])
         order = line["split_order"]

@@ -258,7 +258,7 @@ def check_identity(point: Point, folder: Path) -> int:
                         writer.operator(operator.operator_id).map_operator_state(
                             name, lambda element: iter([element])
                         )
-                    except UnsupportedKeyTypeError:  # of Kryo
+                    except UnsupportedKeyTypeError:  # Kryo's
                         continue
                     mapped += 1
     with SavepointWriter.from_existing_savepoint(old, folder / "copy"):
@@ -343,7 +343,7 @@ def test_compressed_state(tmp_path: Path) -> None:
     (handle,) = handles(new)
     assert handle is not None
     assert handle.stream.data is not None
-    assert handle.stream.data[:5] == b"\0\0\0\6\0"  # which is not compressed
+    assert handle.stream.data[:5] == b"\0\0\0\6\0"  # it is not compressed
 
 
 # --- refused -----------------------------------------------------------------------------------
@@ -592,7 +592,7 @@ def test_a_subtask_may_lack_operator_state(tmp_path: Path) -> None:
         counts = [ValueStateDescriptor("count", LONG)]
         places = ListStateDescriptor("places", STRING)
         operator = writer.add_operator("uid", STRING, counts, 128, 2, list_states=[places])
-        operator.write("count", "cid", 7)  # of subtask 0
+        operator.write("count", "cid", 7)  # a key of subtask 0
         operator.write_operator_state("places", ["a"], subtask=1)
     old = read_savepoint(tmp_path / "old")
     first, second = old.operator("uid")._subtasks

@@ -261,7 +261,7 @@ def test_streams_of_up_to_20_kb_are_small(size: int, tmp_path: Path) -> None:
         return handle
 
     ((_, _, (start,)),) = written(tmp_path / "short", 1).states
-    length_bytes = 3  # of 16,383 to 2,097,150 characters
+    length_bytes = 3  # 16,383 to 2,097,150 characters
     stream = written(tmp_path / "long", size - start - length_bytes).stream
     assert stream.size == size
     assert (stream.data is not None) == (size == 20_480)

@@ -120,7 +120,7 @@ def test_vectors_of_subtask_state_mapping() -> None:
     counts: Counter[str] = Counter()
     for line in lines("independent/operator_state"):
         if not line["fn"].startswith("getOldSubtasks"):
-            continue  # those of test_rescale.py and test_operator_state.py
+            continue  # test_rescale.py and test_operator_state.py have it
         counts[line["fn"]] += 1
         old, new, mapper = line["old_p"], line["new_p"], line["mapper"]
         if "exception" in line:

@@ -253,18 +253,18 @@ def test_what_a_pickle_takes(make: Any) -> None:
         if make in (deep, doubled) and size > 30:
             continue  # Python itself does not pickle it.
         data = pickle.dumps(make(size), 4)
-        taken = 0
+        used = 0
 
         def count(*_: object) -> None:
-            nonlocal taken
-            taken += 1
+            nonlocal used
+            used += 1
 
         sys.setprofile(count)
         try:
             PICKLED.read(len(data).to_bytes(4, "big") + data, 0)
         finally:
             sys.setprofile(None)
-        assert taken < STEPS + MORE_STEPS * len(data)
+        assert used < STEPS + MORE_STEPS * len(data)
         tracemalloc.start()
         try:
             PICKLED.read(len(data).to_bytes(4, "big") + data, 0)

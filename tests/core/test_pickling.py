@@ -394,7 +394,7 @@ def public_classes() -> set[type]:
             continue
         try:
             module = importlib.import_module(name)
-        except ModuleNotFoundError:  # what one of the extras would bring
+        except ModuleNotFoundError:  # an extra would bring it
             continue
         members = map(vars(module).get, dir(module))
         # On Python 3.10 a Callable[...] is a class too.
@@ -420,7 +420,7 @@ def use(value: object) -> None:
             attribute = getattr(value, name)
             if not callable(attribute) or required(attribute):
                 continue
-            with suppress(InvalidValueError):  # of several states one is to be named
+            with suppress(InvalidValueError):  # several states: one has to be named
                 found = attribute()
                 if isinstance(found, Iterator):
                     list(found)
@@ -437,7 +437,7 @@ def required(call: Callable[..., object]) -> bool:
 def hash_of(value: object) -> int | None:
     try:
         return hash(value)
-    except TypeError:  # of what holds a dict or a list
+    except TypeError:  # it holds a dict or a list
         return None
 
 
@@ -602,7 +602,7 @@ def switching_often() -> Iterator[None]:
 def test_threads_share_an_operator() -> None:
     expected = shown(operator())
     shared = operator()
-    all_started = threading.Barrier(8)  # before: the tracer of coverage fails where threads race
+    all_started = threading.Barrier(8)  # the tracer of coverage fails where threads race
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda _: all_started.wait(60), range(8)))
         with switching_often():

@@ -96,9 +96,9 @@ def test_no_bar_is_behind_the_legend(pyplot: Any) -> None:
 @pytest.mark.extras
 def test_recommendations(pyplot: Any) -> None:
     """Of 12 the heaviest subtask has 12, 8, 7 and 6 at 1 to 4, still 6 up to 7, and 5 at 8."""
-    _, given = pyplot.subplots()
-    axes = LOAD.recommend(1, 8).plot(given)
-    assert axes is given
+    _, passed = pyplot.subplots()
+    axes = LOAD.recommend(1, 8).plot(passed)
+    assert axes is passed
     heaviest, mean = axes.lines
     assert (list(heaviest.get_xdata()), list(heaviest.get_ydata())) == (
         [1, 2, 3, 4, 8],
@@ -121,9 +121,9 @@ def test_recommendations_of_no_weight(pyplot: Any) -> None:
 
 @pytest.mark.extras
 def test_plan(pyplot: Any) -> None:
-    _, given = pyplot.subplots()
-    axes = PLAN.plot(ax=given)
-    assert axes is given
+    _, passed = pyplot.subplots()
+    axes = PLAN.plot(ax=passed)
+    assert axes is passed
     bands = [band for band in axes.collections if band.get_label() in ("moves", "stays")]
     spans = [
         (band.get_label(), *sorted({float(x) for x, _ in band.get_paths()[0].vertices}))
@@ -160,7 +160,7 @@ def test_plan_with_a_load(pyplot: Any) -> None:
     axes: Any = RescaleReport(PLAN, LOAD).plot()
     [image] = axes.images
     assert image.get_array().tolist() == [list(LOAD.weights)]
-    assert image.get_clim() == (0, 5)  # what has no weight is white, the heaviest black
+    assert image.get_clim() == (0, 5)  # no weight is white, the heaviest black
     groups = PLAN.max_parallelism
     assert [*image.get_extent()] == [0, groups, 1, 2]  # between the old subtasks and the new ones
     assert (axes.get_xlim(), axes.get_ylim()) == ((0, groups), (0, 3))
@@ -169,7 +169,7 @@ def test_plan_with_a_load(pyplot: Any) -> None:
 
 
 def ticks(axes: Any) -> list[list[str]]:
-    """Return what stands at the ticks of both axes, within the picture."""
+    """Return the texts at the ticks of both axes, within the picture."""
     axes.figure.canvas.draw()
     return [
         [tick.get_text() for tick in axis.get_ticklabels()] for axis in (axes.xaxis, axes.yaxis)

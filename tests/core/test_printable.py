@@ -100,7 +100,7 @@ ESCAPED = {
     "\x1c": r"\x1c",
     "\x7f": r"\x7f",
     "\x85": r"\x85",  # NEL, where str.splitlines splits too
-    "\x9b": r"\x9b",  # what ESC [ does, in one character
+    "\x9b": r"\x9b",  # ESC [ in one character
     "\xa0": r"\xa0",
     "\xad": r"\xad",
     "\u061c": r"\u061c",
@@ -174,7 +174,7 @@ class Hostile:
 def public_classes() -> Iterator[type]:
     for info in pkgutil.iter_modules(keygroups.__path__, "keygroups."):
         if "._" in info.name or info.name in ("keygroups.arrays", "keygroups.spark"):
-            continue  # what is no one's business, or another library's to print
+            continue  # nobody's business, or another library's to print
         module = importlib.import_module(info.name)
         values = (getattr(module, name) for name in dir(module))
         yield from (value for value in values if inspect.isclass(value))
@@ -449,7 +449,7 @@ def test_what_tells_of_any_value() -> None:
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
-    """Return what the command prints to standard output and to standard error."""
+    """Return the texts that the command prints to standard output and to standard error."""
     main(arguments)
     return capsys.readouterr()
 
@@ -526,7 +526,7 @@ def test_json_has_text_as_it_is(
         assert [one["status"] for one in vertex["subtasks"]] == [NAME, NAME]
     (savepoint,) = data("job", "http://localhost", "--savepoints")["savepoints"]
     assert savepoint["path"] == NAME
-    key = NAME.replace("\udcff", "")  # which Python makes of a byte that is no text
+    key = NAME.replace("\udcff", "")  # Python makes it of a byte that is no text
     assert data("trace", key, "-m", "128", "-p", "4")["key"] == key
     prefix = ("--prefix", key, "--type", "STRING")
     assert all(one["keys"][0].startswith(key) for one in data("keys", "128", "4", *prefix))

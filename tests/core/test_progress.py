@@ -72,11 +72,11 @@ class Told(list[Progress]):
 
     def check(self) -> None:
         """Check that each piece of work goes on to its end, which is told once."""
-        for told in self.by_work().values():
-            assert len({(progress.total, progress.unit) for progress in told}) == 1
-            done = [progress.done for progress in told]
+        for reports in self.by_work().values():
+            assert len({(progress.total, progress.unit) for progress in reports}) == 1
+            done = [progress.done for progress in reports]
             assert done == sorted(done)
-            assert [count for count in done if count >= told[0].total] == [told[0].total]
+            assert [count for count in done if count >= reports[0].total] == [reports[0].total]
             assert done[0] >= 0
 
 
@@ -98,7 +98,7 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def bytes_of(folder: str) -> int:
-    """Return how many bytes of keyed state a canonical savepoint has in files."""
+    """Return the bytes of keyed state that a canonical savepoint has in files."""
     return sum(path.stat().st_size for path in Path(folder).iterdir() if path.name != "_metadata")
 
 
@@ -117,160 +117,162 @@ def bytes_of(folder: str) -> int:
     ],
 )
 def test_reading_real_state(name: str, clock: Clock) -> None:
-    real, told = point(f"2.3.0-{name}"), Told()
-    savepoint = read_savepoint(real.path, real.moved, progress=told)
+    real, reports = point(f"2.3.0-{name}"), Told()
+    savepoint = read_savepoint(real.path, real.moved, progress=reports)
     operator = savepoint.operator("by-string")
     plain = read_savepoint(real.path, real.moved).operator("by-string")
     assert [*operator.entries()] == [*plain.entries()]
     assert operator.key_sizes() == plain.key_sizes()
-    told.check()
-    read, weighed = told.by_work().values()
+    reports.check()
+    read, weighed = reports.by_work().values()
     assert (read[0].work, weighed[0].work) == ("read by-string", "weigh the keys of by-string")
-    assert {progress.unit for progress in told} == {"bytes"}
+    assert {progress.unit for progress in reports} == {"bytes"}
     assert len(read) > 1
-    told.clear()
+    reports.clear()
     assert operator.key_group_bytes() == plain.key_group_bytes()
     # Where `_metadata` tells it there is nothing to wait for.
-    assert bool(told) == ("heap" not in name)
-    told.check()
+    assert bool(reports) == ("heap" not in name)
+    reports.check()
 
 
 def test_total_is_the_bytes_that_there_are(old: str, clock: Clock) -> None:
     """Those of the key groups, and of a header in each file that is read."""
-    told = Told()
-    operator = read_savepoint(old, progress=told).operator("by-int")
+    reports = Told()
+    operator = read_savepoint(old, progress=reports).operator("by-int")
     list(operator.entries())
-    assert told[-1].total == bytes_of(old)
+    assert reports[-1].total == bytes_of(old)
     load = operator.key_group_bytes()
     headers = bytes_of(old) - sum(load.weights)
-    told.clear()
+    reports.clear()
     list(operator.entries(key_groups=[5, 6]))
-    assert told[-1].total == load.weights[5] + load.weights[6] + headers // 3
+    assert reports[-1].total == load.weights[5] + load.weights[6] + headers // 3
 
 
 def test_operator_state(clock: Clock) -> None:
-    told = Told()
-    operator = read_savepoint(savepoint_folder(50), progress=told).operator("source")
+    reports = Told()
+    operator = read_savepoint(savepoint_folder(50), progress=reports).operator("source")
     states = [*operator.operator_state()]
     assert sum(len(state.elements) for state in states) == 50
-    told.check()
-    assert told[-1].work == "read the operator state of source"
+    reports.check()
+    assert reports[-1].work == "read the operator state of source"
 
 
 def test_nothing_to_do_is_not_told(clock: Clock) -> None:
-    told = Told()
-    operator = read_savepoint(savepoint_folder(1, 2), progress=told).operator("0")
+    reports = Told()
+    operator = read_savepoint(savepoint_folder(1, 2), progress=reports).operator("0")
     assert [*operator.entries()] == []
     assert [*operator.operator_state()] == []
     assert operator.key_sizes() == []
-    assert told == []
+    assert reports == []
 
 
 def test_writing(clock: Clock, tmp_path: Path) -> None:
-    told = Told()
-    write(tmp_path / "new", told)
-    told.check()
-    assert told[-1] == Progress("write by-int", 128, 128, "key groups")
-    assert len(told) > 30  # key groups that Flink's hash sends one of the 60 keys to
-    told.clear()
-    with SavepointWriter(tmp_path / "closed", progress=told) as writer:
+    reports = Told()
+    write(tmp_path / "new", reports)
+    reports.check()
+    assert reports[-1] == Progress("write by-int", 128, 128, "key groups")
+    assert len(reports) > 30  # key groups that Flink's hash sends one of the 60 keys to
+    reports.clear()
+    with SavepointWriter(tmp_path / "closed", progress=reports) as writer:
         writer.add_operator("a", INT, [ValueStateDescriptor("text", STRING)], 4, 2).close()
-    assert told == [("write a", 4, 4, "key groups")]
+    assert reports == [("write a", 4, 4, "key groups")]
 
 
 def test_writing_operator_state_alone_is_not_told(clock: Clock) -> None:
-    told = Told()
-    with SavepointWriter(NewPath(), progress=told) as writer:
+    reports = Told()
+    with SavepointWriter(NewPath(), progress=reports) as writer:
         lists = [ListStateDescriptor("list", INT)]
         operator = writer.add_operator("a", None, [], 4, 2, list_states=lists)
         operator.write_operator_state("list", [1, 2, 3])
-    assert told == []
+    assert reports == []
 
 
 def test_writing_anew(old: str, clock: Clock) -> None:
-    size, told = bytes_of(old), Told()
+    size, reports = bytes_of(old), Told()
     path = NewPath().__fspath__()
-    change_max_parallelism(old, 256, path, progress=told)
-    told.check()
+    change_max_parallelism(old, 256, path, progress=reports)
+    reports.check()
     # What gets other key groups is read, and then sorted.
-    assert told[-1] == (f"write {BY_INT}", 2 * size, 2 * size, "bytes")
-    assert len(told) > 30
-    told.clear()
-    convert_to_canonical(read_savepoint(old, progress=told), path + "-again", parallelism=1)
-    told.check()
-    assert told[-1].total == size
+    assert reports[-1] == (f"write {BY_INT}", 2 * size, 2 * size, "bytes")
+    assert len(reports) > 30
+    reports.clear()
+    convert_to_canonical(read_savepoint(old, progress=reports), path + "-again", parallelism=1)
+    reports.check()
+    assert reports[-1].total == size
 
 
 def test_sorting_is_counted_as_it_goes(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keygroups.savepoint._state.writing.spill._COUNTED", 10)
-    told, path = Told(), NewPath()
-    change_max_parallelism(written_folder(100), 256, path, progress=told)
-    told.check()
-    assert len({progress.done for progress in told if progress.done > told[0].total // 2}) > 8
+    reports, path = Told(), NewPath()
+    change_max_parallelism(written_folder(100), 256, path, progress=reports)
+    reports.check()
+    assert (
+        len({progress.done for progress in reports if progress.done > reports[0].total // 2}) > 8
+    )
 
 
 def test_editing(old: str, clock: Clock) -> None:
-    told = Told()
-    savepoint = read_savepoint(old, progress=told)
+    reports = Told()
+    savepoint = read_savepoint(old, progress=reports)
     with SavepointWriter.from_existing_savepoint(savepoint, NewPath()) as editor:
         editor.operator("by-int").map_keys(lambda key: key + 1)
         editor.add_operator_from(old, "by-int", "copied")
         editor.add_operator("new", INT, [ValueStateDescriptor("text", STRING)], 4, 2)
-    told.check()
-    edited, merged, added, copied = (part[0].work for part in told.by_work().values())
+    reports.check()
+    edited, merged, added, copied = (part[0].work for part in reports.by_work().values())
     assert (edited, added, merged) == ("write new", "merge by-int", "edit by-int")
     assert copied.startswith("copy to ")
-    assert told[-1].total == bytes_of(old)
+    assert reports[-1].total == bytes_of(old)
 
 
 def test_comparing(old: str, clock: Clock) -> None:
     """What is read of both is one piece of work."""
-    told = Told()
-    for here, there in ((told, None), (None, told)):
+    reports = Told()
+    for here, there in ((reports, None), (None, reports)):
         savepoint = read_savepoint(old, progress=here)
         report = savepoint.compare(read_savepoint(old, progress=there), ["by-int"])
         assert not report.has_differences
-        told.check()
-        assert told[-1] == ("compare by-int", 2 * bytes_of(old), 2 * bytes_of(old), "bytes")
-        assert len(told) > 30
-        told.clear()
-    savepoint = read_savepoint(old, progress=told)
+        reports.check()
+        assert reports[-1] == ("compare by-int", 2 * bytes_of(old), 2 * bytes_of(old), "bytes")
+        assert len(reports) > 30
+        reports.clear()
+    savepoint = read_savepoint(old, progress=reports)
     assert [*savepoint.differences(read_savepoint(old), ["by-int"])] == []
-    told.check()
+    reports.check()
 
 
 def test_looking_up(old: str, clock: Clock) -> None:
-    told = Told()
-    operator = read_savepoint(old, progress=told).operator("by-int")
+    reports = Told()
+    operator = read_savepoint(old, progress=reports).operator("by-int")
     assert len(operator.get(5, "text")) == 20_000
-    told.check()
+    reports.check()
     key_group = assign_to_key_group(5, 128)
-    assert told[-1].work == "look up a key of by-int"
-    assert 20_000 < told[-1].total < operator.key_group_bytes().weights[key_group] + 1_000
+    assert reports[-1].work == "look up a key of by-int"
+    assert 20_000 < reports[-1].total < operator.key_group_bytes().weights[key_group] + 1_000
 
 
 def test_tables(old: str, clock: Clock) -> None:
     pytest.importorskip("pyarrow")
-    told = Told()
-    table = read_savepoint(old, progress=told).operator("by-int").to_arrow("text")
+    reports = Told()
+    table = read_savepoint(old, progress=reports).operator("by-int").to_arrow("text")
     assert table.num_rows == 60
-    told.check()
-    assert told[-1] == ("read by-int", bytes_of(old), bytes_of(old), "bytes")
+    reports.check()
+    assert reports[-1] == ("read by-int", bytes_of(old), bytes_of(old), "bytes")
 
 
 def test_reports(old: str, clock: Clock) -> None:
-    told = Told()
-    [report] = operator_reports(read_savepoint(old, progress=told), ["by-int"])
+    reports = Told()
+    [report] = operator_reports(read_savepoint(old, progress=reports), ["by-int"])
     assert len(report.heaviest_keys) == 5
-    assert {progress.work for progress in told} == {"weigh the keys of by-int"}
+    assert {progress.work for progress in reports} == {"weigh the keys of by-int"}
 
 
 def test_searching_keys(clock: Clock) -> None:
-    told = Told()
-    keys = keys_for_subtasks(128, 5, n=3, progress=told)
+    reports = Told()
+    keys = keys_for_subtasks(128, 5, n=3, progress=reports)
     assert keys == keys_for_subtasks(128, 5, n=3)
-    told.check()
-    assert [*told] == [("find keys", done, 15, "keys") for done in range(1, 16)]
+    reports.check()
+    assert [*reports] == [("find keys", done, 15, "keys") for done in range(1, 16)]
 
 
 # --- how often --------------------------------------------------------------------------
@@ -288,10 +290,10 @@ def test_at_most_ten_times_a_second(old: str, clock: Clock) -> None:
 
 
 def test_a_moment_of_work_is_told_at_its_end(old: str, clock: Clock) -> None:
-    clock.step, told = 0, Told()
-    operator = read_savepoint(old, progress=told).operator("by-int")
+    clock.step, reports = 0, Told()
+    operator = read_savepoint(old, progress=reports).operator("by-int")
     list(operator.entries())
-    assert [progress.done == progress.total for progress in told] == [True]
+    assert [progress.done == progress.total for progress in reports] == [True]
 
 
 def test_nobody_to_tell(old: str, clock: Clock) -> None:
@@ -311,32 +313,32 @@ def test_blocks_are_counted_and_not_entries(clock: Clock) -> None:
         assert len(list(operator.entries())) == entries
         return clock.looks
 
-    assert looks(1_000) <= looks(10) + 1  # which is small enough to be all there at once
+    assert looks(1_000) <= looks(10) + 1  # so few are all there at once
 
 
 # --- errors -----------------------------------------------------------------------------
 
 
 def test_no_end_is_told_after_an_error(old: str, clock: Clock, tmp_path: Path) -> None:
-    told = Told()
+    reports = Told()
     damaged = tmp_path / "damaged"
     shutil.copytree(old, damaged)
     last = max(path for path in damaged.iterdir() if path.name != "_metadata")
     data = last.read_bytes()
-    last.write_bytes(data[:-2] + b"\0\0")  # where a mark is to be
-    savepoint = read_savepoint(damaged, progress=told)
+    last.write_bytes(data[:-2] + b"\0\0")  # the place of a mark
+    savepoint = read_savepoint(damaged, progress=reports)
     with pytest.raises(SavepointError):
         list(savepoint.operator("by-int").entries())
     with pytest.raises(SavepointError):
         change_max_parallelism(savepoint, 256, tmp_path / "new")
     with pytest.raises(InvalidValueError, match="keys of type BOOLEAN were tried"):
-        keys_for_subtasks(128, 100, BOOLEAN, progress=told)
-    entries = read_savepoint(old, progress=told).operator("by-int").entries()
+        keys_for_subtasks(128, 100, BOOLEAN, progress=reports)
+    entries = read_savepoint(old, progress=reports).operator("by-int").entries()
     for _ in range(30):
         next(entries)
     del entries
-    assert {progress.work for progress in told} > {"read by-int", "find keys"}
-    assert not [progress for progress in told if progress.done == progress.total]
+    assert {progress.work for progress in reports} > {"read by-int", "find keys"}
+    assert not [progress for progress in reports if progress.done == progress.total]
 
 
 def rescaled(savepoint: Savepoint, path: Path) -> None:
@@ -414,8 +416,8 @@ def test_what_the_function_raises_goes_through(
         does(savepoint, tmp_path / "new")
     assert raised.value is error
     assert isinstance(error.__cause__, EOFError)
-    left = [path.name for path in tmp_path.iterdir()]
-    assert left == []
+    rest = [path.name for path in tmp_path.iterdir()]
+    assert rest == []
 
 
 def test_a_broken_writer_stays_broken(clock: Clock) -> None:
@@ -450,17 +452,17 @@ def test_what_is_no_function(progress: Any, old: str) -> None:
 
 
 def test_it_is_not_pickled(old: str, clock: Clock) -> None:
-    told = Told()
-    savepoint = read_savepoint(old, progress=lambda progress: told.append(progress))
+    reports = Told()
+    savepoint = read_savepoint(old, progress=lambda progress: reports.append(progress))
     operator = savepoint.operator("by-int")
     for another in (pickle.loads(pickle.dumps(savepoint)), copy.deepcopy(savepoint)):
         assert another.operator("by-int") == operator
         list(another.operator("by-int").entries())
     list(pickle.loads(pickle.dumps(operator)).entries())
     assert pickle.loads(pickle.dumps(operator.tasks())) == operator.tasks()
-    assert told == []
+    assert reports == []
     list(operator.entries())
-    assert told
+    assert reports
 
 
 # --- a line, or a bar -------------------------------------------------------------------
@@ -471,9 +473,9 @@ class FakeBar:
 
     made: ClassVar[list[FakeBar]] = []
 
-    def __init__(self, **given: Any) -> None:
-        self.given = given
-        self.n = given["initial"]
+    def __init__(self, **options: Any) -> None:
+        self.given = options
+        self.n = options["initial"]
         self.is_closed = False
         self.made.append(self)
 
@@ -501,7 +503,7 @@ def test_a_bar_where_tqdm_is(bars: list[FakeBar], old: str, clock: Clock) -> Non
     assert bar.given["desc"] == "weigh the keys of by-int"
     assert (bar.given["unit"], bar.given["unit_scale"]) == ("B", True)
     assert bar.given["initial"] > 0  # it comes late
-    assert (bar.given["leave"], bar.given["disable"]) == (False, None)  # as tqdm has it
+    assert (bar.given["leave"], bar.given["disable"]) == (False, None)  # tqdm's own defaults
     assert (bar.n, bar.is_closed) == (bar.given["total"], True)
     keys_for_subtasks(128, 50, progress=True)
     assert (bars[1].given["unit"], bars[1].n, bars[1].is_closed) == (" keys", 50, True)

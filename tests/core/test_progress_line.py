@@ -74,7 +74,7 @@ class Terminal:
         return self.written
 
     def rows(self) -> list[str]:
-        """Return what it shows in the end."""
+        """Return the line that it shows in the end."""
         rows: list[list[str]] = [[]]
         column = 0
         for char in self.read():
@@ -122,7 +122,7 @@ MakeTerminal = Callable[[int], Terminal]
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeTerminal]:
-    """Return what makes a terminal, and standard error go there, in the foreground."""
+    """Return a function that makes a terminal, where standard error goes, in the foreground."""
     made = []
 
     def make(columns: int) -> Terminal:

@@ -136,7 +136,7 @@ def test_verbs(is_native: bool, tmp_path: Path) -> None:
         assert held["aggregating"] == (1, 2)
     plain = read_savepoint(tmp_path / "new").operator("kinds")
     assert headers(plain) == headers(read_savepoint(path).operator("kinds"))
-    [report] = [of for of in editor.report().operators if of.deleted_keys]
+    [report] = [item for item in editor.report().operators if item.deleted_keys]
     assert report.deleted_keys is not None
     assert report.deleted_keys.without_entries == ()
     assert {state.state: state.changed for state in report.states}["reducing"] == 0
@@ -229,7 +229,7 @@ def test_new_state(has_ttl: bool, tmp_path: Path) -> None:
 
 
 def state_bytes(operator: Operator) -> list[bytes]:
-    """Return what the header says of each state, by name."""
+    """Return the part of the header about each state, by name."""
     task = operator.tasks()[0]
     header = task.format.headers()[0]
     named = sorted(zip([state.name for state in header.states], header.state_bytes))

@@ -135,7 +135,7 @@ def kinds(point: str, uid: str = "kinds", has_ttl: bool = False) -> Operator:
 
 
 def last_seen(point: str, operator: str) -> dict[int, Any]:
-    """Return what the job saw of each key when its last element came, before it wrote."""
+    """Return the values that the job saw of each key when its last element came."""
     return {line[1]: line[2:] for line in truth(point)["seen"] if line[0] == operator}
 
 

@@ -85,7 +85,7 @@ TABLES = {place.table for place in PLACES} - {""}
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """Return a copy of the package, and of the test of the tables."""
-    shutil.copytree(ROOT / "keygroups", tmp_path / "keygroups")  # with bytecode, if there is
+    shutil.copytree(ROOT / "keygroups", tmp_path / "keygroups")  # bytecode too, if there is any
     (tmp_path / TABLES_TEST).parent.mkdir(parents=True)
     shutil.copy(ROOT / TABLES_TEST, tmp_path / TABLES_TEST)
     shutil.copytree(ROOT / "tests" / "support" / "inside", tmp_path / "support" / "inside")
@@ -102,7 +102,7 @@ def fill(checkout: Path, places: Iterable[Place]) -> None:
 
 
 def run(checkout: Path, *arguments: str) -> str:
-    """Return what Python prints in a copy."""
+    """Return the text that Python prints in a copy."""
     environment = os.environ | {"PYTHONPATH": str(checkout), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     command = [sys.executable, *arguments]
     done = subprocess.run(
@@ -114,11 +114,11 @@ def run(checkout: Path, *arguments: str) -> str:
 def check_tables(checkout: Path, forgotten: str) -> None:
     """Fill all places but those of a table, and see that the recipe's test names that alone."""
     fill(checkout, [CONSTANT, *(place for place in PLACES if place.table != forgotten)])
-    said = run(
+    text = run(
         checkout, *("-m", "pytest", "-rA", "--tb=no", "-p", "no:cacheprovider", TABLES_TEST)
     )
-    outcomes = re.findall(r"^(PASSED|FAILED) .*known_everywhere\[(.*?)\]", said, re.MULTILINE)
-    assert ("FAILED", forgotten) in outcomes, said
+    outcomes = re.findall(r"^(PASSED|FAILED) .*known_everywhere\[(.*?)\]", text, re.MULTILINE)
+    assert ("FAILED", forgotten) in outcomes, text
     assert {table for outcome, table in outcomes if outcome == "PASSED"} >= TABLES - {forgotten}
 
 
@@ -132,7 +132,7 @@ def test_a_scalar_key_type(checkout: Path) -> None:
         "types.DURATION)), types.DURATION)"
     )
     # Duration.hashCode is (int) (seconds ^ (seconds >>> 32)) + 51 * nanos, with seconds floored.
-    negative = (31 + 0 + 51 * 999_000_000) % 2**32 - 2**32  # as its bit 31 is set
+    negative = (31 + 0 + 51 * 999_000_000) % 2**32 - 2**32  # its bit 31 is set
     assert run(checkout, "-c", code).split() == ["90", str(negative), "DURATION"]
 
 

@@ -95,7 +95,7 @@ def constants(tree: ast.Module) -> dict[str, Any]:
     names: dict[str, Any] = {"re": re}
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.value, (ast.Constant, ast.JoinedStr)):
-            with suppress(NameError):  # of one that builds on a text of another module
+            with suppress(NameError):  # one may build on a text of another module
                 value = evaluated(node.value, names)
                 names.update((ast.unparse(target), value) for target in node.targets)
     return names
@@ -122,7 +122,7 @@ def methods_of(tree: ast.Module, call: ast.expr) -> set[str]:
 
 
 def steepest(regex: Regex, count: int) -> tuple[float, str]:
-    """Return how much more steps a text takes that is four times as long, at most, and which."""
+    """Return the highest factor of steps of a text four times as long, and that text."""
     model, worst = Steps(regex.pattern, regex.flags), (0.0, "")
     for method in sorted(regex.methods):
         for text in model.hostile(random.Random(count), count):
@@ -160,7 +160,7 @@ def test_where_regexes_are() -> None:
 @pytest.mark.parametrize(
     ("pattern", "method"),
     [
-        (r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", "fullmatch"),  # of key text, once
+        (r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", "fullmatch"),  # once a key's text
         (r"(a+)+b", "match"),
         (r"(?:a|a)*b", "match"),
         (r"\s+$", "search"),

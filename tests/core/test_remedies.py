@@ -221,7 +221,7 @@ IN_BERLIN = -1038416884
 
 
 def with_old_data() -> None:
-    with zone_data(("Asia/Almaty", "Asia/Omsk")):  # before 2024a, Almaty was where Omsk is
+    with zone_data(("Asia/Almaty", "Asia/Omsk")):  # Almaty was where Omsk is until 2024a
         in_berlin()
 
 
@@ -308,12 +308,12 @@ CA_FILE = {"ca_file": TLS / "ca.pem"}
 
 
 def entries(name: str) -> int:
-    """Return how many entries of keyed state a recorded point has."""
+    """Return the number of entries of keyed state that a recorded point has."""
     return sum(1 for operator in point(name).read().operators for _ in operator.entries())
 
 
 def put(name: str) -> int:
-    """Return how many of them Flink's own classes read there."""
+    """Return the number of them that Flink's own classes read there."""
     return sum(1 for _ in point(name).truth("entries"))
 
 
@@ -426,15 +426,15 @@ def map_under_a_long_key(canonical: bool) -> Any:
 
 def changes_of_no_key() -> list[object]:
     """Read a changelog that does not say what its keys are."""
-    said = logged(0, sb.state("count", "VALUE", sb.simple("Int")))
-    keyed = changelog([], [inline([said])])
+    text = logged(0, sb.state("count", "VALUE", sb.simple("Int")))
+    keyed = changelog([], [inline([text])])
     with TemporaryDirectory() as folder:
         written = sb.write(Path(folder), [sb.operator([sb.subtask(managed_keyed=keyed)])])
         (operator,) = read_savepoint(written).operators
         return list(operator.entries())
 
 
-def elsewhere(**given: Any) -> list[object]:
+def elsewhere(**options: Any) -> list[object]:
     """Return the values of a savepoint whose keyed state is in a file of another folder."""
     header = sb.keyed_header(sb.simple("String"), [sb.state("k", "VALUE", sb.simple("Int"))])
     content = sb.canonical_key_group([(0, [(b"\3\x02a\0", sb.i32(7))])])
@@ -443,7 +443,7 @@ def elsewhere(**given: Any) -> list[object]:
         stream = sb.absolute(f"file:{other}/keyed", len(header + content))
         keyed = sb.canonical(3, [len(header)], stream)
         written = sb.write(Path(folder), [sb.operator([sb.subtask(managed_keyed=keyed)])])
-        named = {name: value(other) for name, value in given.items()}
+        named = {name: value(other) for name, value in options.items()}
         (operator,) = read_savepoint(written, **named).operators
         return [entry.value for entry in operator.entries()]
 
@@ -543,7 +543,7 @@ OF_KEYS = [
         "_values/checks",
         "compute_key_group_for_key_hash takes a hash of your own",
         hashes(object()),
-        lambda: compute_key_group_for_key_hash(97, 128),  # of the String "a"
+        lambda: compute_key_group_for_key_hash(97, 128),  # the String "a"
         compute_key_group_for_key_hash(hash_code("a"), 128),
     ),
     Remedy(
@@ -586,7 +586,7 @@ OF_KEYS = [
         "pass key_type=BIG_INT if it is a BigInteger",
         hashes(2**70),
         hashes(2**70, BIG_INT),
-        64 * 31**2,  # of the ints 64, 0 and 0
+        64 * 31**2,  # the ints 64, 0 and 0
     ),
     Remedy(
         "hashing",
@@ -645,7 +645,7 @@ OF_KEYS = [
             hash_code((ONE_MS.replace(microsecond=0),), SECONDS),
             hash_code((ONE_MS,), MILLISECONDS),
         ),
-        (-300363099, 1465514398),  # as of the BIGINTs 0 and 1, whose bytes these are
+        (-300363099, 1465514398),  # the BIGINTs 0 and 1 have these bytes
     ),
     Remedy(
         "types",
@@ -849,7 +849,7 @@ def in_any_order(sort: bool, is_table: bool = False) -> list[str]:
         with SavepointWriter(f"{folder}/new") as writer:
             states = [ValueStateDescriptor("count", LONG)]
             operator = writer.add_operator("a", STRING, states, 128, 1, sort=sort)
-            keys = ["A", "B"]  # of the key groups 104 and 17
+            keys = ["A", "B"]  # key groups 104 and 17
             if is_table:
                 table = import_module("pyarrow").table({"key": keys, "value": [5, 5]})
                 operator.write_table("count", table)
@@ -974,7 +974,7 @@ OF_STATE = [
         "savepoint/_state/writing/new_states",
         "{} must be the type without its last access, got {}: pass has_ttl=True",
         lambda: ValueStateDescriptor("seen", TtlSerializer(BYTES)),
-        lambda: last_access(1_700_000_000_000, allow_any=False),  # of a state with has_ttl=True
+        lambda: last_access(1_700_000_000_000, allow_any=False),  # a state with has_ttl=True
         1_700_000_000_000,
     ),
     Remedy(
@@ -1100,7 +1100,7 @@ STRINGS, LONGS = sb.simple("String"), sb.simple("Long")
 # Key group 3 of the first subtask and 100 of the second, String "a", VoidNamespace.
 PLACES = [(3, b"\x03\x02a\0"), (100, b"\x64\x02a\0")]
 MIXED = [(LONGS, sb.i64(5)), (STRINGS, b"\x02x")]
-HALF_A_PAIR = (STRINGS, b"\x02\x80\xb0\x03")  # of UTF-16, U+D800 in seven bits each
+HALF_A_PAIR = (STRINGS, b"\x02\x80\xb0\x03")  # UTF-16's U+D800, seven bits in each byte
 ZEROS = (
     sb.map_of(sb.simple("Double"), sb.simple("Int")),
     sb.i32(2) + bytes(8) + b"\0" + sb.i32(1) + b"\x80" + bytes(7) + b"\0" + sb.i32(2),

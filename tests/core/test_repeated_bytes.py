@@ -97,7 +97,7 @@ def change_of_a_map(folder: Path) -> Path:
 def of_values(folder: Path, value: bytes, *values: bytes, kind: str = "VALUE") -> Path:
     """A canonical savepoint with values of a type, under the keys a, b and so on."""
     header = sb.keyed_header(STRING, [sb.state("s", kind, value)])
-    entries = [(b"\0" + text(1, chr(ord("a") + n)) + b"\0", of) for n, of in enumerate(values)]
+    entries = [(b"\0" + text(1, chr(ord("a") + n)) + b"\0", item) for n, item in enumerate(values)]
     key_group = sb.canonical_key_group([(0, entries)])
     return written(folder, sb.canonical(0, [len(header)], sb.inline(header + key_group)))
 
@@ -262,8 +262,8 @@ def most_bytes(run: Callable[[], object], folder: Path) -> int:
         held: int = tracemalloc.get_traced_memory()[1] + pool.max_memory()
         tracemalloc.stop()
         pa.set_memory_pool(before)
-    left = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    return max(held, left)
+    rest = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return max(held, rest)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -309,7 +309,7 @@ def test_what_the_error_says(tmp_path: Path) -> None:
         operator.to_arrow()
     message = str(raised.value)
     assert "of s: MAP <STRING, STRING, INT> " in message
-    start, there, become, most = (
+    start, present, become, most = (
         int(word.replace(",", "").rstrip(":;"))
         for word in re.findall(
             r"(?<=offset )\d+|[\d,]{6,}(?= bytes would)|[\d,]{6,}(?= and more)|"
@@ -317,8 +317,8 @@ def test_what_the_error_says(tmp_path: Path) -> None:
             message,
         )
     )
-    assert most == FREE + TIMES * there < become
-    assert 0 < there < start
+    assert most == FREE + TIMES * present < become
+    assert 0 < present < start
     assert message.endswith(
         "take a savepoint in canonical format, which has the key with each user key"
     )
@@ -413,7 +413,7 @@ def test_names_of_states_in_rows(tmp_path: Path) -> None:
         stream = sb.inline(header + key_group)
         folder = written(tmp_path / str(number), sb.canonical(0, [len(header)], stream))
         (operator,) = read_savepoint(folder).operators
-        assert operator.to_arrow().num_rows == 1  # which has no column of names
+        assert operator.to_arrow().num_rows == 1  # it has no column of names
         layout = layout_of(operator.states)
 
         def rows(operator: Operator = operator, layout: Any = layout) -> list[Any]:

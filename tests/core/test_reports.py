@@ -62,12 +62,12 @@ def skew(
     }
     causes, hot = diagnose(rows, shown, load)
     batch_size = None if sent is None else 10
-    said = (key_type, parallelism, batch_size, load, behind, tuple(rows), hot)
+    text = (key_type, parallelism, batch_size, load, behind, tuple(rows), hot)
     why = diagnosis_of(causes), remedy_of(causes), null_keys
     if asked is None:
-        return SkewReport(*said, *why, causes=causes)
+        return SkewReport(*text, *why, causes=causes)
     detail = subtask_detail(rows, asked, hot, top_keys.get(asked, []), load, distinct, top=2)
-    return SkewReport(*said, *why, detail, causes=causes)
+    return SkewReport(*text, *why, detail, causes=causes)
 
 
 def placed(counts: list[list[int]]) -> dict[int, int]:
@@ -172,9 +172,9 @@ def test_remedy_looks_at_up_to_twice_the_parallelism_and_64_more(
 
 
 def test_repr_is_short() -> None:
-    said = repr(skew(placed([[15], [9], [8], [8]]), 128, 4, sent=[1] * 128, asked=0))
+    text = repr(skew(placed([[15], [9], [8], [8]]), 128, 4, sent=[1] * 128, asked=0))
     names = ["key_type", "parallelism", "batch_size", "diagnosis", "remedy", "null_keys"]
-    assert re.findall(r"(\w+)=", said) == names
+    assert re.findall(r"(\w+)=", text) == names
 
 
 def test_no_records() -> None:
@@ -263,11 +263,11 @@ def test_text_of_many_subtasks() -> None:
     assert len(report.subtasks) == 2000
 
 
-@pytest.mark.parametrize("of", [20, 21])
-def test_text_of_more_than_20_subtasks_has_the_heaviest(of: int) -> None:
+@pytest.mark.parametrize("item", [20, 21])
+def test_text_of_more_than_20_subtasks_has_the_heaviest(item: int) -> None:
     """And what the others have, here the one that is left."""
-    lines = str(skew(placed([[100 + subtask] for subtask in range(of)]), 128, of)).splitlines()
-    is_cut = of == 21
+    lines = str(skew(placed([[100 + subtask] for subtask in range(item)]), 128, item)).splitlines()
+    is_cut = item == 21
     assert ("The 20 heaviest subtasks of 21" in lines) == is_cut
     assert ("The others have 100 to 100 records each" in lines) == is_cut
     listed = [int(line.split()[0]) for line in lines if re.match(r" +\d+ +1\d\d ", line)]
@@ -326,8 +326,8 @@ def test_each_remedy_is_said_once() -> None:
     assert [one.subtask for one in report.hot_subtasks] == [0, 2, 1, 3, 5, 4]
     remedies = [report.hot_subtasks[place].remedy for place in (0, 2, 5)]
     assert remedies[1] == remedies[2]
-    said = " ".join(str(report).split())
-    assert [said.count(f"remedy: {remedy}") for remedy in remedies] == [1, 1, 1]
+    text = " ".join(str(report).split())
+    assert [text.count(f"remedy: {remedy}") for remedy in remedies] == [1, 1, 1]
 
 
 def test_a_line_has_as_many_keys_as_fit() -> None:
@@ -522,9 +522,9 @@ def test_a_lower_parallelism_that_does_nearly_as_well_is_recommended() -> None:
     report = RescaleReport(RescalePlan(128, 128, 100), load)
     assert [one.parallelism for one in report.recommendations] == [128, 65, 64]
     assert load.per_subtask(64)[63] == 2060 > max(report.weight_after) == 2000
-    said = " ".join(str(report).split())
-    assert "after, uneven key groups: 28 subtasks have 2 key groups, 72 have 1: at best" in said
-    assert "before, uneven" not in said
+    text = " ".join(str(report).split())
+    assert "after, uneven key groups: 28 subtasks have 2 key groups, 72 have 1: at best" in text
+    assert "before, uneven" not in text
 
 
 @pytest.mark.parametrize(
@@ -566,8 +566,8 @@ def test_the_floor_is_in_the_text_once_and_in_the_notebook_once() -> None:
     floor = "key group 5 alone has 30.0%: beyond 5 subtasks nothing gets better"
     assert report.recommendations.floor == floor
     assert str(report).endswith(f"\n{floor}")
-    for said in (str(report), report._repr_html_()):
-        assert said.count(floor) == 1
+    for text in (str(report), report._repr_html_()):
+        assert text.count(floor) == 1
 
 
 @pytest.mark.parametrize("weight", [1, 2**300, 0.1])

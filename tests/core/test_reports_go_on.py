@@ -79,16 +79,16 @@ def test_reports(folder: Path) -> None:
     assert own.rescale is not None
     elsewhere = reports["elsewhere"]
     assert (elsewhere.states, elsewhere.heaviest_keys) == ((), ())
-    [said] = elsewhere.unread
-    assert KEPT in said
+    [output] = elsewhere.unread
+    assert KEPT in output
     # The `_metadata` of a canonical savepoint tells how large each key group is.
     assert elsewhere.key_group_bytes is not None
     assert elsewhere.key_group_bytes.weights[A] == 500 - len(HEAD)
     other = reports["native elsewhere"]
     assert (other.states, other.key_group_bytes, other.rescale) == ((), None, None)
     assert other.heaviest_key_groups == ()
-    [said] = reports["damaged"].unread
-    assert "version of keyed state" in said
+    [output] = reports["damaged"].unread
+    assert "version of keyed state" in output
 
 
 def test_texts(folder: Path) -> None:
@@ -108,7 +108,7 @@ def test_pages(folder: Path, tmp_path: Path) -> None:
     assert page.count("<h3>Bytes by key group<") == 5
     assert page.count("is not in the savepoint") >= 2
     for report in operator_reports(savepoint):
-        assert all(said in report._repr_html_().replace("&#x27;", "'") for said in report.unread)
+        assert all(text in report._repr_html_().replace("&#x27;", "'") for text in report.unread)
     assert "last" in savepoint._repr_html_()
     for operator in savepoint.operators:
         assert operator.label in operator._repr_html_()
@@ -154,8 +154,8 @@ def test_an_entry_is_damaged(tmp_path: Path) -> None:
     handle = sb.canonical(A, [len(HEAD)], sb.inline(HEAD + group))
     folder = sb.write(tmp_path / "point", [sb.operator([sb.subtask(managed_keyed=handle)])])
     [report] = operator_reports(read_savepoint(folder))
-    [said] = report.unread
-    assert "no entry of s: VALUE" in said
-    assert report.unknown_keys == said
+    [text] = report.unread
+    assert "no entry of s: VALUE" in text
+    assert report.unknown_keys == text
     assert [state.name for state in report.states] == ["s"]
     assert report.rescale is not None

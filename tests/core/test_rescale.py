@@ -280,7 +280,7 @@ def test_unset_max_parallelism_keeps_that_of_the_savepoint() -> None:
         assert check_restore(256, 3) == 256
     with pytest.warns(RestoreWarning) as caught:
         assert check_restore(128, 128, None) == 128
-    assert [warning.filename for warning in caught] == [__file__]  # where it is called
+    assert [warning.filename for warning in caught] == [__file__]  # the caller's file
 
 
 def test_the_same_max_parallelism_is_accepted() -> None:
@@ -427,7 +427,7 @@ def test_max_parallelism_to_restore_with(value: Any) -> None:
 
 def test_a_max_parallelism_that_equals_that_of_the_savepoint_must_be_an_int() -> None:
     with pytest.raises(ParallelismError, match=r"^max_parallelism must be an int, got 128\.0"):
-        check_restore(128, 1, 128.0)  # type: ignore[arg-type]  # as a user may
+        check_restore(128, 1, 128.0)  # type: ignore[arg-type]  # a user may do so
 
 
 def test_a_limit_and_a_scramble_are_named_where_they_are_refused() -> None:

@@ -72,10 +72,10 @@ def refused(url: str, timeout: float = TIMEOUT) -> str:
     """Return why a job cannot be read, which is one line that a terminal can show."""
     with pytest.raises(JobError) as caught:
         read_job(url, JOB_ID, timeout)
-    said = str(caught.value)
-    assert said.isprintable()
-    assert len(said) < 400
-    return said
+    text = str(caught.value)
+    assert text.isprintable()
+    assert len(text) < 400
+    return text
 
 
 # --- deadlines ----------------------------------------------------------------------------
@@ -111,11 +111,11 @@ def test_body_of_an_error_that_drips(status: int, length: bytes, clock: Clock) -
     """The status is known, so it is said; 204 and 304 have no body, whatever is sent."""
     head = f"HTTP/1.1 {status} No\r\n".encode() + length + b"\r\n"
     with dripping(clock, head, b" ") as url:
-        said = refused(url)
+        text = refused(url)
     if status == 204:
-        assert said.startswith(f"{url}/jobs/{JOB_ID}: this is no answer of Flink's REST API")
+        assert text.startswith(f"{url}/jobs/{JOB_ID}: this is no answer of Flink's REST API")
     else:
-        assert said == f"{url}/jobs/{JOB_ID}: status {status}"
+        assert text == f"{url}/jobs/{JOB_ID}: status {status}"
     if status in (404, 500, 302):
         assert clock.seconds == 2 + TIMEOUT
 
@@ -125,8 +125,8 @@ def test_nothing_is_read_of_a_redirect(clock: Clock) -> None:
     with peer(lambda _, path: asked.append(path)) as other:
         head = f"HTTP/1.1 302 No\r\nLocation: {other}/x\r\nContent-Length: 100000\r\n\r\n"
         with dripping(clock, head.encode(), b" ") as url:
-            said = refused(url)
-    assert said.startswith(f"{url}/jobs/{JOB_ID}: status 302: it points to '{other}/x', which is")
+            text = refused(url)
+    assert text.startswith(f"{url}/jobs/{JOB_ID}: status 302: it points to '{other}/x', which is")
     assert asked == []
     assert clock.seconds < 2 + TIMEOUT
 
@@ -135,10 +135,10 @@ def test_nothing_is_read_of_a_redirect(clock: Clock) -> None:
 def test_what_a_status_says(status: int) -> None:
     """RFC 9110: 2xx is an answer, 3xx a redirect."""
     with peer(says(f"HTTP/1.1 {status} No\r\nLocation: /x\r\n\r\n[]".encode())) as url:
-        said = refused(url)
-    assert (": this is no answer of Flink's REST API: b'[]'" in said) == (200 <= status < 300)
-    assert (f": status {status}: it points to '/x'" in said) == (300 <= status < 400)
-    assert said.endswith(f": status {status}") == (status in (199, 400))
+        text = refused(url)
+    assert (": this is no answer of Flink's REST API: b'[]'" in text) == (200 <= status < 300)
+    assert (f": status {status}: it points to '/x'" in text) == (300 <= status < 400)
+    assert text.endswith(f": status {status}") == (status in (199, 400))
 
 
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
@@ -146,15 +146,15 @@ def test_proxy_that_drips(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("no_proxy", "")
     with dripping(clock, b"HTTP/1.1 200 OK\r\nX: ", b"y") as url:
         monkeypatch.setenv("https_proxy", url)
-        said = refused("https://flink.example")
-    assert said == f"https://flink.example/jobs/{JOB_ID}: no answer within 10 seconds (timeout)"
+        text = refused("https://flink.example")
+    assert text == f"https://flink.example/jobs/{JOB_ID}: no answer within 10 seconds (timeout)"
     assert clock.seconds == 2 + TIMEOUT
-    gc.collect()  # to which Python 3.10 leaves a connection that the proxy has not made
+    gc.collect()  # Python 3.10 leaves it a connection that the proxy has not made
 
 
 def test_handshake_has_what_the_proxy_left(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     def shake(self: ssl.SSLContext, sock: socket.socket, **options: Any) -> ssl.SSLSocket:
-        left.append((sock.gettimeout(), 2 + TIMEOUT - clock.seconds))
+        rest.append((sock.gettimeout(), 2 + TIMEOUT - clock.seconds))
         return wrap_socket(self, sock, **options)
 
     def talk(connection: socket.socket, _: str) -> None:
@@ -163,14 +163,14 @@ def test_handshake_has_what_the_proxy_left(clock: Clock, monkeypatch: pytest.Mon
         clock.seconds += 3
         connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
 
-    left: list[tuple[float | None, float]] = []
+    rest: list[tuple[float | None, float]] = []
     wrap_socket = ssl.SSLContext.wrap_socket
     monkeypatch.setattr(ssl.SSLContext, "wrap_socket", shake)
     monkeypatch.setenv("no_proxy", "")
     with peer(talk) as url:
         monkeypatch.setenv("https_proxy", url)
         assert ": no answer: " in refused("https://flink.example")
-    ((seconds, expected),) = left
+    ((seconds, expected),) = rest
     assert seconds == expected
 
 
@@ -186,9 +186,9 @@ def test_handshake_that_drips() -> None:
 
     with peer(talk) as url:
         url = url.replace("http:", "https:")
-        said = refused(url, timeout=0.1)
+        text = refused(url, timeout=0.1)
         over.set()
-    assert said.startswith(f"{url}/jobs/{JOB_ID}: no answer within ")
+    assert text.startswith(f"{url}/jobs/{JOB_ID}: no answer within ")
 
 
 def test_addresses_that_do_not_answer(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,8 +203,8 @@ def test_addresses_that_do_not_answer(clock: Clock, monkeypatch: pytest.MonkeyPa
     address = (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("192.0.2.1", 8081))
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [address] * 5)
     monkeypatch.setattr(_rest._Socket, "connect", connect)
-    said = refused("http://flink.example")
-    assert said == f"http://flink.example/jobs/{JOB_ID}: no answer within 10 seconds (timeout)"
+    text = refused("http://flink.example")
+    assert text == f"http://flink.example/jobs/{JOB_ID}: no answer within 10 seconds (timeout)"
     assert tried == [9, 4]
 
 
@@ -213,10 +213,14 @@ def test_next_address_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         nobody = closed.getsockname()
     with peer(says(b"HTTP/1.1 404 No\r\n\r\n")) as url:
-        there = ("127.0.0.1", int(url.rpartition(":")[2]))
+        present = ("127.0.0.1", int(url.rpartition(":")[2]))
         listed = [
             (family, socket.SOCK_STREAM, 0, "", where)
-            for family, where in ((-7, there), (socket.AF_INET, nobody), (socket.AF_INET, there))
+            for family, where in (
+                (-7, present),
+                (socket.AF_INET, nobody),
+                (socket.AF_INET, present),
+            )
         ]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: listed)
         assert refused("http://flink.example").endswith(": status 404")
@@ -240,8 +244,8 @@ def test_all_requests_have_a_deadline_together(monkeypatch: pytest.MonkeyPatch) 
     clock = Clock(step=0.05)
     monkeypatch.setattr(_rest, "monotonic", clock)
     with peer(job_of(500)) as url:
-        said = refused(url)
-    assert said.endswith(
+        text = refused(url)
+    assert text.endswith(
         ": no answer within the 30 seconds that all requests have together (3 times timeout)"
     )
     assert 30 <= clock.seconds < 30.1
@@ -295,10 +299,10 @@ def test_counts_are_waited_for_no_longer_than_timeout(monkeypatch: pytest.Monkey
 )
 def test_answer_that_is_no_http(answer: tuple[bytes, ...], reason: str) -> None:
     with peer(says(*answer)) as url:
-        said = refused(url)
-    assert said.startswith(f"{url}/jobs/{JOB_ID}: no answer: ")
-    assert reason in said
-    assert "client_certificate" not in said  # which only TLS has
+        text = refused(url)
+    assert text.startswith(f"{url}/jobs/{JOB_ID}: no answer: ")
+    assert reason in text
+    assert "client_certificate" not in text  # only TLS has one
 
 
 def test_body_that_is_compressed_is_not_unpacked() -> None:
@@ -325,9 +329,9 @@ def test_answers_that_are_too_long_together(monkeypatch: pytest.MonkeyPatch) -> 
     with peer(endless) as url:
         assert refused(url).endswith("the answer has more than 1000 bytes")
     with peer(job_of(7)) as url:  # 905 bytes of the job, and 16 of each vertex
-        said = refused(url)
-    assert said.startswith(f"{url}/jobs/{JOB_ID}/vertices/")
-    assert said.endswith("with this answer there are more than 1000 bytes")
+        text = refused(url)
+    assert text.startswith(f"{url}/jobs/{JOB_ID}/vertices/")
+    assert text.endswith("with this answer there are more than 1000 bytes")
 
 
 @pytest.mark.parametrize("value", [b"[],", b"{},", b"0,"])
@@ -350,7 +354,7 @@ def test_an_answer_may_have_as_much_as_is_said(
 ) -> None:
     with peer(says(OK, b'\r\n{"a":[0,0]}')) as url:
         monkeypatch.setattr(_rest, name, size)
-        assert "this is no answer of Flink's REST API" in refused(url)  # but it was read
+        assert "this is no answer of Flink's REST API" in refused(url)  # the answer was read
         monkeypatch.setattr(_rest, name, size - 1)
         assert refused(url).endswith(says_more)
 
@@ -412,8 +416,8 @@ def test_answer_under_tls_that_drips(
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(TLS / "ca.pem"))
     with dripping(clock, *DRIPS[name], tls) as url:
-        said = refused(url.replace("127.0.0.1", "localhost"))
-    assert said.endswith("no answer within 10 seconds (timeout)")
+        text = refused(url.replace("127.0.0.1", "localhost"))
+    assert text.endswith("no answer within 10 seconds (timeout)")
     assert clock.seconds == 2 + TIMEOUT
 
 
@@ -426,17 +430,17 @@ def test_sending_has_what_the_handshake_left(
         return made
 
     def send(self: ssl.SSLSocket, data: bytes) -> None:
-        left.append((self.gettimeout(), 2 + TIMEOUT - clock.seconds))
+        rest.append((self.gettimeout(), 2 + TIMEOUT - clock.seconds))
         raise OSError("no")
 
-    left: list[tuple[float | None, float]] = []
+    rest: list[tuple[float | None, float]] = []
     wrap_socket = ssl.SSLContext.wrap_socket
     monkeypatch.setattr(ssl.SSLContext, "wrap_socket", shake)
     monkeypatch.setattr(ssl.SSLSocket, "sendall", send)
     monkeypatch.setenv("SSL_CERT_FILE", str(TLS / "ca.pem"))
     with peer(job_of(0), tls) as url:
         assert ": no answer: " in refused(url.replace("127.0.0.1", "localhost"))
-    ((seconds, expected),) = left
+    ((seconds, expected),) = rest
     assert seconds == expected
 
 
@@ -447,7 +451,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: OSError) -> str:
         raise error
 
     monkeypatch.setattr(socket, "getaddrinfo", fail)
-    monkeypatch.setenv("SSL_CERT_FILE", str(TLS / "ca.pem"))  # of few certificates
+    monkeypatch.setenv("SSL_CERT_FILE", str(TLS / "ca.pem"))  # it has few certificates
     return refused("https://flink.example")
 
 
@@ -476,8 +480,8 @@ def test_signers_that_are_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_servers_that_may_want_a_certificate(
     error: OSError, may_want_one: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = failing(monkeypatch, error)
-    assert said.endswith(": pass client_certificate, if the server asks for one") == may_want_one
+    text = failing(monkeypatch, error)
+    assert text.endswith(": pass client_certificate, if the server asks for one") == may_want_one
 
 
 def test_no_http_where_https_was_asked() -> None:

@@ -71,7 +71,7 @@ class Left:
         monkeypatch.setattr(rocksdb, "_pairs", counted)
 
     def of(self, operator: Operator, expected: int, **selected: Any) -> list[bytes]:
-        """Return where each run starts; the entries, so many, are those that are read one by one.
+        """Return the start of each run; the entries, `expected` of them, are as read one by one.
 
         `expected` is -1 where both raise the same error.
         """
@@ -80,7 +80,7 @@ class Left:
             ours: object = by_state(column_entries(operator, **selected))
         except SavepointError as error:
             ours = str(error)
-        left = [start for runs in self.runs for start, _ in runs]
+        starts = [start for runs in self.runs for start, _ in runs]
         try:
             theirs: object = by_state(operator.entries(**selected))
         except SavepointError as error:
@@ -88,17 +88,17 @@ class Left:
         assert ours == theirs
         count = sum(map(len, theirs.values())) if isinstance(theirs, dict) else -1
         assert count == expected
-        return left
+        return starts
 
 
 @pytest.fixture
-def left(monkeypatch: pytest.MonkeyPatch) -> Left:
+def unread(monkeypatch: pytest.MonkeyPatch) -> Left:
     return Left(monkeypatch)
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_files_whose_keys_overlap(
-    seed: int, tmp_path: Path, left: Left, monkeypatch: pytest.MonkeyPatch
+    seed: int, tmp_path: Path, unread: Left, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Keys of which there are several versions in several files, and those that were deleted."""
     rng = random.Random(seed)
@@ -127,91 +127,93 @@ def test_files_whose_keys_overlap(
         live.setdefault(own, kind == VALUE)
     written = [sst(table, "s", per_block=rng.randint(1, 40)) for table in tables if table]
     operator = operator_of(tmp_path, written, TEXT if is_text else COUNT)
-    assert left.of(operator, sum(live.values())) == []
+    assert unread.of(operator, sum(live.values())) == []
     of_last = [is_live for own, is_live in live.items() if own[0] == 127]
-    assert left.of(operator, sum(of_last), key_groups=[127]) == []
+    assert unread.of(operator, sum(of_last), key_groups=[127]) == []
 
 
-def test_key_groups_of_two_bytes(tmp_path: Path, left: Left) -> None:
+def test_key_groups_of_two_bytes(tmp_path: Path, unread: Left) -> None:
     records = [(key("a", group, 2), 5, VALUE, sb.i64(group)) for group in (0, 255, 256, 299)]
     operator = operator_of(tmp_path, [sst(records, "s")], max_parallelism=300)
-    assert left.of(operator, 4) == []
-    assert left.of(operator, 2, key_groups=[255, 256]) == []
-    assert left.of(operator, 2, key_groups=[0, 256]) == [b"\0\0", b"\1\0"]  # more than one run
+    assert unread.of(operator, 4) == []
+    assert unread.of(operator, 2, key_groups=[255, 256]) == []
+    assert unread.of(operator, 2, key_groups=[0, 256]) == [b"\0\0", b"\1\0"]  # more than one run
 
 
-def test_keys_shorter_than_a_key_group(tmp_path: Path, left: Left) -> None:
+def test_keys_shorter_than_a_key_group(tmp_path: Path, unread: Left) -> None:
     table = sst([(b"\1", 5, VALUE, sb.i64(7))], "s")
     operator = operator_of(tmp_path, [table], max_parallelism=300)
-    assert left.of(operator, -1, key_groups=range(300)) == [b"\0\0"]
+    assert unread.of(operator, -1, key_groups=range(300)) == [b"\0\0"]
 
 
-def test_merges(tmp_path: Path, left: Left) -> None:
+def test_merges(tmp_path: Path, unread: Left) -> None:
     """Of one part alone they are values; of several they are joined, record by record."""
     merges = sst([(key(f"{number}"), 5, MERGE, sb.i64(number)) for number in range(9)], "s")
-    assert left.of(operator_of(tmp_path / "a", [merges], LISTS), 9) == []
+    assert unread.of(operator_of(tmp_path / "a", [merges], LISTS), 9) == []
     older = sst([(key("3"), 4, VALUE, sb.i64(33))], "s")
-    assert left.of(operator_of(tmp_path / "b", [merges, older], LISTS), 9) == [b"\0"]
-    newer = sst([(key("3"), 6, VALUE, sb.i64(33))], "s")  # which hides the other
-    assert left.of(operator_of(tmp_path / "c", [merges, newer], LISTS), 9) == []
+    assert unread.of(operator_of(tmp_path / "b", [merges, older], LISTS), 9) == [b"\0"]
+    newer = sst([(key("3"), 6, VALUE, sb.i64(33))], "s")  # it hides the other
+    assert unread.of(operator_of(tmp_path / "c", [merges, newer], LISTS), 9) == []
 
 
 def test_what_follows_is_read_record_by_record(
-    tmp_path: Path, left: Left, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, unread: Left, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without what is out already."""
     monkeypatch.setattr(rocksdb_columns, "_AT_ONCE", 1)
     records = [newest(number) for number in range(20)]
     records[19] = newest(19, "x" * 130)
     operator = operator_of(tmp_path, [sst(records, "s", per_block=1)])
-    assert left.of(operator, 20) == [b"\0"]
+    assert unread.of(operator, 20) == [b"\0"]
 
 
 @pytest.mark.parametrize(("length", "is_left"), [(127 - 8 - 3, False), (128 - 8 - 3, True)])
-def test_long_keys(length: int, is_left: bool, tmp_path: Path, left: Left) -> None:
+def test_long_keys(length: int, is_left: bool, tmp_path: Path, unread: Left) -> None:
     """As many bytes of a key as fit a byte's seven bits."""
     operator = operator_of(tmp_path, [sst([newest(2, "x" * length)], "s")])
-    assert left.of(operator, 1) == ([b"\0"] if is_left else [])
+    assert unread.of(operator, 1) == ([b"\0"] if is_left else [])
 
 
 @pytest.mark.parametrize("size", [127, 129, 255, 256, 16_383, 16_384])
-def test_long_values(size: int, tmp_path: Path, left: Left) -> None:
+def test_long_values(size: int, tmp_path: Path, unread: Left) -> None:
     """Sizes of one byte and of two, in one block, and before others."""
     long = write_string("x" * (size - 1 - (size > 128)))
     values = [b"\2a", long, b"\0", b"\3bc", long]
     records = [(key(f"{number}"), 5, VALUE, value) for number, value in enumerate(values)]
     operator = operator_of(tmp_path, [sst(records, "s", per_block=4)], TEXT)
     assert len(long) == size
-    assert left.of(operator, 5) == ([b"\0"] if size > 16_383 else [])
+    assert unread.of(operator, 5) == ([b"\0"] if size > 16_383 else [])
 
 
 @pytest.mark.parametrize(("count", "is_left"), [(256, False), (257, True)])
 def test_keys_that_share_with_many_before(
-    count: int, is_left: bool, tmp_path: Path, left: Left
+    count: int, is_left: bool, tmp_path: Path, unread: Left
 ) -> None:
     records = [newest(number) for number in range(count)]
     operator = operator_of(tmp_path, [sst(records, "s", per_block=count)])
-    assert left.of(operator, count) == ([b"\0"] if is_left else [])
+    assert unread.of(operator, count) == ([b"\0"] if is_left else [])
 
 
-def test_bounds(tmp_path: Path, left: Left, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bounds(tmp_path: Path, unread: Left, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files, bytes of a block, and bytes of keys for each byte of a block."""
     records = [newest(number) for number in range(40)]
     tables = [sst(records[:20], "s", per_block=9), sst(records[20:], "s", per_block=9)]
     operator = operator_of(tmp_path, tables)
-    assert left.of(operator, 40) == []
+    assert unread.of(operator, 40) == []
     for name, bound in (("_MOST_FILES", 1), ("_MOST_BLOCK", 100), ("_MOST_SHARED", 0)):
         with monkeypatch.context() as patched:
             patched.setattr(rocksdb_columns, name, bound)
-            assert left.of(operator, 40) == [b"\0"]
+            assert unread.of(operator, 40) == [b"\0"]
 
 
-def test_keys_that_share_take_no_more_memory_than_their_bytes(tmp_path: Path, left: Left) -> None:
+def test_keys_that_share_take_no_more_memory_than_their_bytes(
+    tmp_path: Path, unread: Left
+) -> None:
     """Three bytes each, which are 126 of a key."""
     long = internal_key(b"\3" + b"x" * 118, 9_999, VALUE)
     data = block([(long, b"")])[:-8] + b"\x7e\0\0" * 40_000 + b"\0\0\0\0\1\0\0\0"
     operator = operator_of(tmp_path, [sst_of_blocks([(long, data)], "s")])
-    assert left.of(operator, -1) == [b"\0"]
+    assert unread.of(operator, -1) == [b"\0"]
 
     def refuse() -> None:
         with pytest.raises(SavepointError, match="not in order"):
@@ -221,22 +223,22 @@ def test_keys_that_share_take_no_more_memory_than_their_bytes(tmp_path: Path, le
 
 
 def test_a_key_of_many_versions(
-    tmp_path: Path, left: Left, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, unread: Left, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are not held, from piece to piece."""
     monkeypatch.setattr(rocksdb_columns, "_AT_ONCE", 1)
     versions = [(key("a"), 9_999 - number, VALUE, sb.i64(number)) for number in range(1_009)]
     operator = operator_of(tmp_path / "a", [sst(versions[:1_000], "s", per_block=100)])
-    assert left.of(operator, 1) == []
+    assert unread.of(operator, 1) == []
     operator = operator_of(tmp_path / "b", [sst(versions, "s", per_block=100)])
-    assert left.of(operator, 1) == [b"\0"]
+    assert unread.of(operator, 1) == [b"\0"]
 
 
-def test_ranges_that_are_deleted(tmp_path: Path, left: Left) -> None:
+def test_ranges_that_are_deleted(tmp_path: Path, unread: Left) -> None:
     records = [newest(number) for number in range(9)]
     deletions = [(internal_key(key("0003"), 7, 15), key("0005"))]
     table = sst(records, "s", deletions=deletions)
-    assert left.of(operator_of(tmp_path, [table]), 7) == [b"\0"]
+    assert unread.of(operator_of(tmp_path, [table]), 7) == [b"\0"]
 
 
 def damaged(number: int) -> bytes:
@@ -249,9 +251,9 @@ def damaged(number: int) -> bytes:
         block([(key_a, value), (key_a, value)]),  # twice
         block([(key_a, value)])[:-9] + restarts,  # ends beyond
         b"\5" + block([(key_a, value)])[1:],  # shares with none
-        block([(key_a, value)])[:-8] + b"\x40\0\0" + restarts,  # with too few
+        block([(key_a, value)])[:-8] + b"\x40\0\0" + restarts,  # too few
         block([(short, value)]),  # a key of less than its mark
-        block([(internal_key(key("1"), 5, 9), value)]),  # of another kind
+        block([(internal_key(key("1"), 5, 9), value)]),  # another kind
     ]
     own = blocks[number]
     data = [(internal_key(*first[:3]), block([(internal_key(*first[:3]), first[3])]))]
@@ -261,11 +263,11 @@ def damaged(number: int) -> bytes:
 @pytest.mark.parametrize("number", range(7))
 @pytest.mark.parametrize("at_once", [1, 1 << 18])
 def test_damage(
-    number: int, at_once: int, tmp_path: Path, left: Left, monkeypatch: pytest.MonkeyPatch
+    number: int, at_once: int, tmp_path: Path, unread: Left, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Is an error of the reader of single records."""
     monkeypatch.setattr(rocksdb_columns, "_AT_ONCE", at_once)
-    assert left.of(operator_of(tmp_path, [damaged(number)]), -1) == [b"\0"]
+    assert unread.of(operator_of(tmp_path, [damaged(number)]), -1) == [b"\0"]
 
 
 @pytest.mark.parametrize(
@@ -293,7 +295,7 @@ def test_crafted_tables(seeds: range, state: bytes, tmp_path: Path) -> None:
 
 
 def test_pieces_that_are_not_in_order(
-    tmp_path: Path, left: Left, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, unread: Left, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rocksdb_columns, "_AT_ONCE", 1)
     for number, records in enumerate(([newest(2), newest(1)], [newest(1), newest(1)])):
@@ -303,7 +305,7 @@ def test_pieces_that_are_not_in_order(
             for place, own in enumerate(records)
         ]
         operator = operator_of(tmp_path / str(number), [sst_of_blocks(data, "s")])
-        assert left.of(operator, -1) == [b"\0"]
+        assert unread.of(operator, -1) == [b"\0"]
 
 
 @pytest.mark.parametrize("kind", [VALUE, DELETION, SINGLE_DELETION, MERGE])
@@ -314,7 +316,7 @@ def test_two_records_of_one_number(
     at_once: int,
     number: int,
     tmp_path: Path,
-    left: Left,
+    unread: Left,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """RocksDB numbers what it writes; which of two counts nobody can tell, so both are refused.
@@ -340,18 +342,18 @@ def test_two_records_of_one_number(
                 [same, sst(rest, "s", per_block=7)],
             ):
                 operator = operator_of(tmp_path, tables)
-                assert left.of(operator, -1)
+                assert unread.of(operator, -1)
                 with pytest.raises(SavepointError, match=r"two records of key .* have one number"):
                     operator.key_sizes()
 
 
-def test_no_record_is_wanted(tmp_path: Path, left: Left) -> None:
+def test_no_record_is_wanted(tmp_path: Path, unread: Left) -> None:
     table = sst([newest(1)], "s")
     operator = operator_of(tmp_path / "a", [table, sst([], "s")])
-    assert left.of(operator, 0, key_groups=[5]) == []
-    assert left.of(operator, 0, key_groups=[2]) == []
-    assert left.of(operator_of(tmp_path / "b", []), 0) == []
+    assert unread.of(operator, 0, key_groups=[5]) == []
+    assert unread.of(operator, 0, key_groups=[2]) == []
+    assert unread.of(operator_of(tmp_path / "b", []), 0) == []
     empty = sst_of_blocks([(internal_key(key("1"), 5, VALUE), block([]))], "s")
-    assert left.of(operator_of(tmp_path / "c", [empty]), 0) == []
+    assert unread.of(operator_of(tmp_path / "c", [empty]), 0) == []
     gone = sst([(key("1"), 5, DELETION, b"")], "s")
-    assert left.of(operator_of(tmp_path / "d", [gone]), 0) == []
+    assert unread.of(operator_of(tmp_path / "d", [gone]), 0) == []

@@ -86,8 +86,8 @@ def test_sixteen_types_of_tuples_are_tried(fields: int, types: int) -> None:
 @pytest.mark.parametrize("name", sorted({name for name, _ in STREAMS}))
 def test_finds_the_job_of_every_recorded_stream(name: str) -> None:
     key_type = decode_key_type(name.removesuffix(" of the other vectors"))
-    for (of, groups), pairs in STREAMS.items():
-        if of != name or groups == 1:
+    for (item, groups), pairs in STREAMS.items():
+        if item != name or groups == 1:
             continue
         some = random.Random(groups).sample(pairs, 50)
         parallelism = {10: 10, 128: 24}.get(groups, 37)

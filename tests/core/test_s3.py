@@ -67,16 +67,16 @@ def expected(values: int, size: int) -> dict[str, str]:
     return {f"name {number}": chr(97 + number) * size for number in range(values)}
 
 
-def texts(url: str, **given: Any) -> dict[str, str]:
+def texts(url: str, **options: Any) -> dict[str, str]:
     (operator,) = read_savepoint(url).operators
-    return {entry.key: entry.value for entry in operator.entries(**given)}
+    return {entry.key: entry.value for entry in operator.entries(**options)}
 
 
 def test_what_is_written_is_read(server: S3Server) -> None:
     write(URL)
     server.asked.clear()
     assert texts(URL) == expected(16, 1 << 10)
-    assert len(server.asked) == 2 + 4  # of `_metadata` the size too, which is the client's way
+    assert len(server.asked) == 2 + 4  # the client asks for the size of `_metadata` too
     assert set(server.asked) <= {"GET", "HEAD"}
     change_max_parallelism(URL, 64, f"{URL}-wide")
     assert texts(f"{URL}-wide") == expected(16, 1 << 10)

@@ -717,7 +717,7 @@ def test_as_many_types_as_bytes() -> None:
 @pytest.mark.parametrize("name", ["", " ", None, 5, ["a"]])
 def test_names_of_fields_that_are_none(name: object) -> None:
     number = JavaObject("T", {"typeRoot": JavaEnum("R", "INTEGER")})
-    members = [JavaObject("F", {"name": given, "type": number}) for given in ("a", name)]
+    members = [JavaObject("F", {"name": passed, "type": number}) for passed in ("a", name)]
     row = JavaObject("T", {"typeRoot": JavaEnum("R", "ROW"), "fields": members})
     found, _ = _TypeReader(Cursor(b"", "a file"), 100).read(row, 0)
     assert str(found) == "ROW<INT, INT>"

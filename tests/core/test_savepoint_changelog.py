@@ -238,7 +238,7 @@ def header_and(kind: str, value: bytes, *entries: tuple[bytes, bytes], **more: A
 def test_changes_to_what_was_materialized(namespace: bytes, tmp_path: Path) -> None:
     """No timers are needed: the header tells the type of keys."""
     space, end = (b"\0", b"") if namespace == VOID else (b"\x04now", b"\x04")
-    length = b"\x02" if end else b""  # of the key, in bytes
+    length = b"\x02" if end else b""  # the key's, in bytes
     a, b = (b"\3\x02" + key + length + space + end for key in (b"a", b"b"))
     maps = header_and(
         *("MAP", sb.map_of(STRING, STRING)),
@@ -592,8 +592,8 @@ def test_keys_that_are_told_wrong(
 def test_keys_that_are_told_and_there(tmp_path: Path) -> None:
     """Where timers say the same."""
     a = assign_to_key_group("a", 128, types.STRING)
-    told = [TIMERS, change(SET, 0, A, X, key_group=a)]
-    assert seen(of_keys(tmp_path / "old", types.STRING, *told)) == [(a, "a", None, None, "x")]
+    reports = [TIMERS, change(SET, 0, A, X, key_group=a)]
+    assert seen(of_keys(tmp_path / "old", types.STRING, *reports)) == [(a, "a", None, None, "x")]
 
 
 def test_what_tells_no_keys(tmp_path: Path) -> None:

@@ -196,21 +196,21 @@ def test_keys_are_deleted(
     named = [argument for operator in operators for argument in ("--operator", operator)]
     arguments = ("--delete-keys", f"{tmp_path}/keys", *named, "--output", f"{tmp_path}/new")
     assert edited(str(old.path), *arguments) == 0
-    left = +Counter(
+    rest = +Counter(
         {
             entry: count
             for entry, count in true.items()
             if entry[0] not in ids or text_of(entry[5]) not in doomed
         }
     )
-    assert 0 < left.total() < true.total()
-    assert seen(read_savepoint(tmp_path / "new")) == left
-    said = capsys.readouterr()
-    assert said.err == ""
-    numbers = re.findall(r"([\d,]+) entries kept, 0 changed, ([\d,]+) deleted", said.out)
+    assert 0 < rest.total() < true.total()
+    assert seen(read_savepoint(tmp_path / "new")) == rest
+    text = capsys.readouterr()
+    assert text.err == ""
+    numbers = re.findall(r"([\d,]+) entries kept, 0 changed, ([\d,]+) deleted", text.out)
     of_these = sum(count for entry, count in true.items() if entry[0] in ids)
     assert sum(int(deleted.replace(",", "")) for _, deleted in numbers) == (
-        true.total() - left.total()
+        true.total() - rest.total()
     )
     assert sum(int(number.replace(",", "")) for pair in numbers for number in pair) == of_these
 
@@ -220,8 +220,8 @@ def test_all_edits_at_once(
 ) -> None:
     """Each operator has its old name until all are renamed."""
     user, *_ = (entry[5] for entry in true_entries(ORIGIN.entries) if "user" in entry[5])
-    given = io.TextIOWrapper(io.BytesIO(f"{user}\nnobody\n{user}\n".encode()), encoding="utf-8")
-    monkeypatch.setattr(sys, "stdin", given)
+    passed = io.TextIOWrapper(io.BytesIO(f"{user}\nnobody\n{user}\n".encode()), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdin", passed)
     old = read_savepoint(DATA)
     new = str(tmp_path / "new")
     arguments = (
@@ -392,10 +392,10 @@ def test_relocated_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     [line] = capsys.readouterr().err.splitlines()
     assert "3 of 3 files are not there" in line
     assert edited(*arguments, *moved) == 0
-    told = capsys.readouterr().out
+    reports = capsys.readouterr().out
     allow = ["--allow", str(COPIED.root)]
     assert edited(str(copy), *allow) == 0
-    assert capsys.readouterr().out.startswith(told)
+    assert capsys.readouterr().out.startswith(reports)
     assert seen(read_savepoint(copy, allow=[COPIED.root])) == Counter(true_entries(COPIED.entries))
     assert edited(*arguments, *moved, "--json") == 0
     data = json.loads(capsys.readouterr().out)
@@ -429,15 +429,15 @@ def test_files_that_moved(capsys: pytest.CaptureFixture[str]) -> None:
 def test_moved_is_parted(
     text: str, old: str, new: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    told = []
+    reports = []
 
     def read(*arguments: Any, **_: Any) -> None:
-        told.append(arguments)
+        reports.append(arguments)
         raise SavepointError("seen")
 
     monkeypatch.setattr("keygroups.savepoint.read_savepoint", read)
     assert edited(str(tmp_path), "--moved", text) == 1
-    assert told == [(str(tmp_path), {old: new})]
+    assert reports == [(str(tmp_path), {old: new})]
 
 
 @pytest.mark.parametrize("text", ["", "a", "=/b", "/a=", "a=b=c", "/a=/b=/c", "/a=/b=s3://c"])

@@ -82,9 +82,9 @@ def streams(savepoint: Savepoint) -> Iterator[StreamHandle]:
         fields = [*operator.as_read.values()]
         fields += (field for subtask in operator.subtasks for field in subtask.as_read.values())
         for field in fields:
-            for _, _, said in field.places:
-                if isinstance(said, StreamHandle):
-                    yield said
+            for _, _, text in field.places:
+                if isinstance(text, StreamHandle):
+                    yield text
 
 
 def contents(operator: Operator) -> tuple[list[str], list[str]]:
@@ -134,7 +134,7 @@ def check_gathered(known: Point, folder: Path) -> None:
     for before, after in zip(old.operators, new.operators):
         assert after.operator_id == before.operator_id
         assert [one.bytes for one in after.subtasks] == [one.bytes for one in before.subtasks]
-        if known.archive != "jobs":  # where some are of the job's own classes
+        if known.archive != "jobs":  # others have some of the job's own classes
             assert contents(after) == contents(before)
     with edit(folder, folder.with_name(f"{folder.name}-again")):
         pass
@@ -207,7 +207,7 @@ def test_at_a_url(tmp_path: Path) -> None:
     ("names", "kept"),
     [
         (["a", "b-2.sst", "000012.sst"], 3),
-        (["a", "A", "aA"], 2),  # of which a file system may make two
+        (["a", "A", "aA"], 2),  # a file system may make two
         (["_Metadata", "a"], 1),
         ([".a.0123.writing", "..a", "a b", "é", "a:b", "C:", "x" * 201], 0),
     ],
@@ -331,10 +331,10 @@ def test_uids_that_were_given_are_listed(tmp_path: Path) -> None:
             writer.add_operator(uid, STRING, COUNTS, 128, 3).write("count", "ann", 7)
     assert labels(new.savepoint()) == ["a", "b", "c"]
     assert labels(read_savepoint(tmp_path / "new")) == ids("a", "b", "c")
-    given = SavepointWriter.from_existing_savepoint(
+    passed = SavepointWriter.from_existing_savepoint(
         tmp_path / "new", tmp_path / "edited", uids=["a", "b"]
     )
-    with given as editor:
+    with passed as editor:
         editor.change_operator_identifier("b", "user")
         editor.add_operator("d", STRING, COUNTS, 128, 3)
     assert labels(editor.savepoint()) == ["a", "user", *ids("c"), "d"]
@@ -436,7 +436,7 @@ def test_keyed_state_and_names_are_edited_together(tmp_path: Path) -> None:
         operator.rename_state("count", "sum")
         writer.add_operator_from(other, "d")
         writer.operator("d").map_entries("count", lambda entry: DELETE)
-        writer.operator("b")  # of which nothing is asked
+        writer.operator("b")  # nobody asks it anything
         gone = writer.operator("b")
         writer.remove_operator("b")
         with pytest.raises(InvalidValueError, match="b cannot be edited any more"):
@@ -513,7 +513,7 @@ def test_values_of_kryo_stay_with_their_flink(
     one = of_version(tmp_path / "one", base, KRYO)
     two = of_version(tmp_path / "two", other, KRYO)
     with edit(one, tmp_path / "new") as writer:
-        writer.operator("one")  # by its uid, which older versions do not have
+        writer.operator("one")  # its uid, which older versions do not have
         if named is None:
             writer.add_operator_from(two, "two")
         else:
@@ -550,7 +550,7 @@ def test_elements_of_kryo(tmp_path: Path) -> None:
         state = sb.operator_state([("list", 0, offsets)], sb.inline(head + b"xy", "list"))
         old = of_version(tmp_path / name, 4, managed_operator=state)
         with edit(old, tmp_path / f"new-{name}") as writer:
-            writer.operator(name)  # by its uid
+            writer.operator(name)  # its uid
             if name == "in-elements":
                 writer.add_operator_from(newer, "newer")
                 continue
@@ -601,9 +601,9 @@ def test_arguments(tmp_path: Path) -> None:
         with pytest.raises(InvalidValueError, match="uid must be one of the job's, and new here"):
             writer.add_operator("b", STRING, COUNTS, 128, 1)
         with pytest.raises(InvalidTypeError, match="new_uid must be a str"):
-            writer.change_operator_identifier("a", 5)  # type: ignore[arg-type]  # as a user may
+            writer.change_operator_identifier("a", 5)  # type: ignore[arg-type]  # a user may do so
         with pytest.raises(InvalidTypeError, match="path must be a str or a path"):
-            writer.add_operator_from(5, "a")  # type: ignore[arg-type]  # as a user may
+            writer.add_operator_from(5, "a")  # type: ignore[arg-type]  # a user may do so
         with pytest.raises(InvalidValueError, match="the report must be asked for after the with"):
             writer.report()
     assert digests(tmp_path / "new") == digests(old)  # whatever was refused

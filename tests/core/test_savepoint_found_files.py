@@ -34,12 +34,12 @@ def operator(path: str, stream: bytes | None = None) -> bytes:
     return sb.operator([], operator_id=md5(path.encode()).digest(), uid=path, coordinator=written)
 
 
-def savepoint(folder: Path | str, *paths: str, **given: Any) -> Savepoint:
+def savepoint(folder: Path | str, *paths: str, **options: Any) -> Savepoint:
     """Write a `_metadata` that names files, and return what reads them."""
     local = Path(str(folder).removeprefix("file://"))
     local.mkdir(parents=True, exist_ok=True)
     sb.write(local, [*map(operator, paths)])
-    return read_savepoint(folder, **given)
+    return read_savepoint(folder, **options)
 
 
 def put(*paths: Path) -> None:
@@ -146,8 +146,8 @@ def test_what_is_there_is_not_looked_for(tmp_path: Path, monkeypatch: pytest.Mon
     put(*(tmp_path / "job" / name for name in (f"chk-7/{NAMES[1]}", f"shared/{NAMES[2]}")))
     put(tmp_path / "now" / NAMES[3])
     monkeypatch.setattr("os.scandir", None)
-    given = {f"{OLD}/shared": str(tmp_path / "now")}
-    found = savepoint(tmp_path / "job/chk-7", own, shared, moved, moved=given)
+    passed = {f"{OLD}/shared": str(tmp_path / "now")}
+    found = savepoint(tmp_path / "job/chk-7", own, shared, moved, moved=passed)
     assert values(found) == expected(own, shared, moved)
 
 
@@ -270,8 +270,8 @@ def test_files_of_one_name(tmp_path: Path) -> None:
     put(tmp_path / "a" / NAMES[1], tmp_path / "b" / NAMES[2], tmp_path / "c" / "1.sst")
     paths = [f"{OLD}/{name}" for name in (f"x/{NAMES[1]}", f"y/{NAMES[1]}", "z/1.sst")]
     found = savepoint(tmp_path, *paths)
-    told = [("x", "a"), ("y", "a"), ("z", "c")]
-    listed = ", ".join(f"'{OLD}/{old}': '{tmp_path}/{new}'" for old, new in told)
+    reports = [("x", "a"), ("y", "a"), ("z", "c")]
+    listed = ", ".join(f"'{OLD}/{old}': '{tmp_path}/{new}'" for old, new in reports)
     for path in paths:
         assert refusal(found, path).endswith(f"to say where it is now, as in moved={{{listed}}}")
     own = sb.relative(NAMES[2], 3)
@@ -373,8 +373,8 @@ def test_a_file_that_is_moved_by_itself(tmp_path: Path) -> None:
     paths = [f"{OLD}/shared/{name}" for name in NAMES[1:3]]
     put(*(tmp_path / "files" / name for name in NAMES[1:3]))
     found = savepoint(tmp_path, *paths, moved={paths[0]: str(tmp_path / "gone" / NAMES[1])})
-    told = f"as in moved={{'{OLD}/shared': '{tmp_path}/files'}}"
-    assert refusal(found, paths[1]).endswith(told)
+    reports = f"as in moved={{'{OLD}/shared': '{tmp_path}/files'}}"
+    assert refusal(found, paths[1]).endswith(reports)
 
 
 # Told
@@ -382,14 +382,14 @@ def test_a_file_that_is_moved_by_itself(tmp_path: Path) -> None:
 
 def test_every_folder_that_is_not_there_is_named_once(tmp_path: Path) -> None:
     """With where its files are, if that is known; also where the caller named another place."""
-    paths = [f"{OLD}/{of}/{name}" for of in ("shared", "chk-5") for name in NAMES[1:3]]
+    paths = [f"{OLD}/{item}/{name}" for item in ("shared", "chk-5") for name in NAMES[1:3]]
     put(*(tmp_path / "files" / name for name in NAMES[1:3]))
     moved = {f"{OLD}/shared": str(tmp_path / "gone")}
     found = savepoint(tmp_path, *paths[:2], f"{OLD}/chk-5/{NAMES[3]}", moved=moved)
     advice = f"moved={{'{OLD}/shared': '{tmp_path}/files', '{OLD}/chk-5': ...}}"
     name = f"{tmp_path}/gone/{NAMES[2]}"
-    said = f"No such file or directory: pass {advice} to say where it is now"
-    assert refusal(found, paths[1]) == f"{name}: cannot be opened: {said}"
+    text = f"No such file or directory: pass {advice} to say where it is now"
+    assert refusal(found, paths[1]) == f"{name}: cannot be opened: {text}"
     assert refusal(found, f"{OLD}/chk-5/{NAMES[3]}").endswith(f"is now, as in {advice}")
     moved = {f"{OLD}/shared": str(tmp_path / "files"), f"{OLD}/chk-5": str(tmp_path / "files")}
     put(tmp_path / "files" / NAMES[3])
@@ -428,9 +428,9 @@ def test_files_that_are_allowed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("room", "told"),
+    ("room", "reports"),
     [
-        (40, "{'s3://a': ..., 's3://bb': ..., 's3://c': ...}"),  # of 13, 14 and 13 characters
+        (40, "{'s3://a': ..., 's3://bb': ..., 's3://c': ...}"),  # 13, 14 and 13 characters
         (39, "{'s3://a': ..., 's3://bb': ...}, and so on for 1 more"),
         (27, "{'s3://a': ..., 's3://bb': ...}, and so on for 1 more"),
         (26, "{'s3://a': ...}, and so on for 2 more"),
@@ -438,20 +438,20 @@ def test_files_that_are_allowed(tmp_path: Path) -> None:
     ],
 )
 def test_how_many_folders_a_message_has_room_for(
-    room: int, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    room: int, reports: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(found_files, "_SHOWN", room)
     paths = [f"s3://{name}/{NAMES[1]}" for name in ("a", "bb", "c")]
-    assert refusal(savepoint(tmp_path, *paths), paths[0]).endswith(f"as in moved={told}")
+    assert refusal(savepoint(tmp_path, *paths), paths[0]).endswith(f"as in moved={reports}")
 
 
 def test_a_message_has_room_for_some(tmp_path: Path) -> None:
     paths = [f"s3://old/{number:05}\n\x1b{'x' * 500}/{NAMES[1]}" for number in range(50)]
     paths += [f"s3://old/{number:05}/{NAMES[1]}" for number in range(50)]
-    for given in (paths, paths[::-1]):
-        told = refusal(savepoint(tmp_path, *given), given[-1])
-        shown = len(re.findall(r"': \.\.\.", told))
-        assert told.endswith(f"}}, and so on for {100 - shown} more")
+    for passed in (paths, paths[::-1]):
+        reports = refusal(savepoint(tmp_path, *passed), passed[-1])
+        shown = len(re.findall(r"': \.\.\.", reports))
+        assert reports.endswith(f"}}, and so on for {100 - shown} more")
         assert shown
-        assert told.isprintable()
-        assert len(told) < 2000
+        assert reports.isprintable()
+        assert len(reports) < 2000

@@ -24,8 +24,8 @@ pytest.importorskip("cramjam", reason="one is compressed: the extra savepoint")
 
 Record = Callable[[str, object], None]
 
-SAMPLE = 197  # of how many damages the default suite takes one; a prime, so all flips have a turn
-MEASURED = 13  # of how many damages the memory of one is measured, which is slow; a prime too
+SAMPLE = 197  # damages for one that the default suite takes; a prime, so all flips have a turn
+MEASURED = 13  # damages for one whose memory is measured, which is slow; a prime too
 FLOOR = 1 << 20  # bytes, below which ten times is not asked
 
 PARTS: dict[str, Callable[[Operator], object]] = {
@@ -48,15 +48,15 @@ def read_all(folder: Path) -> dict[str, str]:
     for index, operator in enumerate(savepoint.operators):
         for name, part in PARTS.items():
             try:
-                said = repr(part(operator))
+                text = repr(part(operator))
             except KeyGroupsError as error:
-                said = refusal(folder, error)
-            found[f"{name} of operator {index}"] = said
+                text = refusal(folder, error)
+            found[f"{name} of operator {index}"] = text
     return found
 
 
 def refusal(folder: Path, error: KeyGroupsError) -> str:
-    """Return what an error says, which names the file, or at least the savepoint, in one line."""
+    """Return an error as text, which names the file, or at least the savepoint, in one line."""
     message = str(error)
     assert folder.name in message
     assert "\n" not in message
@@ -80,7 +80,7 @@ def test_damage(small: str, every: int, tmp_path: Path, record_property: Record)
     folder = SMALL[small](tmp_path / small)
     read_all(folder)  # so that what Python makes once is there
     most, intact = peak(folder)
-    assert not [said for said in intact.values() if said.startswith("error")]
+    assert not [text for text in intact.values() if text.startswith("error")]
     limit = max(10 * most, FLOOR)
     counts: Counter[str] = Counter()
     highest, number = 0, 0
@@ -102,7 +102,7 @@ def test_damage(small: str, every: int, tmp_path: Path, record_property: Record)
             highest = max(highest, memory)
             if found == intact:
                 counts["the same"] += 1
-            elif any(said.startswith("error") for said in found.values()):
+            elif any(text.startswith("error") for text in found.values()):
                 counts["an error"] += 1
             else:
                 counts["another value"] += 1

@@ -95,17 +95,17 @@ def test_something_is_there(write: Write, kind: str, tmp_path: Path) -> None:
     else:
         path.symlink_to(tmp_path if kind == "link" else tmp_path / "nowhere")
     before = sorted(tmp_path.rglob("*"))
-    for given in (path, str(path), f"{path}/", f"file://{path}", f"file:{path}"):
+    for passed in (path, str(path), f"{path}/", f"file://{path}", f"file:{path}"):
         with pytest.raises(InvalidValueError, match=NEW):
-            write(given)
+            write(passed)
     assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_parents_are_made(tmp_path: Path) -> None:
-    for number, given in enumerate(
+    for number, passed in enumerate(
         ("{}/a/b/savepoint", "{}/c/", "file:{}/d/e%20f", "file://{}/g")
     ):
-        path = given.format(tmp_path)
+        path = passed.format(tmp_path)
         write(path)
         assert is_whole(path)
         assert len(list(tmp_path.iterdir())) == number + 1
@@ -282,13 +282,13 @@ def test_an_interrupt_while_the_folder_is_made(
 
 
 def failing(call: Callable[..., Any], after: int, error: BaseException) -> Callable[..., Any]:
-    """Return what calls so many times, and then raises."""
-    left = after
+    """Return a function that calls so many times, and then raises."""
+    rest = after
 
     def fail(*args: Any, **named: Any) -> Any:
-        nonlocal left
-        left -= 1
-        if left < 0:
+        nonlocal rest
+        rest -= 1
+        if rest < 0:
             raise error
         return call(*args, **named)
 
@@ -314,7 +314,7 @@ class FullFile:
     def __enter__(self) -> FullFile:
         return self
 
-    def __exit__(self, *of: object) -> None:
+    def __exit__(self, *arguments: object) -> None:
         self._file.close()
 
     def __getattr__(self, name: str) -> Any:
@@ -338,7 +338,7 @@ def test_a_full_disk(
             FullFile(opened(path, mode, *rest)) if mode in ("xb", "wb") else opened(path, mode)
         ),
     )
-    if room >= needed and write is not rewrite:  # which needs room for what it sorts too
+    if room >= needed and write is not rewrite:  # a rewrite needs room for its sort too
         write(tmp_path / "savepoint")
         assert (tmp_path / "savepoint" / "_metadata").exists()
         return
@@ -440,8 +440,8 @@ def test_what_was_written_is_gone(what: str, tmp_path: Path) -> None:
 
     with pytest.raises(SavepointError, match=r"cannot be written: (No such file|.* is gone)"):
         disturbed()
-    left = {"elsewhere"} if what == "folder" else set()
-    assert {path.name for path in tmp_path.iterdir()} == left
+    rest = {"elsewhere"} if what == "folder" else set()
+    assert {path.name for path in tmp_path.iterdir()} == rest
     assert not list(tmp_path.glob("*/_metadata"))
 
 
@@ -450,7 +450,7 @@ def test_a_block_may_be_entered_once(tmp_path: Path) -> None:
     operator = add_counts(writer)
     operator.write("count", KEYS[0], 5)
     with pytest.raises(SavepointError, match="cannot be written: No such file"):
-        operator.write("count", KEYS[1], 5)  # before the block
+        operator.write("count", KEYS[1], 5)  # the block comes later
     writer = SavepointWriter(tmp_path / "savepoint")
     operator = add_counts(writer)
     with writer:
@@ -483,10 +483,10 @@ def memory() -> Iterator[Any]:
 URL = "memory://bucket/a/savepoint"
 
 
-@pytest.mark.parametrize("given", [URL, f"{URL}/"])
-def test_a_url(given: str, memory: Any) -> None:
+@pytest.mark.parametrize("passed", [URL, f"{URL}/"])
+def test_a_url(passed: str, memory: Any) -> None:
     """It is written there, `_metadata` last, and nothing else is left."""
-    write(given)
+    write(passed)
     assert is_whole(URL)
     assert len(memory.find("/bucket")) == 4
     with pytest.raises(InvalidValueError, match="path must be of a new folder, got 'memory:"):
@@ -662,7 +662,7 @@ def leftover(path: Path, folder_time: float, file_time: float) -> Path:
 
 @pytest.fixture
 def others(tmp_path: Path) -> list[Path]:
-    """Make what only looks like a leftover of `savepoint`, all of it old."""
+    """Make files that only look like a leftover of `savepoint`, all of them old."""
     names = [
         *(f".other.{HEX}.writing", f".savepoint.{HEX[1:]}.writing", f"savepoint.{HEX}.writing"),
         *(f".savepoint.{HEX.upper()}.writing", f".savepoint.{HEX}.writing2"),
@@ -683,16 +683,16 @@ def is_same(paths: list[Path]) -> bool:
 
 def test_leftovers_are_named(tmp_path: Path, others: list[Path]) -> None:
     """Those of this place, and nothing is removed."""
-    left = [
+    rest = [
         leftover(tmp_path / f".savepoint.{digit * 32}.writing", OLD, OLD) for digit in ("0", "a")
     ]
     with pytest.warns(LeftoverWarning) as caught:
         write(tmp_path / "savepoint")
-    said = [str(warning.message).split(" was left by a writer")[0] for warning in caught]
-    assert said == list(map(str, left))
+    text = [str(warning.message).split(" was left by a writer")[0] for warning in caught]
+    assert text == list(map(str, rest))
     assert {warning.filename for warning in caught} == {__file__}
     assert is_whole(tmp_path / "savepoint")
-    assert is_same([*left, *others])
+    assert is_same([*rest, *others])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         write(tmp_path / "savepoint-2")
@@ -700,44 +700,44 @@ def test_leftovers_are_named(tmp_path: Path, others: list[Path]) -> None:
 
 @pytest.mark.parametrize("name", ["a.b", "a*", "[ab]", "a\nb", "$", "\u65e5"])
 def test_leftovers_of_any_name(name: str, tmp_path: Path) -> None:
-    left = leftover(tmp_path / f".{name}.{HEX}.writing", OLD, OLD)
+    rest = leftover(tmp_path / f".{name}.{HEX}.writing", OLD, OLD)
     others = [leftover(tmp_path / f".{other}.{HEX}.writing", OLD, OLD) for other in ("axb", "aa")]
     with pytest.warns(LeftoverWarning) as caught:
         write(tmp_path / name)
     (warning,) = caught
     assert str(warning.message).isprintable()
-    assert is_same([left, *others])
+    assert is_same([rest, *others])
 
 
 def test_leftovers_are_removed(tmp_path: Path, others: list[Path]) -> None:
     """Those in which nothing was written for an hour; no link is followed."""
-    young = time.time() - 3000  # of now: it may be long since this file was imported
+    young = time.time() - 3000  # it may be long since this file was imported
     times = {"0": (OLD, OLD), "1": (young, OLD), "2": (OLD, young), "3": (OLD, OLD)}
-    left = {
-        digit: leftover(tmp_path / f".savepoint.{digit * 32}.writing", *of)
-        for digit, of in times.items()
+    rest = {
+        digit: leftover(tmp_path / f".savepoint.{digit * 32}.writing", *item)
+        for digit, item in times.items()
     }
-    (left["3"] / "link").symlink_to(others[0])
-    (left["3"] / "nowhere").symlink_to("nowhere")
-    for path in left["3"].iterdir():
+    (rest["3"] / "link").symlink_to(others[0])
+    (rest["3"] / "nowhere").symlink_to("nowhere")
+    for path in rest["3"].iterdir():
         os.utime(path, (OLD, OLD), follow_symlinks=False)
-    os.utime(left["3"], (OLD, OLD))
+    os.utime(rest["3"], (OLD, OLD))
     folder = OutputFolder("output", str(tmp_path / "savepoint"))
-    assert list(folder.remove_leftovers()) == [left["0"], left["3"]]
-    assert is_same([left["1"], left["2"], *others])
-    assert folder.leftovers() == [left["1"], left["2"]]
+    assert list(folder.remove_leftovers()) == [rest["0"], rest["3"]]
+    assert is_same([rest["1"], rest["2"], *others])
+    assert folder.leftovers() == [rest["1"], rest["2"]]
 
 
 def test_leftovers_that_cannot_be_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = OutputFolder("output", str(tmp_path / "savepoint"))
-    left = leftover(tmp_path / f".savepoint.{HEX}.writing", OLD, OLD)
+    rest = leftover(tmp_path / f".savepoint.{HEX}.writing", OLD, OLD)
     denied = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     monkeypatch.setattr(shutil, "rmtree", failing(shutil.rmtree, 0, denied))
     with pytest.raises(SavepointError, match=r"\.writing: cannot be removed: Permission denied"):
         list(folder.remove_leftovers())
     monkeypatch.setattr(shutil, "rmtree", failing(shutil.rmtree, 0, FileNotFoundError()))
     assert list(folder.remove_leftovers()) == []  # its writer has ended
-    assert is_same([left])
+    assert is_same([rest])
 
 
 def test_where_there_can_be_no_leftovers(tmp_path: Path, memory: Any) -> None:

@@ -68,9 +68,9 @@ def test_these_are_all() -> None:
 
 
 def true_stream(stream: dict[str, Any]) -> tuple[object, ...]:
-    """Return what _metadata says of a stream; of a file outside, the truth has the name only."""
+    """Return the place of a stream in _metadata; of a file outside the truth has the name."""
     kind, size, file = stream["type"], stream["size"], stream.get("file", "")
-    if kind == "empty_segment":  # which Flink gives no name, and we no bytes
+    if kind == "empty_segment":  # Flink gives it no name, and we no bytes
         kind, file = "inline", ""
     return kind, size, file, stream.get("start", 0)
 
@@ -490,8 +490,8 @@ def test_compressed_operator_state() -> None:
                     parts.append(bytes(cramjam.snappy.compress(data[start:end]))[start_of_stream:])
                     moved[start], size = size, size + len(parts[-1])
                 states = tuple(
-                    (name, mode, tuple(moved[start] for start in of))
-                    for name, mode, of in handle.states
+                    (name, mode, tuple(moved[start] for start in item))
+                    for name, mode, item in handle.states
                 )
                 compressed = OperatorStateHandle(states, StreamHandle(size, b"".join(parts)))
                 found = read_operator_state(

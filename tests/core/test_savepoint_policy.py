@@ -49,16 +49,16 @@ def canonical(stream: bytes) -> bytes:
     return sb.operator([sb.subtask(managed_keyed=keyed)], operator_id=md5(keyed).digest())
 
 
-def at(folder: Path | str, path: str, **given: Any) -> list[object]:
+def at(folder: Path | str, path: str, **options: Any) -> list[object]:
     """Write a savepoint that names a file of `CONTENT` by its path, and return its values."""
     local = Path(str(folder).removeprefix("file://"))
     local.mkdir(parents=True, exist_ok=True)
     sb.write(local, [canonical(sb.absolute(path, len(CONTENT)))])
-    return values(folder, **given)
+    return values(folder, **options)
 
 
-def values(folder: Path | str, **given: Any) -> list[object]:
-    (operator,) = read_savepoint(folder, **given).operators
+def values(folder: Path | str, **options: Any) -> list[object]:
+    (operator,) = read_savepoint(folder, **options).operators
     return [entry.value for entry in operator.entries()]
 
 
@@ -151,9 +151,9 @@ def test_a_hostile_handle_opens_nothing(
                 except SavepointError as error:
                     refusals.append(str(error))
         assert refusals
-        said = REFUSED
-        said += "|cannot be opened: " if handle[:1] == b"\x06" else ""  # and so may be there
-        assert [one for one in refusals if not re.search(said, one) or len(one) > 2000] == []
+        text = REFUSED
+        text += "|cannot be opened: " if handle[:1] == b"\x06" else ""  # and so may be there
+        assert [one for one in refusals if not re.search(text, one) or len(one) > 2000] == []
         written = f"{tmp_path}/.new."
         assert {one for one in seen if not one[1].startswith(written)} == {
             ("open", f"{folder}/_metadata")
@@ -316,9 +316,9 @@ def test_no_regular_file(kind: str, tmp_path: Path) -> None:
 
 
 def test_devices(tmp_path: Path) -> None:
-    for given in ({"allow": ["/dev"]}, {"moved": {"/dev": "/dev"}}, {"allow": ["/"]}):
+    for passed in ({"allow": ["/dev"]}, {"moved": {"/dev": "/dev"}}, {"allow": ["/"]}):
         with pytest.raises(SavepointError, match="/dev/zero: cannot be opened: it is no regular"):
-            at(tmp_path, "/dev/zero", **given)
+            at(tmp_path, "/dev/zero", **passed)
 
 
 def test_what_came_in_between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -409,11 +409,11 @@ def test_allow_of_the_command(tmp_path: Path) -> None:
     sb.write(tmp_path / "point", operators)
     rewrite = ("--set-max-parallelism", "64", "--output", str(new))
     allow = ("--allow", str(tmp_path / "other"), "--allow", (tmp_path / "another").as_uri())
-    for given, refused in (((), 2), (allow[:2], 1), (allow[2:], 1)):
+    for passed, refused in (((), 2), (allow[:2], 1), (allow[2:], 1)):
         with pytest.raises(SavepointError, match=REFUSED):
-            command(str(folder), *rewrite, *given)
+            command(str(folder), *rewrite, *passed)
         assert not new.exists()
-        assert command(str(folder), *given).count("its states are not known") == refused
+        assert command(str(folder), *passed).count("its states are not known") == refused
     assert REFUSED not in command(str(folder), *allow)
     command(str(folder), *rewrite, *allow)
     for operator in read_savepoint(new).operators:
@@ -453,7 +453,7 @@ def test_urls(tmp_path: Path) -> None:
     assert at(tmp_path, f"{url}/shared/a", allow=[f"{url}/shared/a"]) == [70]
     assert at(tmp_path, "/old/a", moved={"/old/": f"{url}/shared/"}) == [70]
     other = ("memory://policy/jo", "memory2://policy", "file:/policy", "/policy")
-    for allow in (*other, "memory:", "memory:/"):  # of which the last two are local folders
+    for allow in (*other, "memory:", "memory:/"):  # the last two are local folders
         with pytest.raises(SavepointError, match=REFUSED):
             at(tmp_path, f"{url}/shared/a", allow=[allow])
     with pytest.raises(SavepointError, match=r"pass allow=\['memory://policy/job/shared'\] if"):
@@ -489,20 +489,20 @@ def test_sizes(tmp_path: Path) -> None:
     """A file is as long as its handle says; a segment is in it."""
     path = put(tmp_path / "a")
     size = len(CONTENT)
-    for said in (0, size - 1, size + 1, 2**40, 2**63 - 1):
-        for stream in (sb.absolute(path, said), sb.relative("a", said)):
+    for text in (0, size - 1, size + 1, 2**40, 2**63 - 1):
+        for stream in (sb.absolute(path, text), sb.relative("a", text)):
             sb.write(tmp_path, [place(stream) for place in (PLACES["RocksDB's header"],)])
             (operator,) = read_savepoint(tmp_path).operators
-            message = f"/a: the file has {size} bytes, its handle says {said}$"
+            message = f"/a: the file has {size} bytes, its handle says {text}$"
             with pytest.raises(SavepointError, match=message):
                 _ = operator.states
     put(tmp_path / "a", b"xyz" + CONTENT + b"more")
     sb.write(tmp_path, [canonical(sb.segment(path, 3, size))])
     assert values(tmp_path) == [70]
-    for start, said in ((3, size + 5), (8, size), (2**62, size), (2**63 - 1, 2**63 - 1)):
-        sb.write(tmp_path, [PLACES["RocksDB's header"](sb.segment(path, start, said))])
+    for start, text in ((3, size + 5), (8, size), (2**62, size), (2**63 - 1, 2**63 - 1)):
+        sb.write(tmp_path, [PLACES["RocksDB's header"](sb.segment(path, start, text))])
         (operator,) = read_savepoint(tmp_path).operators
-        message = f"/a: the file has {size + 7} bytes, its handle says {said} from {start} on$"
+        message = f"/a: the file has {size + 7} bytes, its handle says {text} from {start} on$"
         with pytest.raises(SavepointError, match=message):
             _ = operator.states
 

@@ -137,7 +137,7 @@ def test_entries(
     assert found == [("count", "a", 7), ("short", "a", 8)]
 
 
-NOW = 1_700_000_000_123  # as the clock says in the test below
+NOW = 1_700_000_000_123  # the clock of the test below
 DAY = 86_400_000
 LATEST = NOW + DAY
 UNIT = (
@@ -354,7 +354,7 @@ class OnlyRead(Simple):
         return b""
 
 
-KINDS: dict[Any, str] = {  # with what each calls the type of a value
+KINDS: dict[Any, str] = {  # the names that each has for the type of a value
     ValueStateDescriptor: "value_type",
     ReducingStateDescriptor: "value_type",
     AggregatingStateDescriptor: "accumulator_type",

@@ -326,11 +326,11 @@ def test_at_a_url(tmp_path: Path) -> None:
 def test_arguments(tmp_path: Path) -> None:
     copy = write_job(tmp_path, {"shared/a": b"a"})
     with pytest.raises(InvalidTypeError, match="new_folder must be a str or a path, got 5"):
-        relocate(copy, 5)  # type: ignore[arg-type]  # as a user may
+        relocate(copy, 5)  # type: ignore[arg-type]  # a user may do so
     with pytest.raises(InvalidValueError, match="new_folder must name a folder or file, got ''"):
         relocate(copy, "")
     with pytest.raises(InvalidTypeError, match="moved must be a mapping of paths"):
-        relocate(copy, copy, [])  # type: ignore[arg-type]  # as a user may
+        relocate(copy, copy, [])  # type: ignore[arg-type]  # a user may do so
     with pytest.raises(InvalidValueError, match="path in moved must name a folder or file"):
         relocate(copy, copy, {JOB: ""})
     with pytest.raises(SavepointError, match="_metadata: cannot be opened"):

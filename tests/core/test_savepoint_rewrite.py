@@ -83,7 +83,7 @@ def entries_of(operator: Operator) -> Counter[str]:
 
 
 def expected_entries(operator: Operator, max_parallelism: int, parallelism: int) -> Counter[str]:
-    """Return what is to be found under another max parallelism, of another parallelism."""
+    """Return the entries to be found under another max parallelism, of another parallelism."""
     key_types = {state.name: state.key_type for state in operator.states}
     found: Counter[str] = Counter()
     for entry in operator.entries():
@@ -106,7 +106,7 @@ def stream_of(savepoint: Savepoint, stream: StreamHandle | None) -> bytes | None
 
 
 def copied(savepoint: Savepoint, index: int) -> list[Any]:
-    """Return what is to be copied of an operator: all but its keyed state."""
+    """Return all that is to be copied of an operator: all but its keyed state."""
     operator, metadata = savepoint.operators[index], savepoint.metadata.operators[index]
     return [
         *(operator.operator_id, operator.name, metadata.uid, operator.is_fully_finished),
@@ -121,7 +121,7 @@ def check(old: Savepoint, new: Savepoint, report: EditReport) -> int:
     assert len(old.operators) == len(new.operators) == len(report.operators)
     assert (old.version, old.checkpoint_id) == (new.version, new.checkpoint_id)
     count = 0
-    for index, (before, after, said) in enumerate(
+    for index, (before, after, text) in enumerate(
         zip(old.operators, new.operators, report.operators)
     ):
         assert copied(old, index) == copied(new, index)
@@ -129,9 +129,9 @@ def check(old: Savepoint, new: Savepoint, report: EditReport) -> int:
         found = entries_of(after)
         assert found == expected_entries(before, *places), before
         count += found.total()
-        assert said.operator == before.label
-        assert said.old_max_parallelism == before.max_parallelism
-        assert (said.new_max_parallelism, said.parallelism) == places
+        assert text.operator == before.label
+        assert text.old_max_parallelism == before.max_parallelism
+        assert (text.new_max_parallelism, text.parallelism) == places
         # Each entry has two lengths and its key group beside its key and value.
         framing = 8 + (1 if after.max_parallelism <= 128 else 2)
         counts: Counter[tuple[str, int]] = Counter()
@@ -141,10 +141,10 @@ def check(old: Savepoint, new: Savepoint, report: EditReport) -> int:
             counts_of[entry.state] += 1
             counts[entry.state, entry.subtask] += 1
             sizes[entry.state, entry.subtask] += entry.bytes + framing
-        assert {(one.state, one.subtask): one.entries for one in said.written} == counts
-        assert {(one.state, one.subtask): one.bytes for one in said.written} == sizes
-        assert [one[2:] for one in said.states] == [
-            (counts_of[one.state], 0, 0, 0) for one in said.states
+        assert {(one.state, one.subtask): one.entries for one in text.written} == counts
+        assert {(one.state, one.subtask): one.bytes for one in text.written} == sizes
+        assert [one[2:] for one in text.states] == [
+            (counts_of[one.state], 0, 0, 0) for one in text.states
         ]
     return count
 
@@ -158,7 +158,7 @@ def change(one: Point, max_parallelism: int, path: Path) -> int:
     least = largest_parallelism(one)
     old = one.read()
     operators = None
-    if max_parallelism < least:  # of those that can: operator state stays where it is
+    if max_parallelism < least:  # operator state stays where it is
         operators = [
             operator.operator_id
             for operator in old.operators
@@ -196,7 +196,7 @@ JOBS = [
 ]
 QUICK_JOBS = [("2.3.0-wincep-hashmap-canonical", 4096), ("1.20.5-sqlup-rocksdb-native", 64)]
 OWN_KEYS = "keys"  # the job with keys of classes of its own, among others
-OWN_VALUES = [  # of Kryo, without lengths
+OWN_VALUES = [  # Kryo's, without lengths
     *("1.20.5-keys-hashmap-native", "1.20.5-kitchen-hashmap-native"),
     "1.20.5-shop-hashmap-native",
 ]
@@ -409,8 +409,8 @@ def small(folder: Path, key_groups: list[int], *others: bytes) -> Savepoint:
         )
         for one in expected_files(STRINGS, [COUNT], entries, 128, 2)
     ]
-    of = bytes.fromhex(BY_STRING)
-    keyed = sb.operator(tasks, parallelism=2, operator_id=of, uid="by-string")
+    item = bytes.fromhex(BY_STRING)
+    keyed = sb.operator(tasks, parallelism=2, operator_id=item, uid="by-string")
     return read_savepoint(sb.write(folder, [keyed, *others]))
 
 
@@ -605,7 +605,7 @@ def test_version_2_of_metadata(name: str, tmp_path: Path) -> None:
     for verb, call in verbs.items():
         call(older, tmp_path / verb)
         call(newer, tmp_path / f"{verb}-3")
-        of_older, of_newer = (read_savepoint(tmp_path / of) for of in (verb, f"{verb}-3"))
+        of_older, of_newer = (read_savepoint(tmp_path / item) for item in (verb, f"{verb}-3"))
         assert (of_older.version, of_older.checkpoint_id) == (3, newer.checkpoint_id)
         assert told(of_older) == told(of_newer)
         assert told(of_older)
@@ -641,9 +641,11 @@ def test_operators_without_state_that_are_left(
     old = read_savepoint(sb.write(tmp_path / "old", operators))
     report = change_max_parallelism(old, 4096, tmp_path / "new", operators=["by-user"])
     assert report.left == ("map", "filter")
-    told = "operators without state keep their max parallelism: map, filter; where the job has an"
+    reports = (
+        "operators without state keep their max parallelism: map, filter; where the job has an"
+    )
     for text in (str(report), report._repr_html_()):
-        assert told in text
+        assert reports in text
     both = ["by-user", "map"]
     assert change_max_parallelism(old, 4096, tmp_path / "b", operators=both).left == ("filter",)
     assert change_max_parallelism(old, 4096, tmp_path / "all").left == ()

@@ -122,7 +122,7 @@ def test_a_key_in_a_wrong_key_group(tmp_path: Path) -> None:
     refused(folder, message, tmp_path, 100)
     with pytest.raises(SavepointError, match=message):  # keys are checked there too
         convert_to_canonical(folder, tmp_path / "new")
-    with pytest.raises(SavepointError, match=message):  # of all, as all is written anew
+    with pytest.raises(SavepointError, match=message):  # all is written anew
         change_max_parallelism(folder, 256, tmp_path / "new", operators=["by-long"])
 
 
@@ -319,7 +319,7 @@ def rekeyed(operator: Operator, max_parallelism: int | None) -> Counter[str] | N
     return found
 
 
-SAMPLE = 211  # of how many damages the default suite takes one
+SAMPLE = 211  # damages for one that the default suite takes
 
 
 @pytest.mark.parametrize("name", ["canonical", "sql", "snappy"])

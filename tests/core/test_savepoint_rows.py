@@ -22,7 +22,7 @@ from keygroups.types import SQL_ROW
 
 
 def readable(field: LogicalType, value: Any) -> Any:
-    """Return what is to be read for a value of the vectors."""
+    """Return the value to be read for a value of the vectors."""
     if field.name == "ROW" and value is not None:
         return Row(tuple(map(readable, field.fields, value)))
     if field.name == "ARRAY" and value is not None:

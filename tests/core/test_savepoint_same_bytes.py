@@ -175,7 +175,7 @@ def test_which_names_are_told(tmp_path: Path) -> None:
     own = [PLACES["operator state"](i, name) for i, name in enumerate((relative, absolute))]
     shared = [PLACES["SST file"](i, name) for i, name in enumerate((relative, absolute))]
     inside = PLACES["operator state"](2, sb.segment(f"{folder}/data", 5, 10))
-    for tasks, told in (
+    for tasks, reports in (
         (own, f"'data', which is also '{folder}/data'"),
         (own[::-1], f"'{folder}/data', which is also 'data'"),
         ([*shared, inside], f"'data', which is also '{folder}/data'"),
@@ -183,7 +183,7 @@ def test_which_names_are_told(tmp_path: Path) -> None:
         sb.write(folder, [sb.operator(tasks, parallelism=3)])
         with pytest.raises(SavepointError) as caught:
             read_savepoint(folder)
-        assert str(caught.value).endswith(f"the same bytes of the file {told}")
+        assert str(caught.value).endswith(f"the same bytes of the file {reports}")
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ from keygroups.savepoint._files.checksums import block_checksum
 pytest.importorskip("cramjam", reason="blocks are compressed: the extra savepoint")
 
 ALL = [(b"", b"\xff" * 9)]
-SAMPLE = 211  # of how many bits the default suite flips one; a prime, so all of a byte have a turn
+SAMPLE = 211  # bits for one that the default suite flips; a prime, so all of a byte have a turn
 SHORT, LONG = "This is a short block!", "This is a long block!" * 100
 
 # RocksDB's table/table_test.cc, BuiltinChecksumTest.ChecksumSchemas: the bytes in the file of the
@@ -70,7 +70,7 @@ def opened(content: bytes) -> OpenStream:
 
 
 def all_of(content: bytes) -> object:
-    """Return what a file says, down to each record."""
+    """Return the contents of a file, down to each record."""
     table = SstFile(opened(content))
     return table.column_family, table.range_deletions, records_of(table)
 
@@ -81,14 +81,14 @@ def records_of(table: SstFile, runs: Sequence[tuple[bytes, bytes]] = ALL) -> lis
 
 def files_of(name: str) -> list[bytes]:
     """Return the SST files of a real savepoint or checkpoint."""
-    there = point(name)
-    metadata = read_metadata((there.path / "_metadata").read_bytes(), name)
+    present = point(name)
+    metadata = read_metadata((present.path / "_metadata").read_bytes(), name)
     out = []
     for operator in metadata.operators:
         for subtask in operator.subtasks:
             if isinstance(subtask.managed_keyed, RocksDBHandle):
                 for local, stream in subtask.managed_keyed.shared:
-                    with there.files.open(stream) as file:
+                    with present.files.open(stream) as file:
                         assert local.endswith(".sst")
                         out.append(file.read(0, file.size))
     return out
@@ -447,11 +447,11 @@ def test_hostile_tables(name: str) -> None:
         with pytest.raises(SavepointError, match=rf"a\.sst, offset.*{message}"):
             read()
 
-    refuse()  # what is kept from the first time is no cost of the table
+    refuse()  # the table is not charged for all that it keeps
     assert count_bytes(refuse) < 10 * len(content) + 20_000
 
 
-MANY = b"\x80" * 10 + b"\0"  # of a number of more than 64 bits
+MANY = b"\x80" * 10 + b"\0"  # a number of more than 64 bits
 ENTRY = b"\0\1a" + place(DATA)
 
 
@@ -791,7 +791,7 @@ def pieces(rng: random.Random, records: Sequence[Record]) -> Iterator[list[Recor
 
 
 def newest(versions: Sequence[Record]) -> bytes | None:
-    """Return what RocksDB has of a key, by its versions, the newest first."""
+    """Return the value that RocksDB has of a key, by its versions, the newest first."""
     operands: list[bytes] = []
     for _, order, value in versions:
         kind = -order % 256

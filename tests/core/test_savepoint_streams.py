@@ -473,7 +473,9 @@ def test_raw_timers_behind_other_bytes(tmp_path: Path) -> None:
 
 def several(*of_services: bytes) -> bytes:
     """The timer services of a key group, each of which is there as the only one."""
-    return of_services[0][:8] + sb.i32(len(of_services)) + b"".join(of[12:] for of in of_services)
+    return (
+        of_services[0][:8] + sb.i32(len(of_services)) + b"".join(item[12:] for item in of_services)
+    )
 
 
 OF_JOB = b"\1\0a.\xc2\1\7" + b"\0" + sb.i64(7)  # Kryo's mark of a name, a.B, an object

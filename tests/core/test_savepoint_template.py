@@ -37,7 +37,7 @@ from keygroups.savepoint import (
 )
 from keygroups.types import INT, LONG, SQL_ROW, STRING
 
-JOBS = {  # of SQL: how many entries, timers among them, their operators have
+JOBS = {  # SQL jobs: how many entries, timers among them, their operators have
     "sqlagg": 400,
     "sqljoin": 285,
     "sqlmatch": 76,
@@ -63,7 +63,7 @@ def framed(operator: Operator) -> dict[tuple[str, int, bytes], bytes]:
 
 
 def headers(operator: Operator) -> set[bytes]:
-    """Return what the headers say of the key, and of each state."""
+    """Return the types of the key, and of each state, in the headers."""
     found = set()
     for task in operator.tasks():
         for header in task.format.headers():
@@ -235,7 +235,7 @@ def test_templates_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(SavepointError, match="_metadata"):
         SavepointWriter(tmp_path / "new", template=tmp_path)
     with pytest.raises(InvalidTypeError, match="path must be"):
-        SavepointWriter(tmp_path / "new", template=5)  # type: ignore[arg-type]  # as a user may
+        SavepointWriter(tmp_path / "new", template=5)  # type: ignore[arg-type]  # a user may do so
 
 
 def test_timers_on_the_heap_are_of_the_template(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_keys_of_points() -> None:
                 state.user_key_serializer,
             )
             assert key.read is not None
-            if key.size is not None:  # with one of no fixed size Flink writes other lengths
+            if key.size is not None:  # Flink writes other lengths for one of no fixed size
                 continue
             if state.value_serializer is None:
                 _, start = read_long(data, 0)
@@ -88,8 +88,8 @@ def test_keys_of_points() -> None:
                 counts["unknown"] += 1
                 last = composite_key_reader(key, namespace, KRYO)
                 assert user_key.read is not None
-                *parts, rest, left, _ = last(data, 0, len(data))
-                assert (*parts, left) == (*known[:2], None)
+                *parts, rest, remainder, _ = last(data, 0, len(data))
+                assert (*parts, remainder) == (*known[:2], None)
                 assert user_key.read(rest, 0) == (known[2], len(rest))
     assert counts.keys() >= {
         "unknown",

@@ -159,8 +159,8 @@ def test_entries_that_are_framed_already(tmp_path: Path) -> None:
         whole = task.write(entries)
         for most in (1, 2, 9):
             with task.open() as file:
-                for (key_group, state), of in groupby(entries, itemgetter(0, 1)):
-                    same = [*of]
+                for (key_group, state), item in groupby(entries, itemgetter(0, 1)):
+                    same = [*item]
                     frames = [
                         struct.pack(">iB", len(key) + 1, key_group | (last << 7))
                         + key

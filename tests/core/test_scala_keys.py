@@ -186,8 +186,8 @@ def test_sets_tell_what_is_one_element_in_java() -> None:
     codes = [hash_code(key, pair) for key in some]
     assert (hash_code(some, SET(pair)) - sum(codes)) % 2**32 == 0
     either = SCALA_EITHER(DOUBLE, DOUBLE, scala="2.12")
-    left = hash_code(Left(1.0), either)
-    assert hash_code({Left(1.0), Right(1.0)}, SET(either)) == (2 * left + 2**31) % 2**32 - 2**31
+    rest = hash_code(Left(1.0), either)
+    assert hash_code({Left(1.0), Right(1.0)}, SET(either)) == (2 * rest + 2**31) % 2**32 - 2**31
     with pytest.raises(InvalidValueError, match="elements must differ in Java too"):
         hash_code({Left(float("nan")), Left(-float("nan"))}, SET(either))
     # Each side is compared by its own type, of which a STRING's values are what they are.
@@ -435,7 +435,7 @@ def test_routing_inference_takes_case_classes() -> None:
     key_type = CASE_CLASS("Key", STRING, INT, scala="2.13")
     assert not infer_routing(seen(key_type), 16).candidates
     assert infer_routing(seen(key_type), 16, [key_type]).candidates[0].key_type == key_type
-    assert infer_routing([((), 0)], 1).candidates  # of which there is no tuple of Scala
+    assert infer_routing([((), 0)], 1).candidates  # Scala has no tuple of none
 
 
 def test_serializers_of_scalas_tuples_have_key_types() -> None:
@@ -456,7 +456,7 @@ def test_recipes_for_hashed_keys() -> None:
     utc = dt.timezone.utc
     moment = dt.datetime(1970, 1, 1, tzinfo=utc) + dt.timedelta(seconds=-5)  # a Duration
     assert hash_code(1_709_164_800_123, LONG) == -232183306  # java.util.Date
-    assert hash_code(moment, INSTANT) + 51 * 7 == 361  # that has 7 ns, which Python has not
+    assert hash_code(moment, INSTANT) + 51 * 7 == 361  # Java's has 7 ns more, which Python lacks
     local = dt.datetime(2024, 2, 29, 1, 2, 3)
     assert hash_code(local, LOCAL_DATE_TIME) ^ 3600 == -735517713
     assert hash_code("a", STRING) ^ hash_code(1, INT) == 96  # Map.Entry

@@ -220,10 +220,10 @@ def test_values_of_the_same_bytes(serializer: Serializer, value: Any, same: Any)
 def test_any_nan_is_written_as_one() -> None:
     """JDK: DataOutputStream.writeFloat, by Float.floatToIntBits."""
     payload = struct.unpack("<f", b"\1\0\xc0\xff")[0]
-    given = array("f", [1.0, payload])
-    assert FLOATS.encode(given) == sb.i32(2) + bytes.fromhex("3f800000 7fc00000")
-    assert math.isnan(given[1])
-    assert given.tobytes() != array("f", [1.0, math.nan]).tobytes()  # what was given is as it was
+    passed = array("f", [1.0, payload])
+    assert FLOATS.encode(passed) == sb.i32(2) + bytes.fromhex("3f800000 7fc00000")
+    assert math.isnan(passed[1])
+    assert passed.tobytes() != array("f", [1.0, math.nan]).tobytes()  # the argument is as it was
 
 
 def test_numbers_in_full() -> None:
@@ -304,7 +304,7 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (SQL_TIMESTAMP, Instant(0, 10**9), InvalidValueError, "the nano of a SQL_TIMESTAMP"),
     (INSTANT, Instant(2**60, 0), InvalidValueError, "epoch second of a INSTANT .* 3155688986440"),
     (INSTANT, Instant(0, -1), InvalidValueError, "nano of a INSTANT must be from 0 to 999999999"),
-    (INSTANT, Instant(0.0, 0), InvalidTypeError, "must be an int, got 0.0"),  # type: ignore[arg-type]  # as a user may
+    (INSTANT, Instant(0.0, 0), InvalidTypeError, "must be an int, got 0.0"),  # type: ignore[arg-type]  # a user may
     (LOCAL_DATE, MONDAY, InvalidTypeError, "LOCAL_DATE must be a date, got the datetime"),
     (LOCAL_DATE, LocalDate(2023, 2, 29), InvalidValueError, "day of .*_DATE .* to 28, got 29"),
     (LOCAL_DATE, LocalDate(2024, 2, 30), InvalidValueError, "day of .*_DATE .* to 29, got 30"),
@@ -332,10 +332,10 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (JAVA, b"\0" * 9, InvalidValueError, "a Java object stream was to follow"),
     (JAVA, JAVA_A + b"p", InvalidValueError, "JAVA must be one Java object, got b'p' after"),
     (VARIANT, (b"", b""), InvalidTypeError, "VARIANT must be a Variant"),
-    (VARIANT, Variant("", b""), InvalidTypeError, "value of a Variant must be bytes"),  # type: ignore[arg-type]  # as a user may
+    (VARIANT, Variant("", b""), InvalidTypeError, "value of a Variant must be bytes"),  # type: ignore[arg-type]  # a user may
     (VARIANT, Variant(b"v", b""), InvalidValueError, "must be of version 1.*, got b''"),
     (VARIANT, Variant(b"v", b"\2"), InvalidValueError, "must be of version 1"),
-    (VARIANT, Variant(b"", 1), InvalidTypeError, "metadata of a Variant must be bytes"),  # type: ignore[arg-type]  # as a user may
+    (VARIANT, Variant(b"", 1), InvalidTypeError, "metadata of a Variant must be bytes"),  # type: ignore[arg-type]  # a user may
     (BITMAP, [1], InvalidTypeError, r"BITMAP must be a Bitmap, got \[1\]"),
     (PYTHON_DATE, MONDAY, InvalidTypeError, "PYTHON_DATE must be a date, got the datetime"),
     (PYTHON_DATE, 2**31, InvalidValueError, "PYTHON_DATE, a date or a day's number, must be"),

@@ -88,7 +88,7 @@ def serializer_of(case: Case) -> Serializer:
 
 
 def value_in_python(case: Case, value: Value) -> object:
-    """Return what is to be read; of external types of SQL, the value that is inside."""
+    """Return the value to be read; of external types of SQL, the value that is inside."""
     if isinstance(value.json, (bool, dict)) and has_reason(case, AS_BYTES):
         return value.data
     if case.name.startswith(LOCAL):

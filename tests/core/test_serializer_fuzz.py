@@ -123,12 +123,12 @@ def test_values(group: str, most: int) -> None:
     for (case, serializer, data), damage, damaged in damages(values(group), most):
         place = f"{case}, {damage} of {data.hex()}"
         try:
-            came = outcome(serializer, damaged)
+            received = outcome(serializer, damaged)
         except Exception as error:
             raise AssertionError(f"{place}: {error!r}") from error
-        counts[came] += 1
-        assert came == "too few bytes" or not damage.startswith("cut"), place
-        if came == "a value":
+        counts[received] += 1
+        assert received == "too few bytes" or not damage.startswith("cut"), place
+        if received == "a value":
             continue
         with pytest.raises(KeyGroupsError):
             serializer.decode(damaged)

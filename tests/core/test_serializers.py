@@ -147,7 +147,7 @@ COUNTED = [
 @pytest.mark.parametrize(("before", "one"), COUNTED)
 def test_no_more_are_counted_than_there_are_bytes(before: bytes, one: bytes) -> None:
     data = sb.i32(2) + before + sb.i32(1) + one
-    with suppress(UnknownSnapshotError):  # of a class without a name
+    with suppress(UnknownSnapshotError):  # its class has no name
         Serializer.from_snapshot(data)
     message = f"a count of 1 cannot be, with {len(one) - 1} bytes left"
     with pytest.raises(SavepointError, match=message):

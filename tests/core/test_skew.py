@@ -141,7 +141,7 @@ LOADS: dict[Callable[[int, int], dict[int, list[int]]], set[str]] = {
 
 
 def said_of_counts(names: set[str]) -> set[str]:
-    """Return what is known without the keys."""
+    """Return the diagnoses as they are known without the keys."""
     return {KEYS if name in (HOT_KEY, UNLUCKY) else name for name in names}
 
 
@@ -209,10 +209,10 @@ def test_the_shares_of_two_causes(max_parallelism: int, parallelism: int) -> Non
     assert ranges.share == pytest.approx(of_ranges)
     assert hot.share == pytest.approx(own + 2 * ordinary / records - 2 * ordinary)
     assert report.hot_subtasks[0].causes == report.causes
-    said = " ".join(str(report).split())
+    text = " ".join(str(report).split())
     excess = f"{report.imbalance:.2f}"
     first = Fraction(excess) - 1 - Fraction(f"{ranges.share:.2f}")
-    assert re.search(rf"of [\d.]+ beyond the mean: {HOT_KEY} ([\d.]+), {UNEVEN} ([\d.]+)", said)
+    assert re.search(rf"of [\d.]+ beyond the mean: {HOT_KEY} ([\d.]+), {UNEVEN} ([\d.]+)", text)
     assert float(first) == pytest.approx(hot.share, abs=0.011)
     alone = counted(one_hot_key(max_parallelism, parallelism), max_parallelism, parallelism)
     assert [cause.share for cause in alone.causes] == [alone.imbalance - 1, 0.0]
@@ -266,8 +266,8 @@ def test_too_few_keys_are_named_where_the_ranges_explain_the_heaviest() -> None:
 def test_assert_spread_names_uneven_key_groups() -> None:
     with pytest.raises(AssertionError, match=UNEVEN) as caught:
         assert_spread(range(20_000), 128, 100)
-    said = " ".join(str(caught.value).split())
-    assert "28 subtasks have 2 key groups, 72 have 1: at best 1.56 times the mean" in said
+    text = " ".join(str(caught.value).split())
+    assert "28 subtasks have 2 key groups, 72 have 1: at best 1.56 times the mean" in text
 
 
 # --- laws ----------------------------------------------------------------------------------------
@@ -285,10 +285,10 @@ def test_no_text_blames_keys_where_the_ranges_explain_the_load(
     keys = {group: [n] if whole else [n - 500, 250, 250] for group, n in enumerate(weights)}
     report = counted(keys, groups, parallelism, asked=parallelism - 1)
     load = report.load
-    said: list[Any] = [report, load.skew(parallelism), load.recommend(1, parallelism)]
-    said.append(RescaleReport(RescalePlan(groups, parallelism, parallelism), load))
-    said.append(job_skew(groups, [row.records for row in report.subtasks]))
-    for value in said:
+    output: list[Any] = [report, load.skew(parallelism), load.recommend(1, parallelism)]
+    output.append(RescaleReport(RescalePlan(groups, parallelism, parallelism), load))
+    output.append(job_skew(groups, [row.records for row in report.subtasks]))
+    for value in output:
         for text in (str(value), value._repr_html_()):
             assert not re.search("hot key|unluck", text)
 
@@ -414,9 +414,9 @@ def test_the_remedy_names_what_is_even(groups: int, data: st.DataObject) -> None
     lower = [p for p in divisors if parallelism <= 2 * p < 2 * parallelism]
     higher = [p for p in divisors if parallelism < p <= 2 * parallelism]
     assert near == [*lower[-1:], *higher[:1]]
-    said = re.search(r"(\d+) with max parallelism ([\d,]+), which", cause.remedy)
-    assert said
-    assert int(said[1]) == parallelism in evenness(int(said[2].replace(",", "")))
+    text = re.search(r"(\d+) with max parallelism ([\d,]+), which", cause.remedy)
+    assert text
+    assert int(text[1]) == parallelism in evenness(int(text[2].replace(",", "")))
 
 
 # --- SubtaskCounts -------------------------------------------------------------------------------
@@ -638,9 +638,9 @@ def test_the_command_of_pasted_counts(tmp_path: Path, capsys: pytest.CaptureFixt
     }
     for arguments in (["counts", "0", str(file)], ["counts", "128", str(tmp_path / "none")]):
         assert main(arguments) == 2
-    said = capsys.readouterr().err
-    assert "MAX_PARALLELISM must be from 1 to 32768" in said
-    assert "counts cannot be read from" in said
+    text = capsys.readouterr().err
+    assert "MAX_PARALLELISM must be from 1 to 32768" in text
+    assert "counts cannot be read from" in text
 
 
 def test_the_longest_text() -> None:

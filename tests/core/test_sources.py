@@ -124,14 +124,14 @@ def test_initial_discovery_may_be_to_come(tmp_path: Path) -> None:
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     choose = random.Random(5)
     starts = [0, 1, 2**63 - 1, *SpecialOffset]
-    given = {(topic, i): choose.choice(starts) for topic in ("a", "b.c-d_E") for i in range(20)}
-    stops = dict.fromkeys(choose.sample(sorted(given), 9), 2**63 - 1)
+    passed = {(topic, i): choose.choice(starts) for topic in ("a", "b.c-d_E") for i in range(20)}
+    stops = dict.fromkeys(choose.sample(sorted(passed), 9), 2**63 - 1)
     with SavepointWriter(tmp_path / "savepoint") as writer:
-        writer.add_source("kafka", KafkaOffsets(given, stops), 128, parallelism=7)
+        writer.add_source("kafka", KafkaOffsets(passed, stops), 128, parallelism=7)
     splits = read_savepoint(tmp_path / "savepoint").operator("kafka").source_splits().splits
     assert all(isinstance(split, KafkaSplit) and split.is_assigned for split in splits)
     found = [split for split in splits if isinstance(split, KafkaSplit)]
-    assert {(split.topic, split.partition): split.offset for split in found} == given
+    assert {(split.topic, split.partition): split.offset for split in found} == passed
     assert {
         (split.topic, split.partition): split.stopping_offset
         for split in found
@@ -198,15 +198,15 @@ def test_offsets_at_their_bounds() -> None:
     offsets = KafkaOffsets({partition: 2**63 - 1}, {partition: 2**63 - 1})
     assert offsets.offsets == offsets.stopping_offsets
     assert KafkaOffsets({("a", 0): EARLIEST}, {("a", 0): 0}).stopping_offsets == {("a", 0): 0}
-    given: Any = 1
+    passed: Any = 1
     with pytest.raises(InvalidTypeError, match="initial_discovery_finished must be a bool, got 1"):
-        KafkaOffsets({("a", 0): 0}, initial_discovery_finished=given)
+        KafkaOffsets({("a", 0): 0}, initial_discovery_finished=passed)
 
 
 def test_offsets_are_values() -> None:
-    given, stops = {("a", 0): 0}, {("a", 0): 5}
-    offsets = KafkaOffsets(given, stops)
-    given["b", 0] = stops["a", 0] = 1
+    passed, stops = {("a", 0): 0}, {("a", 0): 5}
+    offsets = KafkaOffsets(passed, stops)
+    passed["b", 0] = stops["a", 0] = 1
     assert offsets == KafkaOffsets({("a", 0): 0}, {("a", 0): 5})
     assert hash(offsets) == hash(KafkaOffsets({("a", 0): 0}))
     assert pickle.loads(pickle.dumps(offsets)) == offsets
@@ -697,7 +697,9 @@ def of_enumerator(version: int, topics: str) -> bytes:
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_topics_are_removed(version: int, tmp_path: Path) -> None:
     """The readers and the coordinator know the others alone, whose bytes stay."""
-    elements = [[versioned(0, kafka_split(topic, 0, 5)) for topic in of] for of in ("ab", "cd")]
+    elements = [
+        [versioned(0, kafka_split(topic, 0, 5)) for topic in item] for item in ("ab", "cd")
+    ]
     state = coordinator(version, of_enumerator(version, "abcd"))
     [operator_id] = {source(tmp_path / "old", elements, state).operator_id}
     with SavepointWriter.from_existing_savepoint(tmp_path / "old", tmp_path / "new") as editor:
@@ -905,7 +907,7 @@ def test_random_bytes_are_read_or_refused(tmp_path: Path) -> None:
     states = [coordinator(3, NEWEST), coordinator(1, pending([GOOD], [b"file:/a"]))]
     kinds: set[type] = set()
     for number in range(150):
-        element, state = (bytearray(choose.choice(given)) for given in (elements, states))
+        element, state = (bytearray(choose.choice(passed)) for passed in (elements, states))
         for data in (element, state):
             for _ in range(choose.randrange(3)):
                 data[choose.randrange(len(data))] = choose.choice((0, 1, 0x7F, 0x80, 0xFF))

@@ -188,24 +188,24 @@ def test_timers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Key groups are counted as they are written, after all are there; so are bytes moved."""
     monkeypatch.setattr("keygroups.progress._INTERVAL", -1)
-    told: list[Progress] = []
+    reports: list[Progress] = []
     keys = keys_by_group(128, 0, 5, 90, 127)
-    with SavepointWriter(tmp_path / "new", progress=told.append) as writer:
+    with SavepointWriter(tmp_path / "new", progress=reports.append) as writer:
         operator = writer.add_operator("uid", STRING, COUNTS, 128, 3, sort=True)
         for key in reversed(keys):
             operator.write("count", key, 5)
         operator.close()
-        assert [one.done for one in told] == [0, 5, 90, 127, 128]
-    assert {one[2:] for one in told} == {(128, "key groups")}
+        assert [one.done for one in reports] == [0, 5, 90, 127, 128]
+    assert {one[2:] for one in reports} == {(128, "key groups")}
     monkeypatch.setattr(spill, "_COUNTED", 1)
-    told.clear()
+    reports.clear()
     change_max_parallelism(
-        read_savepoint(tmp_path / "new", progress=told.append), 64, tmp_path / "b"
+        read_savepoint(tmp_path / "new", progress=reports.append), 64, tmp_path / "b"
     )
-    done = [one.done for one in told]
+    done = [one.done for one in reports]
     assert len(done) > 4
     assert done == sorted(set(done))
-    assert done[-1] == told[0].total
+    assert done[-1] == reports[0].total
 
 
 def test_no_entry(tmp_path: Path) -> None:
@@ -302,12 +302,12 @@ def test_a_full_disk(after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def fail_packed(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     """Have the disk full after so many entries."""
     packed = spill.packed
-    left = after
+    rest = after
 
     def fail(entry: EncodedEntry) -> bytes:
-        nonlocal left
-        left -= 1
-        if left < 0:
+        nonlocal rest
+        rest -= 1
+        if rest < 0:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return packed(entry)
 

@@ -86,8 +86,8 @@ def test_the_page_and_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert of_source["key_group_bytes"] is None
     assert of_state["splits"] is None
     assert main(["savepoint", savepoint.path, "--quiet", "--operator", "clicks"]) == 0
-    assert "goes on at" in (said := capsys.readouterr().out)
-    assert "imbalance: " not in said
+    assert "goes on at" in (text := capsys.readouterr().out)
+    assert "imbalance: " not in text
 
 
 def test_an_operator_that_has_neither() -> None:

@@ -147,12 +147,12 @@ def test_one_plan_of_many_operators() -> None:
     """The join that has rows as wide; and names only if all that may be meant say the same."""
     node = JOIN.format("leftInputSpec=[NoUniqueKey]")
     three, four = "id, k, v", "id, k, v, w"
-    plans = [of_inputs(node, "k", left, "k0").rstrip() for left in (three, four)]
+    plans = [of_inputs(node, "k", rest, "k0").rstrip() for rest in (three, four)]
     both = "\n\n".join(plans)
     join = described("sqljoin", "Join[173]", both)
     assert join.nodes == (node,)
     assert join.states[0].user_key_columns == ("id", "k", "v")
-    plans = [of_inputs(node, keys, left, "k0") for keys, left in (("k", three), ("k", "a, k, b"))]
+    plans = [of_inputs(node, keys, rest, "k0") for keys, rest in (("k", three), ("k", "a, k, b"))]
     join = described("sqljoin", "Join[173]", "\n\n".join(plans))
     assert (join.key_columns, len(join.nodes)) == (("k",), 2)
     assert join.states[0].user_key_columns is None
@@ -197,7 +197,7 @@ def test_the_plan_of_another_job_names_nothing() -> None:
             *("hash[k]", "id, k, x, ts", "deduplicate-state", None, ("id", "k", "x", "ts")),
         ),
         (
-            *("sqlmini", "Deduplicate[491]"),  # of one state
+            *("sqlmini", "Deduplicate[491]"),  # one state
             "Deduplicate(keep=[LastRow], key=[k], order=[ROWTIME])",
             *("hash[k]", "id, k, ts", "deduplicate-state", None, ("id", "k", "ts")),
         ),
@@ -239,7 +239,7 @@ def test_the_plan_of_another_job_names_nothing() -> None:
         ),
         (
             *("sqlrank", "Rank[594]"),
-            "Rank(strategy=[AppendFastStrategy], partitionBy=[k])",  # as no Flink prints it
+            "Rank(strategy=[AppendFastStrategy], partitionBy=[k])",  # no Flink prints it so
             *("hash[k]", "id, k, n, price, ts", "data-state-with-append"),
             *(None, ("id", "k", "n", "price", "ts")),
         ),
@@ -278,7 +278,7 @@ def test_columns(
     value: tuple[str, ...] | None,
 ) -> None:
     plan = of_input(node, keys, fields)
-    if not node:  # of a sink
+    if not node:  # a sink's
         plan = (
             "Sink(table=[c.d.s], fields=[id, k, n], upsertMaterialize=[true])\n"
             f"+- TableSourceScan(table=[[c, d, t]], fields=[{fields}])\n"
@@ -437,7 +437,7 @@ def test_namespaces_are_windows() -> None:
     lines = str(describe_sql_state(operator)).splitlines()
     at = lines.index("window-aggs: VALUE, the accumulators of the aggregates in the window")
     assert lines[at + 1] == "  namespace: the window"
-    assert lines[at + 2].startswith("session-window-mapping: ")  # which has none
+    assert lines[at + 2].startswith("session-window-mapping: ")  # it has none
     sliced = operators("2.3.0-sqlwin-rocksdb-canonical")["WindowDeduplicate[917]"]
     assert str(describe_sql_state(sliced)).splitlines()[-2:] == [
         "window_deduplicate: VALUE, the row of the key in the window",
@@ -454,12 +454,12 @@ def test_the_plan_tells_which_of_two() -> None:
     ]
     assert len(describe_sql_state(operator).kinds) == 3
     other = "GroupAggregate(groupBy=[k], select=[k, COUNT(*) AS n, LISTAGG(s) AS s])"
-    told = describe_sql_state(operator, of_input(other, "hash[k]", "k, s"))
-    assert (len(told.kinds), told.nodes) == (3, ())  # as the second is INT, and no delimiter
+    reports = describe_sql_state(operator, of_input(other, "hash[k]", "k, s"))
+    assert (len(reports.kinds), reports.nodes) == (3, ())  # the second is INT, and no delimiter
     node = "GroupAggregate(groupBy=[k], select=[k, COUNT(*) AS n, SUM(i) AS i, MAX(s) AS s])"
-    told = describe_sql_state(operator, of_input(node, "hash[k]", "k, i, s"))
-    assert (told.kinds, told.nodes) == (("GroupAggregate",), (node,))
-    assert told.states[0].value_columns == ("n", "i", "s")
+    reports = describe_sql_state(operator, of_input(node, "hash[k]", "k, i, s"))
+    assert (reports.kinds, reports.nodes) == (("GroupAggregate",), (node,))
+    assert reports.states[0].value_columns == ("n", "i", "s")
 
 
 def test_reused_and_endless_plans() -> None:
@@ -487,9 +487,9 @@ def test_reused_and_endless_plans() -> None:
 def test_arguments() -> None:
     operator = point("2.3.0-sqlheap-canonical").read().operators[0]
     with pytest.raises(InvalidTypeError, match="operator must be an Operator"):
-        describe_sql_state("GroupAggregate")  # type: ignore[arg-type]  # as a user may
+        describe_sql_state("GroupAggregate")  # type: ignore[arg-type]  # a user may do so
     with pytest.raises(InvalidTypeError, match="explain_text must be a str"):
-        describe_sql_state(operator, b"plan")  # type: ignore[arg-type]  # as a user may
+        describe_sql_state(operator, b"plan")  # type: ignore[arg-type]  # a user may do so
     with pytest.raises(InvalidValueError, match="explain_text must have an optimized plan"):
         describe_sql_state(operator, "no plan")
 

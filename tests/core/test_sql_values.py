@@ -158,7 +158,7 @@ ONLY_COPIED = (
     *("ARRAY", "BITMAP", "INTERVAL_DAY_TIME", "INTERVAL_YEAR_MONTH", "MAP", "MULTISET", "RAW"),
     "VARIANT",
 )
-NOT_MADE = (*ONLY_COPIED, "ROW")  # as all rows of the cases have comments, or no names
+NOT_MADE = (*ONLY_COPIED, "ROW")  # all its rows in the cases have comments, or no names
 
 
 def test_snapshots_made_of_nested_rows() -> None:
@@ -179,7 +179,7 @@ def test_snapshots_made_of_the_types_of_jobs() -> None:
     for flink, read in {one.snapshot_bytes(): one for one in serializers_of_jobs()}.items():
         if any(part.name in ONLY_COPIED for field in read.fields for part in field.walk()):
             continue
-        with suppress(UnsupportedKeyTypeError):  # of structured types, which are no rows
+        with suppress(UnsupportedKeyTypeError):  # structured types are no rows
             written = RowDataSerializer(read.fields).snapshot_bytes()
             regular = flink.replace(b"\7ROWTIME", b"\7REGULAR")
             regular = regular.replace(b"\x08PROCTIME", b"\7REGULAR")
@@ -520,7 +520,7 @@ REFUSED: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     ),
     (row_of(LogicalType("VARIANT")), (b"a",), InvalidTypeError, "type VARIANT must be a Variant"),
     (row_of(LogicalType("VARIANT")), (Variant(b"a", b""),), InvalidValueError, "of version 1"),
-    (row_of(LogicalType("VARIANT")), (Variant(b"a", "b"),), InvalidTypeError, "VARIANT must be b"),  # type: ignore[arg-type]  # as a user may
+    (row_of(LogicalType("VARIANT")), (Variant(b"a", "b"),), InvalidTypeError, "VARIANT must be b"),  # type: ignore[arg-type]  # a user may
     (row_of(LogicalType("BITMAP")), (b"a",), InvalidTypeError, "type BITMAP must be a Bitmap"),
     (row_of(LogicalType("RAW")), (5,), InvalidTypeError, "type RAW must be bytes"),
     (row_of("ARRAY<INT>"), ((1,),), InvalidTypeError, "ARRAY<INT> must be a list"),

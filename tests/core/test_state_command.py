@@ -84,14 +84,14 @@ def test_the_data_of_values(capsys: pytest.CaptureFixture[str]) -> None:
     key = next(entry.key for entry in operator.entries(["ttlMap"]))
     _, out, _ = run(capsys, HEAP, "--operator", "by-string", "--key", key, "--json")
     data = json.loads(out)["states"]
-    of = operator.get(key)
-    assert data["count"] == of["count"]
-    assert data["avg"] == of["avg"]
-    assert data["pair"] == [*of["pair"]]
-    assert data["visits"] == [element._asdict() for element in of["visits"]]
-    assert data["label"] == of["label"]._asdict()
-    assert data["ttlMap"] == [[key, value._asdict()] for key, value in of["ttlMap"].items()]
-    assert data["history"] == of["history"]
+    item = operator.get(key)
+    assert data["count"] == item["count"]
+    assert data["avg"] == item["avg"]
+    assert data["pair"] == [*item["pair"]]
+    assert data["visits"] == [element._asdict() for element in item["visits"]]
+    assert data["label"] == item["label"]._asdict()
+    assert data["ttlMap"] == [[key, value._asdict()] for key, value in item["ttlMap"].items()]
+    assert data["history"] == item["history"]
 
 
 @pytest.mark.parametrize(
@@ -361,19 +361,19 @@ def test_what_a_killed_command_left_is_named(
     source, out = savepoint(tmp_path / "s"), tmp_path / "out"
     out.mkdir()
     digits = "0123456789abcdef" * 2
-    left = [out / f".{name}.{digits}.writing" for name in ("n.csv", "n.html")]
+    rest = [out / f".{name}.{digits}.writing" for name in ("n.csv", "n.html")]
     others = [
         *(out / f".other.{digits}.writing", out / f".n.csv.{digits[1:]}.writing"),
         *(out / f"n.csv.{digits}.writing", out / f".n.csv.{digits}.writing2"),
     ]
-    for path in (*left, *others):
+    for path in (*rest, *others):
         path.touch()
     (out / f".n.csv.{digits[::-1]}.writing").mkdir()
-    said = "was left by a command that was killed, unless one is at work there: it may be removed"
-    for path, option in zip(left, (["--state", "n", "--export", "n.csv"], ["--html", "n.html"])):
+    text = "was left by a command that was killed, unless one is at work there: it may be removed"
+    for path, option in zip(rest, (["--state", "n", "--export", "n.csv"], ["--html", "n.html"])):
         status, _, err = run(capsys, source, *option[:-1], str(out / option[-1]))
-        assert (status, err) == (0, f"keygroups savepoint: {path} {said}\n")
-    assert all(path.exists() for path in (*left, *others))
+        assert (status, err) == (0, f"keygroups savepoint: {path} {text}\n")
+    assert all(path.exists() for path in (*rest, *others))
 
 
 def test_a_warning_names_the_line_that_writes(tmp_path: Path) -> None:

@@ -125,8 +125,8 @@ def test_vectors() -> None:
             max_parallelism, key_type, namespace_type, user_key_type
         )
         is_known = isinstance(key_type, KeyType)
-        given = {} if is_known else {"key_group": key_group}
-        data = serializer.serialize(key, namespace, user_key, **given)
+        passed = {} if is_known else {"key_group": key_group}
+        data = serializer.serialize(key, namespace, user_key, **passed)
         assert data.hex() == line["bytes"], line
         assert key_group_prefix_bytes(max_parallelism) == line["prefix_bytes"]
         found = serializer.deserialize(data)
@@ -174,7 +174,7 @@ def test_prefix_vectors() -> None:
             continue
         most = {1: 128, 2: 32768}[line["prefix_bytes"]]
         widths += 1
-        if line["kg"] >= most:  # of which Flink writes the lowest byte
+        if line["kg"] >= most:  # Flink writes the lowest byte of these
             with pytest.raises(InvalidValueError, match="key_group must be from 0 to 127"):
                 key_group_prefix(line["kg"], most)
         else:

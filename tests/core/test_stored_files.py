@@ -222,8 +222,8 @@ def test_only_what_two_looks_find_is_deleted(tmp_path: Path) -> None:
     before = dt.datetime.now(UTC) - dt.timedelta(hours=1)
     deleted = delete_unused(first, job_files(folder), before)
     assert sorted(Path(file.path).name for file in deleted) == ["aborted", "nobody"]
-    left = {path.name for path in folder.rglob("*") if path.is_file()}
-    assert left == {"_metadata", "both", "of-7", "own", "a", "named", "anew", "young"}
+    rest = {path.name for path in folder.rglob("*") if path.is_file()}
+    assert rest == {"_metadata", "both", "of-7", "own", "a", "named", "anew", "young"}
     unknown = JobFile("/a", 5, None, (), False)
     looks = (JobFiles("/", ("chk-1",), (), (unknown,)),) * 2
     assert delete_unused(*looks, before) == []

@@ -292,7 +292,7 @@ def test_elements_are_between_commas() -> None:
 
 @pytest.mark.parametrize("kind", ["VALUE", "AGGREGATING", "MAP"])
 @pytest.mark.parametrize(
-    ("value", "given", "encoded"),
+    ("value", "passed", "encoded"),
     [
         (BOOLEAN, True, b"\1"),
         (BYTE, -1, b"\xff"),
@@ -304,25 +304,25 @@ def test_elements_are_between_commas() -> None:
     ],
 )
 def test_values_of_their_class_alone_are_written(
-    kind: str, value: Serializer, given: Any, encoded: bytes
+    kind: str, value: Serializer, passed: Any, encoded: bytes
 ) -> None:
     """Neither True as a number, nor a number as True; and a time only where one is kept."""
     mark = b"\0" * (kind == "MAP")
     write, write_timed = (
         stored_value(state(kind, value, has_ttl)).writer(False) for has_ttl in (False, True)
     )
-    assert write(given, None) == mark + encoded
+    assert write(passed, None) == mark + encoded
     time = 1_700_000_000_000
-    assert write_timed(given, time) == mark + sb.i64(time) + encoded
-    for other in (1 if value is BOOLEAN else True, b"a", [given]):
+    assert write_timed(passed, time) == mark + sb.i64(time) + encoded
+    for other in (1 if value is BOOLEAN else True, b"a", [passed]):
         with pytest.raises(InvalidTypeError, match=f"value of {kind} state 's': value of type"):
             write(other, None)
     with pytest.raises(InvalidValueError, match="last_access must be None, as the"):
-        write(given, time)
+        write(passed, time)
     with pytest.raises(InvalidValueError, match="last_access must be epoch milliseconds, as the"):
-        write_timed(given, None)
+        write_timed(passed, None)
     with pytest.raises(InvalidValueError, match="allow_any_last_access=True if that is meant"):
-        write_timed(given, 5)
+        write_timed(passed, 5)
     if kind != "MAP":
         with pytest.raises(InvalidValueError, match="must not be None: Flink keeps no null there"):
             write(None, None)

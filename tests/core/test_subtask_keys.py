@@ -154,7 +154,7 @@ def test_strings_run_behind_the_prefix(job: tuple[int, int], prefix: str) -> Non
 @pytest.mark.parametrize(("key_type", "end"), [(BYTE, 2**7), (SHORT, 2**15)], ids=repr)
 def test_small_integers_go_on_below_zero(key_type: KeyType, end: int) -> None:
     order = [*range(end), *range(-1, -end - 1, -1)]
-    n = end * 2 // 3  # of 2 subtasks, so they are not enough from 0 up, and enough with the rest
+    n = end * 2 // 3  # 2 subtasks: not enough from 0 up, and enough with the rest
     keys = keys_for_subtasks(128, 2, key_type, n)
     assert keys == plain_search(order, 128, 2, key_type, n)
     assert min(map(min, keys)) < 0

@@ -76,8 +76,8 @@ def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     def call(*arguments: Any, **options: Any) -> tuple[Any, list[bool]]:
         entries, made = table_writer.TableWriter.entries, []
 
-        def watched(*given: Any) -> Any:
-            batch = entries(*given)
+        def watched(*passed: Any) -> Any:
+            batch = entries(*passed)
             made.append(batch is not None)
             return batch
 
@@ -92,26 +92,26 @@ def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     return call
 
 
-def array_of(of: Any, values: list[Any], is_key: bool = False) -> Any:
+def array_of(value_type: Any, values: list[Any], is_key: bool = False) -> Any:
     """Return the column that `Operator.to_arrow` gives values."""
-    serializer = of if isinstance(of, Serializer) else serializer_of(of)
+    serializer = value_type if isinstance(value_type, Serializer) else serializer_of(value_type)
     column = (key_column_of if is_key else column_of)(serializer)
     assert column is not None
     return arrow_array(column.convert(values), column.data_type)
 
 
-@pytest.mark.parametrize("of", first_by_default(4, [*VALUES, *OTHERS]), ids=str)
-def test_each_type_has_the_bytes_of_its_rows(both: Callable[..., Any], of: Any) -> None:
+@pytest.mark.parametrize("value_type", first_by_default(4, [*VALUES, *OTHERS]), ids=str)
+def test_each_type_has_the_bytes_of_its_rows(both: Callable[..., Any], value_type: Any) -> None:
     """As a key, a value, an element, a user key and a value of one, with times and without."""
-    serializer = of if isinstance(of, Serializer) else serializer_of(of)
+    serializer = value_type if isinstance(value_type, Serializer) else serializer_of(value_type)
     read, write = serializer.read, serializer.write
     assert read is not None
     assert write is not None
-    values = [read(write(one), 0)[0] for one in (VALUES | OTHERS)[of]]
+    values = [read(write(one), 0)[0] for one in (VALUES | OTHERS)[value_type]]
     is_key = serializer.key_type is not None and is_in_order(serializer)
     count = len(values)
-    key = array_of(of, values, is_key=True) if is_key else pa.array(range(count))
-    value = array_of(of, values)
+    key = array_of(value_type, values, is_key=True) if is_key else pa.array(range(count))
+    value = array_of(value_type, values)
     columns = {"key": key, "value": value, "user_key": key}
     lists = pa.ListArray.from_arrays([0, *range(2, count + 1), count], value)
     listed = {"key": key.take(pa.array(range(count))), "value": lists}
@@ -124,18 +124,18 @@ def test_each_type_has_the_bytes_of_its_rows(both: Callable[..., Any], of: Any) 
         "list": {name: array.slice(0, count - 1) for name, array in listed.items()},
     }
     states = [
-        ValueStateDescriptor("value", of),
-        ValueStateDescriptor("value TTL", of, has_ttl=True),
-        MapStateDescriptor("map", of if is_key else LONG, of),
-        MapStateDescriptor("map TTL", of if is_key else LONG, of, has_ttl=True),
-        ListStateDescriptor("list", of),
+        ValueStateDescriptor("value", value_type),
+        ValueStateDescriptor("value TTL", value_type, has_ttl=True),
+        MapStateDescriptor("map", value_type if is_key else LONG, value_type),
+        MapStateDescriptor("map TTL", value_type if is_key else LONG, value_type, has_ttl=True),
+        ListStateDescriptor("list", value_type),
     ]
 
     def fill(operator: OperatorWriter) -> None:
         for name, table in tables.items():
             operator.write_table(name, pa.table(table))
 
-    written, made = both(of if is_key else LONG, states, fill, sort=True)
+    written, made = both(value_type if is_key else LONG, states, fill, sort=True)
     assert isinstance(written, list)
     assert set(made) == {column_writer(serializer) is not None}
 
@@ -378,13 +378,13 @@ def test_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sort: bool) -
     monkeypatch.setattr("keygroups.progress._INTERVAL", -1)
     monkeypatch.setattr(table_rows, "_AT_ONCE", 30)
     monkeypatch.setattr(batch_sorter, "_WRITTEN", 1_000)
-    told: list[Progress] = []
-    with SavepointWriter(tmp_path / "new", progress=told.append) as writer:
+    reports: list[Progress] = []
+    with SavepointWriter(tmp_path / "new", progress=reports.append) as writer:
         operator = writer.add_operator("uid", STRING, STATES, 128, 3, sort=sort)
         operator.write_table("count", counts_of(keys_in_order(200)))
-    done = [one.done for one in told]
+    done = [one.done for one in reports]
     assert done == sorted(done)
     assert done[0] < 30
     assert done[-1] == 128
-    assert {one[2:] for one in told} == {(128, "key groups")}
+    assert {one[2:] for one in reports} == {(128, "key groups")}
     assert len(done) > 5

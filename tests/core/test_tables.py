@@ -94,10 +94,10 @@ def test_no_column_is_left_out_that_has_a_value(saved: Point) -> None:
     for operator in saved.read().operators:
         for state in operator.states:
             names = operator.to_arrow_batch_reader(state).schema.names
-            left = set(StateEntry._fields) - {*names, "state", "kind"}
-            with suppress(SavepointError):  # of what only the job can read
+            rest = set(StateEntry._fields) - {*names, "state", "kind"}
+            with suppress(SavepointError):  # only the job can read it
                 for entry in operator.entries([state.name]):
-                    assert not any(getattr(entry, name) is not None for name in left)
+                    assert not any(getattr(entry, name) is not None for name in rest)
 
 
 def test_columns_by_kind() -> None:
@@ -133,9 +133,9 @@ def test_one_state_of_some_key_groups() -> None:
     wanted = sorted({line[4] for line in truth})[3:5]
     table = operator.to_arrow(count, key_groups=wanted)
     rows = zip(*(table[name].to_pylist() for name in ("key_group", "key", "value")))
-    there = [(line[4], line[5], line[8][1]) for line in truth if line[4] in wanted]
-    assert sorted(rows) == sorted(there)
-    assert len(there) >= 2
+    present = [(line[4], line[5], line[8][1]) for line in truth if line[4] in wanted]
+    assert sorted(rows) == sorted(present)
+    assert len(present) >= 2
     assert operator.to_arrow("count", []).num_rows == 0
     assert operator.to_arrow("count", []).schema == table.schema
 
@@ -256,7 +256,9 @@ def test_pandas_and_polars() -> None:
         table = operator.to_arrow(state)
         frame = operator.to_pandas(state)
         assert [*frame.columns] == table.column_names
-        assert {str(of) for of in frame.dtypes} <= {f"{of}[pyarrow]" for of in table.schema.types}
+        assert {str(item) for item in frame.dtypes} <= {
+            f"{item}[pyarrow]" for item in table.schema.types
+        }
         assert (
             pa.Table.from_pandas(frame, preserve_index=False)
             .cast(table.schema)

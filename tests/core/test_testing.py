@@ -82,7 +82,7 @@ KEY_TYPES: list[KeyType] = [
 
 
 def failure(call: Any, *arguments: Any, **named: Any) -> str:
-    """Return what an assertion says, whose own lines pytest does not show."""
+    """Return the text of an assertion, whose own lines pytest does not show."""
     with pytest.raises(AssertionError) as caught:
         call(*arguments, **named)
     assert {entry.path for entry in caught.traceback.filter(caught)} == {Path(__file__)}
@@ -90,9 +90,9 @@ def failure(call: Any, *arguments: Any, **named: Any) -> str:
 
 
 def test_subtask_that_is_not_the_key_s() -> None:
-    said = failure(assert_subtask, 42, 3, 128, 24, LONG)
+    text = failure(assert_subtask, 42, 3, 128, 24, LONG)
     trace = trace_key(42, 128, 24, LONG)
-    assert said == f"subtask {trace.subtask}, not 3\n{trace}"
+    assert text == f"subtask {trace.subtask}, not 3\n{trace}"
 
 
 @given(pair=parallelisms(), key=keys(STRING))
@@ -115,26 +115,26 @@ def test_spread_names_every_subtask_and_the_hot_key() -> None:
     key = keys_for_subtasks(128, 4, STRING)[2]
     records = [key] * 600 + [f"user-{number}" for number in range(400)]
     assert_spread(records[600:], 128, 4)
-    said = failure(assert_spread, iter(records), 128, 4)
+    text = failure(assert_spread, iter(records), 128, 4)
     counts = [0] * 4
     for one in records:
         counts[assign_key_to_parallel_operator(one, 128, 4)] += 1
-    assert said.startswith(f"imbalance {max(counts) / 250:.2f} is above max_imbalance 1.5\n")
-    assert "one hot key" in said
-    assert repr(key) in said
-    rows = [line.split()[:2] for line in said.splitlines() if line[:8].strip().isdigit()]
+    assert text.startswith(f"imbalance {max(counts) / 250:.2f} is above max_imbalance 1.5\n")
+    assert "one hot key" in text
+    assert repr(key) in text
+    rows = [line.split()[:2] for line in text.splitlines() if line[:8].strip().isdigit()]
     assert rows[:4] == [[str(i), str(count)] for i, count in enumerate(counts)]
 
 
 def test_spread_names_the_three_hottest_keys() -> None:
     hot = keys_for_subtasks(128, 4, STRING, n=4)[2]
     records = [key for key, count in zip(hot, (100, 300, 200, 99)) for _ in range(count)]
-    said = failure(assert_spread, records, 128, 4)
-    places = [said.find(repr(key)) for key in hot]
+    text = failure(assert_spread, records, 128, 4)
+    places = [text.find(repr(key)) for key in hot]
     assert 0 < places[1] < places[2] < places[0]
     assert places[3] == -1
-    shares = [300 / 699, 200 / 699, 100 / 699]  # of the subtask's records
-    assert re.findall(r"^ +\d+ +(\S+%) +\d+  '", said, re.MULTILINE) == [
+    shares = [300 / 699, 200 / 699, 100 / 699]  # shares of the subtask's records
+    assert re.findall(r"^ +\d+ +(\S+%) +\d+  '", text, re.MULTILINE) == [
         f"{share:.1%}" for share in shares
     ]
 
@@ -143,16 +143,16 @@ def test_spread_names_the_hot_keys_above_the_limit_alone() -> None:
     """Twice the mean is hot here, and one and a half times is not."""
     one_each = keys_for_subtasks(128, 4, STRING)
     records = [key for key, count in zip(one_each, (8, 6, 1, 1)) for _ in range(count)]
-    said = failure(assert_spread, records, 128, 4)
-    assert repr(one_each[0]) in said
-    assert repr(one_each[1]) not in said
+    text = failure(assert_spread, records, 128, 4)
+    assert repr(one_each[0]) in text
+    assert repr(one_each[1]) not in text
 
 
 def test_spread_says_that_a_type_is_inferred() -> None:
     """Of a tuple, which may be a key of other types."""
     for key_type in (None, TUPLE(STRING)):
-        said = failure(assert_spread, [("a",)], 128, 4, key_type=key_type)
-        assert ("inferred" in said) == (key_type is None)
+        text = failure(assert_spread, [("a",)], 128, 4, key_type=key_type)
+        assert ("inferred" in text) == (key_type is None)
 
 
 def test_spread_below_what_a_report_calls_hot() -> None:
@@ -163,9 +163,9 @@ def test_spread_below_what_a_report_calls_hot() -> None:
     imbalance = max(counts) * 24 / 1000
     assert 1.01 < imbalance < 1.5
     assert_spread(records, 720, 24, imbalance, key_type=LONG)
-    said = failure(assert_spread, records, 720, 24, 1.01, LONG)
-    assert f"subtask {counts.index(max(counts))}: many keys unluckily together" in said
-    assert "1,000 distinct keys of type LONG" in said
+    text = failure(assert_spread, records, 720, 24, 1.01, LONG)
+    assert f"subtask {counts.index(max(counts))}: many keys unluckily together" in text
+    assert "1,000 distinct keys of type LONG" in text
 
 
 @pytest.mark.parametrize(
@@ -180,8 +180,8 @@ def test_spread_below_what_a_report_calls_hot() -> None:
 def test_spread_counts_the_keys_of_java(
     records: list[Any], key_type: KeyType | None, distinct: int
 ) -> None:
-    said = failure(assert_spread, records, 4096, 4096, key_type=key_type)
-    assert f"{len(records)} records, {distinct} distinct keys" in said
+    text = failure(assert_spread, records, 4096, 4096, key_type=key_type)
+    assert f"{len(records)} records, {distinct} distinct keys" in text
 
 
 def test_spread_takes_a_limit_of_numpy() -> None:
@@ -208,11 +208,11 @@ def test_spread_of_no_keys_shows_nothing() -> None:
 def test_reaches_all_names_the_idle_and_a_key_for_each() -> None:
     assert_reaches_all(keys_for_subtasks(128, 24, STRING), 128, 24)
     words = ["a", "b"]
-    said = failure(assert_reaches_all, words, 128, 5)
+    text = failure(assert_reaches_all, words, 128, 5)
     reached = {assign_key_to_parallel_operator(word, 128, 5) for word in words}
     idle = sorted({*range(5)} - reached)
     ways = keys_for_subtasks(128, 5, STRING)
-    assert said == (
+    assert text == (
         f"{len(idle)} of 5 subtasks get no key: {', '.join(map(str, idle))}\nof type STRING, "
         + ", ".join(f"{ways[subtask]!r} reaches subtask {subtask}" for subtask in idle)
     )
@@ -221,15 +221,15 @@ def test_reaches_all_names_the_idle_and_a_key_for_each() -> None:
 
 
 def test_reaches_all_says_when_it_knows_no_keys() -> None:
-    said = failure(assert_reaches_all, [], 128, 100)
-    assert said.startswith("100 of 100 subtasks get no key: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ...\n")
-    assert said.endswith("\nthere are no keys")
-    said = failure(assert_reaches_all, [], 128, 10)
-    assert said == "10 of 10 subtasks get no key: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9\nthere are no keys"
+    text = failure(assert_reaches_all, [], 128, 100)
+    assert text.startswith("100 of 100 subtasks get no key: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ...\n")
+    assert text.endswith("\nthere are no keys")
+    text = failure(assert_reaches_all, [], 128, 10)
+    assert text == "10 of 10 subtasks get no key: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9\nthere are no keys"
     assert failure(assert_reaches_all, [], 128, 11, STRING).count(" reaches subtask ") == 10
-    said = failure(assert_reaches_all, [], 128, 2, LOCAL_DATE)
-    assert "\nno keys for them are known: " in said
-    assert "LOCAL_DATE" in said
+    text = failure(assert_reaches_all, [], 128, 2, LOCAL_DATE)
+    assert "\nno keys for them are known: " in text
+    assert "LOCAL_DATE" in text
 
 
 def test_reaches_all_reads_no_further_than_it_must() -> None:

@@ -108,10 +108,10 @@ def rocksdb(folder: Path) -> bytes:
 HEADER = sb.keyed_header(INT_SNAPSHOT, STATES)
 
 
-@pytest.mark.parametrize("of", ["canonical", "rocksdb"])
-def test_all_but_what_is_not_known(tmp_path: Path, of: str) -> None:
+@pytest.mark.parametrize("item", ["canonical", "rocksdb"])
+def test_all_but_what_is_not_known(tmp_path: Path, item: str) -> None:
     folder = tmp_path / "savepoint"
-    keyed = canonical(HEADER) if of == "canonical" else rocksdb(folder)
+    keyed = canonical(HEADER) if item == "canonical" else rocksdb(folder)
     operator = operator_of(folder, keyed)
     assert [*map(str, operator.states)] == TEXTS
     entries = {entry.state: entry for entry in operator.entries()}
@@ -127,12 +127,12 @@ def test_all_but_what_is_not_known(tmp_path: Path, of: str) -> None:
     assert [entry.value for entry in operator.entries(["after", "price"])] == [b"money", 9]
 
 
-@pytest.mark.parametrize("of", ["canonical", "rocksdb"])
+@pytest.mark.parametrize("item", ["canonical", "rocksdb"])
 @pytest.mark.parametrize("groups", [64, 4096])
-def test_another_max_parallelism(tmp_path: Path, of: str, groups: int) -> None:
+def test_another_max_parallelism(tmp_path: Path, item: str, groups: int) -> None:
     """The header's bytes stay, and the entries' too."""
     folder = tmp_path / "savepoint"
-    operator_of(folder, canonical(HEADER) if of == "canonical" else rocksdb(folder))
+    operator_of(folder, canonical(HEADER) if item == "canonical" else rocksdb(folder))
     change_max_parallelism(folder, groups, tmp_path / "new")
     (operator,) = read_savepoint(tmp_path / "new").operators
     entries = [*operator.entries()]
@@ -311,7 +311,7 @@ def info(name: str, mode: str, backend_type: int, **serializers: bytes) -> bytes
     return sb.meta_info(name, backend_type, options, serializers)
 
 
-TWO_MONEYS = sb.i32(2, 3) + b"money"  # of which nothing says where the first one ends
+TWO_MONEYS = sb.i32(2, 3) + b"money"  # nothing says where the first one ends
 
 
 def operator_state_of(folder: Path, *, compressed: bool) -> Operator:

@@ -81,7 +81,7 @@ KIND = "must be a row of kind"
 
 
 def outcome(check: Callable[[object, KeyType], object], value: object, key_type: KeyType) -> str:
-    """Return which error a check raises, "taken" without one."""
+    """Return the error that a check raises, "taken" without one."""
     try:
         check(value, key_type)
     except KeyGroupsError as error:

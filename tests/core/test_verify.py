@@ -345,9 +345,9 @@ def test_very_many_damaged_key_groups(tmp_path: Path, monkeypatch: pytest.Monkey
     tries = []
     verified = VerifyTask._verified
 
-    def counted(*given: Any) -> Tally:
-        tries.append(given)
-        return verified(*given)
+    def counted(*arguments: Any) -> Tally:
+        tries.append(arguments)
+        return verified(*arguments)
 
     monkeypatch.setattr(VerifyTask, "_verified", counted)
     [operator] = savepoint.verify().operators

@@ -75,14 +75,14 @@ def entries_of(operator: Operator) -> Entries:
 
 
 def headers_of(operator: Operator) -> dict[str, bytes]:
-    """Return what the headers say of each state."""
-    said = {}
+    """Return the types of each state in the headers."""
+    text = {}
     for task in operator.tasks():
         for header in task.format.headers():
-            said.update(
+            text.update(
                 {state.name: data for state, data in zip(header.states, header.state_bytes)}
             )
-    return said
+    return text
 
 
 # What Flink itself has written
@@ -158,9 +158,9 @@ def rewritten(operator: Operator, name: str, path: Path) -> int:
     if actual:
         # Of sessions that grew Flink keeps the contents under the window of the first event.
         found = entries_of(ours)
-        same = {place: of for place, of in expected.items() if place[1].startswith("_timer")}
+        same = {place: item for place, item in expected.items() if place[1].startswith("_timer")}
         assert {
-            place: of for place, of in found.items() if place[1] in {p[1] for p in same}
+            place: item for place, item in found.items() if place[1] in {p[1] for p in same}
         } == same
         again = {(entry.key, entry.namespace): entry.value for entry in ours.entries({CONTENTS})}
         assert again == windows
@@ -186,7 +186,7 @@ def window_operators(one: Point) -> Iterator[tuple[str, Operator]]:
             yield known or operator.uid or SLIDING.get(operator.operator_id, ""), operator
 
 
-SLIDING = {"aa807219557b7efbe08e66684537999a": "sliding-list"}  # without a uid in Flink 1
+SLIDING = {"aa807219557b7efbe08e66684537999a": "sliding-list"}  # it has no uid in Flink 1
 CANONICAL = [one for one in [*POINTS, *JOB_POINTS] if one.kind == "canonical"]
 QUICK: list[Point] = [job_point("2.3.0-win-rocksdb-canonical")]
 
@@ -238,10 +238,10 @@ def rewritten_timers(operator: Operator, path: Path) -> int:
                 count += 1
     ours = read_savepoint(path).operator("uid")
     names = {state.name for state in ours.states}
-    expected = {place: of for place, of in entries_of(operator).items() if place[1] in names}
+    expected = {place: item for place, item in entries_of(operator).items() if place[1] in names}
     assert entries_of(ours) == expected
-    said = headers_of(operator)
-    assert headers_of(ours) == {name: said[name] for name in names if count}
+    text = headers_of(operator)
+    assert headers_of(ours) == {name: text[name] for name in names if count}
     return count
 
 
@@ -327,8 +327,8 @@ def test_windows_are_those_of_java(time: int, size: int, slide: int, offset: int
         (TumblingProcessingTimeWindows, size, size),
     ):
         within = int(math.fmod(offset, every))
-        of = (width, every, within) if "Sliding" in cls.__name__ else (width, within)
-        assigner = cls(*of)
+        item = (width, every, within) if "Sliding" in cls.__name__ else (width, within)
+        assigner = cls(*item)
         try:
             expected = java_windows(time, width, every, within)
         except Overflow:
@@ -453,7 +453,7 @@ def test_sessions_of_a_key_are_one_set(tmp_path: Path) -> None:
         (CountWindows(4), LISTS, ["x", "y", "z"], None, 3),
         (CountWindows(4), LISTS, ["x"], 1, 1),
         (CountWindows(4), SUMS, 7, 3, 3),
-        (CountWindows(4), LISTS, "xyz", None, 3),  # with an evictor of one's own
+        (CountWindows(4), LISTS, "xyz", None, 3),  # an evictor of one's own
         (CountWindows(5, 3), LISTS, "xx", 2, 2),  # none has fired
         (CountWindows(5, 3), LISTS, "xxx", 0, None),
         (CountWindows(5, 3), LISTS, "xxxxx", 2, 2),
@@ -510,8 +510,8 @@ def test_timers(tmp_path: Path) -> None:
     five = "0000000000000005"
     keys = [
         one.hex()
-        for of in entries_of(read_savepoint(tmp_path / "new").operators[0]).values()
-        for one, _ in of
+        for item in entries_of(read_savepoint(tmp_path / "new").operators[0]).values()
+        for one, _ in item
     ]
     assert sorted(keys) == sorted(
         [
@@ -530,8 +530,8 @@ LONGS = TimerServiceDescriptor("longs", LONG)
 SETS = MAP(STRING, LONG)
 
 
-def adding(**given: Any) -> Callable[[SavepointWriter], object]:
-    """Return what adds an operator of windows, with some other arguments."""
+def adding(**options: Any) -> Callable[[SavepointWriter], object]:
+    """Return a function that adds an operator of windows, with some other arguments."""
     arguments = {
         "uid": "uid",
         "key_type": STRING,
@@ -540,16 +540,16 @@ def adding(**given: Any) -> Callable[[SavepointWriter], object]:
         "max_parallelism": 128,
         "parallelism": 1,
     }
-    return lambda writer: writer.add_window_operator(**{**arguments, **given})
+    return lambda writer: writer.add_window_operator(**{**arguments, **options})
 
 
 def writing(
-    *arguments: Any, of: dict[str, Any] | None = None, times: int = 1, **named: Any
+    *arguments: Any, item: dict[str, Any] | None = None, times: int = 1, **named: Any
 ) -> Any:
-    """Return what writes a window to such an operator."""
+    """Return a function that writes a window to such an operator."""
 
     def write(writer: SavepointWriter) -> None:
-        operator: Any = adding(**(of or {}))(writer)
+        operator: Any = adding(**(item or {}))(writer)
         for _ in range(times):
             operator.write(*arguments, **named)
 
@@ -557,7 +557,7 @@ def writing(
 
 
 def timing(*arguments: Any, times: int = 1, **named: Any) -> Any:
-    """Return what writes a timer."""
+    """Return a function that writes a timer."""
 
     def write(writer: SavepointWriter) -> None:
         states = [TimerServiceDescriptor(), LONGS, ValueStateDescriptor("x", LONG)]
@@ -641,7 +641,7 @@ REFUSED: list[tuple[Callable[[SavepointWriter], object], type[Exception], str]] 
     ),
     (writing("a", WINDOW, None), InvalidValueError, "value of REDUCING state 'window-contents' m"),
     (writing("a", WINDOW, "x"), InvalidTypeError, "value of REDUCING state 'window-contents': v"),
-    (writing("a", WINDOW, [], of={"contents": LISTS}), InvalidValueError, "must have elements"),
+    (writing("a", WINDOW, [], item={"contents": LISTS}), InvalidValueError, "must have elements"),
     (writing(5, WINDOW, 7), InvalidTypeError, "key of type STRING must be a str, got 5"),
     (writing(None, WINDOW, 7), InvalidValueError, "key is None"),
     (
@@ -656,66 +656,78 @@ REFUSED: list[tuple[Callable[[SavepointWriter], object], type[Exception], str]] 
         "has_fired must be False without allowed_lateness: Flink keeps no window then",
     ),
     (
-        writing("a", TimeWindow(0, 19), 7, of=SESSIONS),
+        writing("a", TimeWindow(0, 19), 7, item=SESSIONS),
         InvalidValueError,
         r"window must be one of EventTimeSessionWindows\(gap=20\), which are at least 20 long",
     ),
-    (writing("a", WINDOW, "x", of=EVICTED), InvalidTypeError, "contents must be a list, got 'x'"),
-    (writing("a", WINDOW, ["x"], of=EVICTED), InvalidTypeError, "element of contents with an evi"),
     (
-        writing("a", WINDOW, [Watermark(5)], of=EVICTED),
+        writing("a", WINDOW, "x", item=EVICTED),
+        InvalidTypeError,
+        "contents must be a list, got 'x'",
+    ),
+    (
+        writing("a", WINDOW, ["x"], item=EVICTED),
+        InvalidTypeError,
+        "element of contents with an evi",
+    ),
+    (
+        writing("a", WINDOW, [Watermark(5)], item=EVICTED),
         InvalidTypeError,
         "element of contents with an evictor must be a StreamRecord, got Watermark",
     ),
-    (writing("a", WINDOW, ["x"], of=COUNTS), InvalidTypeError, "window must be a GlobalWindow"),
-    (writing("a", GLOBAL, ["x"], count=2, of=COUNTS), InvalidValueError, "count must be that of"),
+    (writing("a", WINDOW, ["x"], item=COUNTS), InvalidTypeError, "window must be a GlobalWindow"),
     (
-        writing("a", GLOBAL, ["x"] * 4, of=COUNTS),
+        writing("a", GLOBAL, ["x"], count=2, item=COUNTS),
+        InvalidValueError,
+        "count must be that of",
+    ),
+    (
+        writing("a", GLOBAL, ["x"] * 4, item=COUNTS),
         InvalidValueError,
         "count must be from 1 to 3, got 4",
     ),
     (
-        writing("a", GLOBAL, ["x"], count=0, of=COUNTS),
+        writing("a", GLOBAL, ["x"], count=0, item=COUNTS),
         InvalidValueError,
         "count must be from 1 to 3",
     ),
     (
-        writing("a", GLOBAL, ["x"], has_fired=True, of=COUNTS),
+        writing("a", GLOBAL, ["x"], has_fired=True, item=COUNTS),
         InvalidValueError,
         "has_fired must be",
     ),
     (
-        writing("a", GLOBAL, 7, of={"assigner": CountWindows(4)}),
+        writing("a", GLOBAL, 7, item={"assigner": CountWindows(4)}),
         InvalidValueError,
         r"count must be how many elements came since CountWindows\(size=4, .* fired, got None",
     ),
     (
-        writing("a", GLOBAL, RECORDS, of=SLIDING_COUNTS),
+        writing("a", GLOBAL, RECORDS, item=SLIDING_COUNTS),
         InvalidValueError,
         "count must be how many",
     ),
     (
-        writing("a", GLOBAL, RECORDS, count=3, of=SLIDING_COUNTS),
+        writing("a", GLOBAL, RECORDS, count=3, item=SLIDING_COUNTS),
         InvalidValueError,
         "count must be from 0 to 2, got 3",
     ),
     (
-        writing("a", GLOBAL, RECORDS, count=0, of=SLIDING_COUNTS),
+        writing("a", GLOBAL, RECORDS, count=0, item=SLIDING_COUNTS),
         InvalidValueError,
         "count must fit the 1 elements in contents of CountWindows",
     ),
     (
-        writing("a", GLOBAL, RECORDS, count=2, of=SLIDING_COUNTS),
+        writing("a", GLOBAL, RECORDS, count=2, item=SLIDING_COUNTS),
         InvalidValueError,
         "count must fit the 1 elements in contents of CountWindows",
     ),
     (
-        writing("a", GLOBAL, RECORDS * 5, count=1, of={**COUNTS, "has_evictor": True}),
+        writing("a", GLOBAL, RECORDS * 5, count=1, item={**COUNTS, "has_evictor": True}),
         InvalidValueError,
         "count must be that of the elements in contents, 5, got 1",
     ),
     (
-        writing("a", GLOBAL, RECORDS * 8, count=2, of=SLIDING_COUNTS),
+        writing("a", GLOBAL, RECORDS * 8, count=2, item=SLIDING_COUNTS),
         InvalidValueError,
         "count must fit the 8 elements in contents of CountWindows",
     ),

@@ -93,16 +93,16 @@ GIVEN: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize(
-    "given",
+    "passed",
     [
-        pytest.param(given, id=name, marks=[pytest.mark.extras] * (name in ("pandas", "Polars")))
-        for name, given in GIVEN.items()
+        pytest.param(table, id=name, marks=[pytest.mark.extras] * (name in ("pandas", "Polars")))
+        for name, table in GIVEN.items()
     ],
 )
-def test_tables_have_the_bytes_of_their_rows(given: Callable[[Any], Any], tmp_path: Path) -> None:
+def test_tables_have_the_bytes_of_their_rows(passed: Callable[[Any], Any], tmp_path: Path) -> None:
     def by_table(operator: OperatorWriter) -> None:
         for name, table in tables().items():
-            operator.write_table(name, given(table))
+            operator.write_table(name, passed(table))
 
     assert write(tmp_path / "rows", by_rows) == write(tmp_path / "tables", by_table)
 

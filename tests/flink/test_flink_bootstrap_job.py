@@ -93,8 +93,8 @@ def test_the_job_goes_on_with_the_counts(
     request.getfixturevalue("spark")  # not if skipped
     savepoint = tmp_path / "savepoint"
     bootstrap_job.main(["--output", str(savepoint)])
-    said = capsys.readouterr().out
-    job, opens = re.findall(r":\n\n(.+?)(?:\n\n|\Z)", said, re.DOTALL)
+    text = capsys.readouterr().out
+    job, opens = re.findall(r":\n\n(.+?)(?:\n\n|\Z)", text, re.DOTALL)
     assert len(job.splitlines()) == 6
     source = tmp_path / "Bootstrapped.java"
     source.write_text(PROGRAM % (opens, job))

@@ -80,7 +80,7 @@ class Edit(NamedTuple):
 
 
 def of(uid: str, *states: str) -> Callable[[Row], bool]:
-    """Return what tells the entries of an operator, or of some of its states."""
+    """Return a test of the entries of an operator, or of some of its states."""
     operator_id = OperatorId.of_uid(uid)
     return lambda row: row.operator == operator_id and (not states or row.state in states)
 
@@ -278,7 +278,7 @@ def map_entries(writer: SavepointEditor, one: Point) -> None:
     operator.map_entries("pair", another_key)
     operator.map_entries("label", another_key)
     operator.map_entries("history", doubled)
-    writer.operator("by-int").map_entries("sum", lambda entry: entry.value)  # as it was
+    writer.operator("by-int").map_entries("sum", lambda entry: entry.value)  # the value stays
 
 
 def with_entries(row: Row) -> Iterable[Row]:
@@ -346,7 +346,7 @@ def table() -> Iterator[RestoreTable]:
 
 
 def rows_of_added(one: Point) -> Counter[Seen]:
-    """Return what Flink had read of operators in other points, with their new ids."""
+    """Return the entries that Flink had read of operators in other points, with their new ids."""
     found: Counter[Seen] = Counter()
     for uid, (name, old_uid) in ADDED[one.flink].items():
         for row, count in true_rows(point(f"{one.flink}-{name}")).items():

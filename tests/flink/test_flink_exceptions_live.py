@@ -23,7 +23,7 @@ RUNTIME = "org.apache.flink.runtime"
 def message_of(call: Callable[[], object]) -> str:
     """Return the message of the exception that a call through py4j ends with."""
     from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException  # what PySpark makes of some of them
+    from pyspark.errors import PySparkException  # PySpark makes such of some of them
 
     with pytest.raises((Py4JJavaError, PySparkException)) as caught:
         call()

@@ -189,7 +189,7 @@ OLD_NAMES = ("ConfigSnapshot", "SerializerConfig")  # Flink 1.7 and older
 
 @lru_cache
 def said() -> dict[str, Any]:
-    """Return what `java/FormatConstants.java` says of the jars."""
+    """Return the constants of the jars, by `java/FormatConstants.java`."""
     dist, jdk = flink_jar(), jdk_folder()
     if dist is None or jdk is None:
         pytest.skip("needs Flink's jars and a JDK")

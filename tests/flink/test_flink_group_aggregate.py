@@ -49,7 +49,7 @@ TYPES = {
     "max": [*INTEGERS, "STRING", "DATE"],
     "count_distinct": [*INTEGERS, "STRING", "DATE"],
 }
-HISTORIES = 2400  # of each aggregate, a quarter for each retention, half of each in mini-batches
+HISTORIES = 2400  # histories of each aggregate, a quarter for each retention, half in mini-batches
 
 
 @pytest.mark.parametrize("names", [*((name,) for name in SQL), tuple(SQL)], ids=" ".join)

@@ -78,7 +78,7 @@ def test_a_running_job_and_its_end(running: RestJob) -> None:
 
     later = until(lambda: read_job(running.url), runs)
     places = {one[-3:-1] for one in later.vertex(NAME).subtasks}
-    assert {host for host, _ in places} == {"localhost:-1"}  # of a local cluster
+    assert {host for host, _ in places} == {"localhost:-1"}  # a local cluster
     assert len(places) == 1
     assert "localhost:-1" in str(later.skew(NAME))
     time.sleep(1.2)
@@ -86,19 +86,19 @@ def test_a_running_job_and_its_end(running: RestJob) -> None:
     between = later.skew(NAME, since=job)
     assert between.diagnosis == "nothing read"
     assert between.seconds is not None
-    assert 1.2 <= between.seconds < 60  # by the cluster's clock, which is this machine's
+    assert 1.2 <= between.seconds < 60  # the cluster's clock is this machine's
     assert {one.records_per_second for one in between.subtasks} == {0.0}
 
     page = f"{running.url}/#/job/running/{running.job_id}/overview"
     assert read_job(page).vertex(NAME) == keyed
 
     second = running.tell("submit")
-    said = until(lambda: refused(running.url), lambda said: second in said)
-    assert "has 2 jobs" in said
+    text = until(lambda: refused(running.url), lambda text: second in text)
+    assert "has 2 jobs" in text
     assert read_job(running.url, second).job_id == second
 
     assert running.tell("cancel") == "cancelled"
-    assert until(lambda: refused(running.url), lambda said: not said) == ""
+    assert until(lambda: refused(running.url), lambda text: not text) == ""
     assert read_job(running.url).job_id == second  # the only one that has not ended
     ended = read_job(running.url, running.job_id)
     assert ended.vertex(NAME).parallelism == PARALLELISM

@@ -125,13 +125,13 @@ def compare(
         saved = own.operator(f"at {operator.operator_id}")
         assert saved.max_parallelism == operator.max_parallelism
         assert operator_state(saved) == operator_state(old.operator(operator.operator_id))
-        left = [entry for entry in saved.entries() if not is_due(entry.state, entry.timestamp)]
+        rest = [entry for entry in saved.entries() if not is_due(entry.state, entry.timestamp)]
         true = [
             entry
             for entry in expected.get(operator.operator_id, [])
             if not is_due(str(entry.place[0]), entry.place[4])
         ]
-        wrong = differing(one, saved, left, true, is_moved=True)
+        wrong = differing(one, saved, rest, true, is_moved=True)
         assert not wrong, (operator, len(wrong), wrong[0])
     keys = {(operator, entry.place[KEY]) for operator in expected for entry in expected[operator]}
     states = {name[:2] for name in counts}
@@ -189,7 +189,7 @@ def test_flink_finds_what_deleted_keys_leave(
             doomed = sorted(map(str, keys))[::2]
             if doomed:
                 writer.operator(operator_id).delete_keys([keys[name] for name in doomed])
-            left = [entry for entry in entries if entry.place[KEY] not in doomed]
-            expected[operator_id] = left
+            rest = [entry for entry in entries if entry.place[KEY] not in doomed]
+            expected[operator_id] = rest
     new = read_savepoint(tmp_path / "edited")
     table.add(*compare(restores, one, new, expected, backend, parallelism))

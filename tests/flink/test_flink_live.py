@@ -126,7 +126,7 @@ def collections(parts: st.SearchStrategy[KeyType]) -> dict[str, st.SearchStrateg
 
 
 def in_pyflink(parts: st.SearchStrategy[KeyType]) -> st.SearchStrategy[KeyType]:
-    """Return what PyFlink can declare with these parts."""
+    """Return a strategy of the types that PyFlink can declare with these parts."""
     plain_rows = st.lists(parts, max_size=6).map(lambda fields: ROW(*fields))
     return tuples(parts) | plain_rows | parts.map(LIST) | st.builds(MAP, IN_PYFLINK, parts)
 
@@ -274,7 +274,7 @@ def test_the_default_follows_the_declared_parallelism(
     jvm: Any = spark.sparkContext._jvm
     default = jvm.org.apache.flink.runtime.scheduler.SchedulerBase.getDefaultMaxParallelism
     vertex = jvm.org.apache.flink.runtime.jobgraph.JobVertex("vertex")
-    assert default(vertex) == 128  # of one that declares none
+    assert default(vertex) == 128  # it declares none
     for parallelism in (1, 85, 86, 170, 171, 21_845, 21_846, 32_768):
         vertex.setParallelism(parallelism)
         assert default(vertex) == compute_default_max_parallelism(parallelism)

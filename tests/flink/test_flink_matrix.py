@@ -79,8 +79,8 @@ def test_flink_finds_all(
         new = read_savepoint(tmp_path / "without")
     contents = {uid: expected(cell)[uid] for uid in (UIDS if has_kryo else ("plain",))}
     own = restored(restores, new, contents, backend, MAX_PARALLELISM)
-    there = operator_state(own.operator(f"at {OperatorId.of_uid('events')}"))
-    states = {name for name, _ in there}
+    present = operator_state(own.operator(f"at {OperatorId.of_uid('events')}"))
+    states = {name for name, _ in present}
     assert states == {"offsets", "names", *(("lines", "rules") if has_kryo else ())}
     old = operator_state(read(cell).operator("events"))  # see core/test_matrix_points.py
-    assert there == {key: value for key, value in old.items() if key[0] in states}
+    assert present == {key: value for key, value in old.items() if key[0] in states}

@@ -64,7 +64,7 @@ def moved_timer(timer: StateEntry) -> Any:
 
 
 def with_moved_timers(entries: Content) -> Content:
-    """Return what that leaves."""
+    """Return the entries that the edit leaves."""
     found: Content = Counter()
     for row in entries.elements():
         if row[6] == TIME + 3:
@@ -137,15 +137,15 @@ def test_edited(restores: FlinkRestores, cell: Cell, backend: str, tmp_path: Pat
         editor.operator("by-line").map_entries(
             "count", lambda entry: DELETE if entry.key.sku == "k0" else entry
         )
-    there = expected(cell)
-    by_line = without(with_moved_timers(there["by-line"]), [line_of("k2")])
+    present = expected(cell)
+    by_line = without(with_moved_timers(present["by-line"]), [line_of("k2")])
     contents = {
-        "plain": with_moved_timers(there["plain"]),
-        "lines": with_sold_out(without_rows(there["lines"], "by-number", 4, 2)),
-        "by-uuid": without(with_moved_timers(there["by-uuid"]), [uuid_of("k1")]),
+        "plain": with_moved_timers(present["plain"]),
+        "lines": with_sold_out(without_rows(present["lines"], "by-number", 4, 2)),
+        "by-uuid": without(with_moved_timers(present["by-uuid"]), [uuid_of("k1")]),
         "by-line": without_rows(by_line, "count", 2, line_of("k0")),
     }
-    assert contents != there
+    assert contents != present
     new = read_savepoint(tmp_path / "new", serializers=SERIALIZERS)
     restored(restores, new, contents, backend, MAX_PARALLELISM)
 
@@ -159,8 +159,8 @@ def test_keyed_anew(restores: FlinkRestores, cell: Cell, backend: str, tmp_path:
     known = read_savepoint(tmp_path / "known", serializers=SERIALIZERS)
     change_max_parallelism(known, 200, tmp_path / "new")
     new = read_savepoint(tmp_path / "new", serializers=SERIALIZERS)
-    there = expected(cell)
-    restored(restores, new, {uid: there[uid] for uid in REKEYED}, backend, 200)
+    present = expected(cell)
+    restored(restores, new, {uid: present[uid] for uid in REKEYED}, backend, 200)
 
 
 def day_of(key: str) -> Pojo:

@@ -75,7 +75,7 @@ Seen = tuple[Any, ...]
 def states_of(mode: str) -> list[State]:
     """Return a state of each type of element."""
     user_key = STRING if mode == BROADCAST else None
-    return [State(f"{mode} {of}", mode, of, user_key) for of in ELEMENTS]
+    return [State(f"{mode} {item}", mode, item, user_key) for item in ELEMENTS]
 
 
 STATES = [state for mode in (LIST_STATE, UNION, BROADCAST) for state in states_of(mode)]
@@ -131,7 +131,7 @@ def seen_elements(rows: Iterable[Row]) -> Counter[Seen]:
 
 
 def true_elements(parallelism: int) -> Counter[Seen]:
-    """Return what each subtask has to find; of list state without the subtask."""
+    """Return the elements that each subtask has to find; of list state without the subtask."""
     found: Counter[Seen] = Counter()
     for state in STATES:
         serializer = serializer_of(state.value)
@@ -190,7 +190,7 @@ def another_place(element: OperatorStateElement) -> Any:
 
 
 def places(value: str) -> list[str]:
-    """Return what becomes of an element, as `another_place` has it."""
+    """Return the element that one becomes, as `another_place` has it."""
     if value.endswith("@500"):
         return []
     return [value, value] if value.endswith("@501") else [f"{value} and more"]
@@ -204,7 +204,7 @@ def another_rule(element: OperatorStateElement) -> Any:
 
 
 def true_edited(one: Point) -> Counter[Seen]:
-    """Return what the edit leaves of what Flink had read: operator, state, key, value."""
+    """Return the rest that the edit leaves of Flink's own: operator, state, key, value."""
     found: Counter[Seen] = Counter()
     for line in one.truth("operator_state"):
         operator_id, state = line["operator"], line["state"]
@@ -223,7 +223,7 @@ def true_edited(one: Point) -> Counter[Seen]:
         elif operator_id == OperatorId.of_uid("offsets"):
             for element in line["elements"]:
                 found[operator_id, state, None, ("long", element["long"] + 1)] += 1
-        elif state == "offsets":  # of bc-left, whose watermarks are removed
+        elif state == "offsets":  # bc-left's, whose watermarks are removed
             for element in line["elements"]:
                 found[operator_id, state, None, element] += 1
     return found
@@ -309,7 +309,7 @@ STOPS: dict[tuple[str, int], int | SpecialOffset] = {("clicks", 5): 4_002}
 def records(
     offsets: Mapping[tuple[str, int], int | SpecialOffset], is_discovered: bool
 ) -> Counter[tuple[str, int]]:
-    """Return which records are read: a partition that is not told is new, or waits at its end."""
+    """Return the records that are read: a partition without offset is new, or waits at its end."""
     found: Counter[tuple[str, int]] = Counter()
     for (topic, number), end in ENDS.items():
         unknown = SpecialOffset.EARLIEST if is_discovered else SpecialOffset.LATEST
@@ -353,8 +353,8 @@ def test_a_source_goes_on_at_the_offsets(
     assert own.initial_discovery_finished
     splits = own.splits
     assert all(isinstance(split, KafkaSplit) for split in splits)
-    left = {split[:2]: split.offset for split in splits if isinstance(split, KafkaSplit)}
-    assert left == {partition: STOPS.get(partition, end) for partition, end in ENDS.items()}
+    rest = {split[:2]: split.offset for split in splits if isinstance(split, KafkaSplit)}
+    assert rest == {partition: STOPS.get(partition, end) for partition, end in ENDS.items()}
     assert len(splits) == len(ENDS)
     assert {split.subtask for split in splits} <= set(range(parallelism))
     print(f"{restores.version} {backend}: {expected.total()} records at parallelism {parallelism}")

@@ -51,7 +51,7 @@ def kinds(has_ttl: bool = False) -> list[Any]:
 
 
 def held_before() -> dict[str, dict[int, Any]]:
-    """Return what the job had when the savepoint was taken, which follows from its last elements.
+    """Return the state of the job at the savepoint, which follows from its last elements.
 
     Of each key it saw the numbers 0 to 3; a timer or window was set for each key too.
     """

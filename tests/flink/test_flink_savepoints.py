@@ -102,15 +102,15 @@ RESCALED = [
 class Jobs:
     """The events that the jobs were given, and what was said of each."""
 
-    def __init__(self, events: list[Event], said: dict[str, dict[str, Any]]) -> None:
+    def __init__(self, events: list[Event], text: dict[str, dict[str, Any]]) -> None:
         self.events = events
-        self.said = said
+        self.said = text
 
     def read(self, name: str, point: str) -> Savepoint:
         return read_savepoint(self.said[name]["points"][point]["path"])
 
     def reports(self, name: str, operator: str) -> dict[Any, dict[str, Any]]:
-        """Return what a keyed operator said of each key, a window's being that of its key."""
+        """Return the rows of a keyed operator about each key, a window's being that of its key."""
         uid = "by-string" if operator == "by-window" else operator
         reports = self.said[name]["reports"]
         return {report["key"]: report for report in reports if report["operator"] == uid}
@@ -150,13 +150,13 @@ def test_metadata_is_what_flink_reads(jobs: Jobs, name: str, point: str) -> None
     flinks = {one["id"]: one for one in jobs.said[name]["points"][point]["operators"]}
     assert len(savepoint.operators) == len(flinks)
     for operator in savepoint.operators:
-        said = flinks[operator.operator_id]
-        assert (operator.uid, operator.name) == (said["uid"], said["name"])
-        assert operator.parallelism == said["parallelism"]
-        assert operator.max_parallelism == said["max_parallelism"]
-        assert [one.subtask_index for one in operator.subtasks] == said["subtasks"]
+        text = flinks[operator.operator_id]
+        assert (operator.uid, operator.name) == (text["uid"], text["name"])
+        assert operator.parallelism == text["parallelism"]
+        assert operator.max_parallelism == text["max_parallelism"]
+        assert [one.subtask_index for one in operator.subtasks] == text["subtasks"]
         ranges = {str(subtask): [*span] for subtask, span in ranges_of(operator).items()}
-        assert ranges == said["ranges"]
+        assert ranges == text["ranges"]
         assert savepoint.operator(operator.operator_id) is operator
         if operator.uid is not None:
             assert savepoint.operator(operator.uid) is operator
@@ -221,10 +221,10 @@ def test_what_a_query_put_in_is_read(
     for event in jobs.events:
         groups[in_sql(event[0]), event[2] % 3].append(event)
     results = {
-        key: (len(of), sum(time for _, _, time in of), len({number for _, number, _ in of}))
-        for key, of in groups.items()
+        key: (len(item), sum(time for _, _, time in item), len({number for _, number, _ in item}))
+        for key, item in groups.items()
     }
-    numbers = {(key, number) for key, of in groups.items() for _, number, _ in of}
+    numbers = {(key, number) for key, item in groups.items() for _, number, _ in item}
     entries = list(operator.entries())
     by_state: dict[str, list[StateEntry]] = defaultdict(list)
     for entry in entries:
@@ -240,9 +240,9 @@ def test_what_a_query_put_in_is_read(
     assert len(entries) == len(accumulators) + len(distinct)
     check_key_groups(operator, entries)
     if JOBS[name].restore is None:
-        said = {tuple(one["row"]): one["subtask"] for one in jobs.said[name]["reports"]}
+        text = {tuple(one["row"]): one["subtask"] for one in jobs.said[name]["reports"]}
         read = {(*one.key, *one.value[:3]): one.subtask for one in by_state["accState"]}
-        assert read == said
+        assert read == text
     record(record_property, f"SQL in {name}, {point}", len(entries))
 
 
@@ -316,7 +316,7 @@ def test_a_restore_that_flink_refuses_is_refused(jobs: Jobs, name: str) -> None:
 
 
 def rows(events: Iterable[Event], uid: str) -> list[Row]:
-    """Return what a keyed operator has of these events, as `row_of` has an entry."""
+    """Return the entries of a keyed operator after these events, as `row_of` has an entry."""
     last: dict[Any, int] = {}
     names: dict[Any, str] = {}
     numbers: dict[Any, list[int]] = defaultdict(list)
@@ -332,8 +332,8 @@ def rows(events: Iterable[Event], uid: str) -> list[Row]:
         *(("last", "VALUE", key, None, None, time, None) for key, time in last.items()),
         *((timers, "PRIORITY_QUEUE", key, None, None, None, time) for key, time in last.items()),
         *(("seen", "VALUE", key, None, None, name, None) for key, name in names.items()),
-        *(("numbers", "LIST", key, None, None, of, None) for key, of in numbers.items()),
-        *(("visits", "LIST", key, None, None, of, None) for key, of in visits.items()),
+        *(("numbers", "LIST", key, None, None, item, None) for key, item in numbers.items()),
+        *(("visits", "LIST", key, None, None, item, None) for key, item in visits.items()),
         *(("times", "MAP", key, None, name, time, None) for (key, name), time in times.items()),
     ]
 

@@ -26,7 +26,7 @@ from keygroups.savepoint import Serializer
 
 SNAPSHOT = "org.apache.flink.api.common.typeutils.TypeSerializerSnapshot"
 NOT_KNOWN = {
-    # of Flink 1.x, whose serialize() throws: only savepoints of before 1.8 have it
+    # Flink 1.x has it, and its serialize() throws: only savepoints of before 1.8 have it
     "org.apache.flink.cep.nfa.sharedbuffer."
     "SharedBufferNode$SharedBufferNodeSerializer$SharedBufferNodeSerializerSnapshot",
 }
@@ -56,18 +56,18 @@ WRITTEN_OTHERWISE = {
 
 
 def values_of(case: Case, count: int, rng: Random) -> list[bytes]:
-    """Return what is written for values like those of a case, where it is not refused."""
+    """Return the bytes written for values like those of a case, where none is refused."""
     data = b"\0\0\0\2" + case.snapshot
     serializer = Serializer.from_snapshot(data, kryo_version=case.kryo_version)
-    given, written = [], []
+    passed, written = [], []
     for value in case.values:
         try:
-            given.append(serializer.decode(value.data))
+            passed.append(serializer.decode(value.data))
         except KeyGroupsError:
             continue
-    for _ in range(2 * count if given else 0):
+    for _ in range(2 * count if passed else 0):
         try:
-            written.append(serializer.encode(varied(rng.choice(given), rng)))
+            written.append(serializer.encode(varied(rng.choice(passed), rng)))
         except KeyGroupsError:
             continue
     return written[:count]
@@ -84,22 +84,22 @@ def test_flink_writes_the_same_again(
         pytest.skip("needs Flink's jars and a JDK")
     rng, version = Random(count), flink_version(jar)
     chosen = [case for case in cases() if version in case.flinks]
-    given = [
+    passed = [
         (case, written)
         for case in chosen
         if case.name not in WRITTEN_OTHERWISE and (written := values_of(case, count, rng))
     ]
-    if not given:
+    if not passed:
         pytest.skip(f"there are no cases of Flink {version}")
     class_path = compile_program(jdk, jar, tmp_path, "RewrittenValues")
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED_PACKAGES]
     command = [str(jdk / "java"), *opened, "-cp", class_path, "RewrittenValues"]
-    lines = ("\t".join([case.snapshot.hex(), *(d.hex() for d in data)]) for case, data in given)
-    said = subprocess.run(
+    lines = ("\t".join([case.snapshot.hex(), *(d.hex() for d in data)]) for case, data in passed)
+    text = subprocess.run(
         command, input="\n".join(lines), capture_output=True, text=True, check=True
     )
     counts: Counter[str] = Counter()
-    for (case, written), line in zip(given, said.stdout.splitlines(), strict=True):
+    for (case, written), line in zip(passed, text.stdout.splitlines(), strict=True):
         if line.startswith("no serializer: "):
             counts["values of classes that are not there"] += len(written)
             continue
@@ -122,11 +122,11 @@ def test_flink_reads_older_snapshots(tmp_path: Path) -> None:
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED_PACKAGES]
     command = [str(jdk / "java"), *opened, "-cp", class_path, "RewrittenValues"]
     lines = (f"{older.data.hex()}\t{older.value_bytes.hex()}" for older in OLDER_SNAPSHOTS)
-    said = subprocess.run(
+    text = subprocess.run(
         command, input="\n".join(lines), capture_output=True, text=True, check=True
     )
-    answers = said.stdout.splitlines()
-    there = [not answer.startswith("no serializer: ") for answer in answers]
-    assert sum(there) > len(OLDER_SNAPSHOTS) // 2
-    for older, answer, is_there in zip(OLDER_SNAPSHOTS, answers, there, strict=True):
+    answers = text.stdout.splitlines()
+    present = [not answer.startswith("no serializer: ") for answer in answers]
+    assert sum(present) > len(OLDER_SNAPSHOTS) // 2
+    for older, answer, is_there in zip(OLDER_SNAPSHOTS, answers, present, strict=True):
         assert not is_there or answer == older.value_bytes.hex(), older

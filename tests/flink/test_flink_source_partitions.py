@@ -64,7 +64,7 @@ STRAY = "user-7"
 
 @pytest.fixture(scope="module")
 def answers(flink_sql: FlinkSql) -> dict[tuple[Topic, bool], dict[str, Any]]:
-    """Return what the jobs of each topic say: with every key in its place, and with one astray."""
+    """Return the answers for each topic: every key in its place, and with one astray."""
     tasks = {}
     for topic in TOPICS:
         places = {key: topic.partition(key) for key in TIMES}

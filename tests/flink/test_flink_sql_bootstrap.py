@@ -173,11 +173,11 @@ def new_state(state: StateDescriptor) -> ValueStateDescriptor | MapStateDescript
 
 def final(changes: list[str]) -> Counter[str]:
     """Return the rows that are left after changes."""
-    left: Counter[str] = Counter()
+    rest: Counter[str] = Counter()
     for change in changes:
-        left[change[2:]] += 1 if change[:2] in ("+I", "+U") else -1
-    assert min(left.values(), default=0) >= 0
-    return +left
+        rest[change[2:]] += 1 if change[:2] in ("+I", "+U") else -1
+    assert min(rest.values(), default=0) >= 0
+    return +rest
 
 
 def keys_of(operator: Operator) -> set[tuple[str, int, bytes]]:
@@ -195,8 +195,8 @@ def check(answers: list[dict[str, Any]], queries: Mapping[str, str]) -> None:
     for answer in answers:
         assert answer["refused"] is None
     for answer in restored:
-        for name, *told in zip(queries, before["changes"], answer["changes"], whole["changes"]):
-            first, second, all_told = told
+        for name, *reports in zip(queries, before["changes"], answer["changes"], whole["changes"]):
+            first, second, all_told = reports
             assert first or name == "window", name
             assert second, name
             tell = final if name in UNORDERED else Counter

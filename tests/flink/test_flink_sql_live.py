@@ -195,13 +195,13 @@ def test_explained_streaming_jobs_hash_what_they_compile_to(
 ) -> None:
     task = explain_task(batch=False)
     compared = 0
-    for job, said in zip(task["jobs"], flink_sql.explain_texts(task)):
+    for job, output in zip(task["jobs"], flink_sql.explain_texts(task)):
         name = job["name"]
-        if "error" in said:
-            assert UNPLANNED[name] in said["error"], (name, said["error"])
+        if "error" in output:
+            assert UNPLANNED[name] in output["error"], (name, output["error"])
             continue
-        expected = sorted(hashing_exchanges(said["plan"]))
-        for details, text in zip(job["details"], said["explain"]):
+        expected = sorted(hashing_exchanges(output["plan"]))
+        for details, text in zip(job["details"], output["explain"]):
             if name in UNREADABLE or (name in BATCH_TOO and "CHANGELOG_MODE" not in details):
                 with pytest.raises(InvalidValueError, match=r"line \d+ "):
                     hash_exchanges(text)
@@ -219,8 +219,8 @@ def test_explained_batch_jobs_are_refused_where_they_hash(
 ) -> None:
     task = explain_task(batch=True)
     refused = 0
-    for job, said in zip(task["jobs"], flink_sql.explain_texts(task)):
-        for text in said.get("explain", ()):
+    for job, output in zip(task["jobs"], flink_sql.explain_texts(task)):
+        for text in output.get("explain", ()):
             whole, _, execution = text.partition("\n== Optimized Execution Plan ==\n")
             _, _, physical = whole.partition("\n== Optimized Physical Plan ==\n")
             for part in (text, physical, execution.partition("\n== ")[0]):
@@ -294,7 +294,7 @@ def reached(job: dict[str, Any], fields: int) -> dict[Key, set[int]]:
 
 
 def ship_strategies(node: dict[str, Any]) -> set[str]:
-    """Return how records reach a node of a plan."""
+    """Return the way in which records reach a node of a plan."""
     return {before["ship_strategy"] for before in node["predecessors"]}
 
 

@@ -91,7 +91,9 @@ def test_first_keys(flink: FlinkOracle, record_property: Record) -> None:
     assert keys_for_subtasks(128, 5, start=1000) == first_later
     texts = [f"bucket-{number}" for number in range(8)]
     subtasks = flink_subtasks(flink, STRING, texts, 128, 2)
-    reaching = [[key for key, of in zip(texts, subtasks) if of == index][:2] for index in (0, 1)]
+    reaching = [
+        [key for key, item in zip(texts, subtasks) if item == index][:2] for index in (0, 1)
+    ]
     assert keys_for_subtasks(128, 2, STRING, n=2, prefix="bucket-") == reaching
 
 

@@ -60,7 +60,7 @@ def test_flink_finds_all(restores: FlinkRestores, name: str, backend: str, tmp_p
         assert content(own.operator(f"at {OperatorId.of_uid(uid)}")) == entries
     elements = 0
     for operator in with_state(new):
-        there = operator_state(old.operator(operator.operator_id))
-        assert operator_state(own.operator(f"at {operator.operator_id}")) == there
-        elements += sum(map(len, there.values()))
+        present = operator_state(old.operator(operator.operator_id))
+        assert operator_state(own.operator(f"at {operator.operator_id}")) == present
+        elements += sum(map(len, present.values()))
     print(f"{restores.version} {backend}: {name}, {len(rows)} entries, {elements} elements")

@@ -111,11 +111,11 @@ def value_types(max_parallelism: int, parallelism: int) -> Case:
     """Each type of value in each kind of state, with a time to live and without."""
     rng = random.Random(max_parallelism)
     states = []
-    for number, of in enumerate(VALUE_TYPES):
+    for number, item in enumerate(VALUE_TYPES):
         for kind in ("VALUE", "LIST", "MAP", "REDUCING"):
             user_key = INT if kind == "MAP" else None
-            states.append(State(f"{kind} {number}", kind, of, user_key))
-            states.append(State(f"{kind} {number} with ttl", kind, of, user_key, DAY))
+            states.append(State(f"{kind} {number}", kind, item, user_key))
+            states.append(State(f"{kind} {number} with ttl", kind, item, user_key, DAY))
     entries = list(random_entries(rng, states, range(8), now()))
     return Case([KeyedOperator("by-number", LONG, states, entries)], max_parallelism, parallelism)
 

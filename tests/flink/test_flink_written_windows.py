@@ -94,8 +94,8 @@ def test_windows_end_as_computed(
     assert restored.later is not None
     later = read_savepoint(restored.later)
     for operator in operators:
-        left = operator.left()
-        assert windows_of(later, operator.uid) == left
+        rest = operator.left()
+        assert windows_of(later, operator.uid) == rest
         if "count" not in operator.uid and "clock" not in operator.uid:
             # What Flink restored it saves as it was: timers and sets of sessions too.
             assert bytes_of(own.operator(operator.uid)) == bytes_of(ours.operator(operator.uid))
@@ -104,7 +104,7 @@ def test_windows_end_as_computed(
             for entry in later.operator(operator.uid).entries()
             if entry.timestamp is not None
         }
-        assert timers == {place for place in left if "count" not in operator.uid}
+        assert timers == {place for place in rest if "count" not in operator.uid}
     uids = ", ".join(operator.uid for operator in operators)
     print(
         f"{restores.version} {backend}, parallelism {parallelism}, max {max_parallelism}: "
@@ -144,12 +144,12 @@ def test_timers_fire_as_computed(
         found[mark, row["key"], domain, row["timestamp"]] += 1
     assert found == fires
     assert restored.later is not None
-    left = {
+    rest = {
         (entry.key, entry.timestamp)
         for entry in read_savepoint(restored.later).operator("timers").entries()
         if entry.timestamp is not None
     }
-    assert left == {
+    assert rest == {
         (key, timestamp)
         for key, domain, timestamp in operator.timers
         if timestamp >= (FUTURE if domain == "PROCESSING_TIME" else MARKS[-1] + 1)

@@ -51,15 +51,15 @@ def test_the_job_goes_on_where_the_archive_ends(
         ("flights", number): offsets[airport]
         for number, airport in enumerate(("EWR", "JFK", "LGA"))
     }
-    said = capsys.readouterr().out
+    text = capsys.readouterr().out
     for airport, offset in offsets.items():
         to_read = ends[airport] - offset
-        assert f"({airport}): goes on at {offset:,}, {to_read:,} records to read" in said
+        assert f"({airport}): goes on at {offset:,}, {to_read:,} records to read" in text
     all_of_ua = sum(flight["carrier"] == "UA" for flight in flights)
     more = all_of_ua - counts["UA"]
-    assert f"UA: {counts['UA']:,} flights in state, and {more:,} more: {all_of_ua:,}\n" in said
-    assert "env.setMaxParallelism(720);" in said
-    assert f"flink run -s {output}`" in said
+    assert f"UA: {counts['UA']:,} flights in state, and {more:,} more: {all_of_ua:,}\n" in text
+    assert "env.setMaxParallelism(720);" in text
+    assert f"flink run -s {output}`" in text
 
 
 @pytest.mark.slow

@@ -56,18 +56,18 @@ def test_the_state_is_what_was_counted(
     }
     assert found == of_tailnum
     assert len(entries) == len(flights) + len(of_tailnum)
-    said = capsys.readouterr().out
-    assert f"by-tailnum: {len(of_tailnum):,} entries" in said
-    assert f"UA: {flights['UA']:,} flights" in said
-    assert f"env.setMaxParallelism({groups});" in said
-    assert f"flink run -s {output}`" in said
+    text = capsys.readouterr().out
+    assert f"by-tailnum: {len(of_tailnum):,} entries" in text
+    assert f"UA: {flights['UA']:,} flights" in text
+    assert f"env.setMaxParallelism({groups});" in text
+    assert f"flink run -s {output}`" in text
 
 
 @pytest.mark.slow
 def test_without_arguments(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     bootstrap_job.main([])
-    said = capsys.readouterr().out
-    assert "flights-by-carrier, flights: 16 entries" in said
+    text = capsys.readouterr().out
+    assert "flights-by-carrier, flights: 16 entries" in text
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_tasks_that_are_tried_again_write_each_entry_once(
     tried = {attempt.name for attempt in attempts.iterdir()}
     again = {name for name in tried if name.endswith("-1")}
     went_on = {name for name in tried if name.endswith("-went-on")}
-    assert len(again) >= 5  # of eleven tasks, five are killed
+    assert len(again) >= 5  # five of eleven tasks are killed
     if master == "two hosts":  # elsewhere nothing is speculative
         assert not went_on
         assert len(again) >= 11

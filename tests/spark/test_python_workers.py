@@ -25,7 +25,7 @@ from keygroups.spark import _workers, read_keyed_state
 from keygroups.spark._workers import ARRAYS, STATE, trouble_of, trouble_of_failure
 
 SAVEPOINT = Path(__file__).parents[2] / "examples" / "data" / "savepoint"
-SETTING = "spark.sql.execution.pyspark.python"  # of a session, over PYSPARK_PYTHON
+SETTING = "spark.sql.execution.pyspark.python"  # a session's, over PYSPARK_PYTHON
 OURS = keygroups.__version__
 ALL = ["google.protobuf", "numpy", "pandas", "pyarrow"]
 
@@ -96,11 +96,11 @@ def test_a_worker_without_keygroups_can_answer() -> None:
     sent = cloudpickle.dumps(_workers._asking(["json", "no_such.module"]))  # type: ignore[no-untyped-call]
     ours = [name for name in sys.modules if name.partition(".")[0] == "keygroups"]
     with patch.dict(sys.modules, dict.fromkeys(ours)):
-        said = json.loads(pickle.loads(sent)(0))
-    assert said["error"].startswith("ModuleNotFoundError: import of keygroups halted")
-    assert (said["keygroups"], said["modules"]) == (None, ["json"])
-    assert (said["executable"], said["prefix"]) == (sys.executable, sys.prefix)
-    assert said["version"] == ".".join(map(str, sys.version_info[:3]))
+        text = json.loads(pickle.loads(sent)(0))
+    assert text["error"].startswith("ModuleNotFoundError: import of keygroups halted")
+    assert (text["keygroups"], text["modules"]) == (None, ["json"])
+    assert (text["executable"], text["prefix"]) == (sys.executable, sys.prefix)
+    assert text["version"] == ".".join(map(str, sys.version_info[:3]))
 
 
 @pytest.fixture
@@ -122,8 +122,8 @@ def refusal(call: Callable[[], object]) -> str:
     message = str(raised.value)
     assert "\n" not in message
     assert len(message) < 600
-    for said in ("PYSPARK_PYTHON", "spark.pyspark.python", sys.executable, f"keygroups {OURS}"):
-        assert said in message
+    for text in ("PYSPARK_PYTHON", "spark.pyspark.python", sys.executable, f"keygroups {OURS}"):
+        assert text in message
     return message
 
 

@@ -30,7 +30,7 @@ NUMBERED = ("state", "key_group", "bytes")
 
 
 def check(saved: Point) -> int:
-    """Return how many entries there are; batches are of the schema that PySpark makes."""
+    """Return the number of entries; batches are of the schema that PySpark makes."""
     count = 0
     for operator in saved.read().operators:
         if not operator.states:
@@ -46,8 +46,8 @@ def check(saved: Point) -> int:
             for task in chain.from_iterable(state_query.read_tasks(operator, None, None)):
                 for batch in record_batches(task, layout):
                     batch.validate(full=True)
-                    of = {name: batch.column(name).to_pylist() for name in NUMBERED}
-                    for state, key_group, size in zip(*of.values()):
+                    item = {name: batch.column(name).to_pylist() for name in NUMBERED}
+                    for state, key_group, size in zip(*item.values()):
                         sizes[state, key_group] += size
                     count += batch.num_rows
         except (InvalidValueError, SavepointError) as error:

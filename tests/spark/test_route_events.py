@@ -110,7 +110,7 @@ def number(text: str) -> int:
 
 def header(out: str) -> dict[str, str]:
     """What was read, and what the report says before its tables."""
-    read, said, _ = out.split("\n\n", 2)
+    read, text, _ = out.split("\n\n", 2)
     found = re.fullmatch(
         r"(?P<verdict>.+): the heaviest of (?P<parallelism>\d+) subtasks "
         r"has (?P<imbalance>[\d.]+) times the mean remedy: (?P<remedy>.+?) "
@@ -118,7 +118,7 @@ def header(out: str) -> dict[str, str]:
         r"of type (?P<type>.+), max parallelism (?P<max>[\d,]+)(?: (?P<left_out>[\d,]+) records "
         r"with a null key are left out: Flink would fail on them)?"
         r"(?: note: the TUPLE is inferred, .+)?",
-        " ".join(said.split()),
+        " ".join(text.split()),
     )
     assert found
     lines = (re.split(r"\s{2,}", line, maxsplit=1) for line in read.splitlines())
@@ -283,9 +283,9 @@ def test_runs_without_arguments_from_anywhere(flights: dict[str, Keys], tmp_path
     result = run_script(cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert max(map(len, result.stdout.splitlines())) <= 80
-    said = header(result.stdout)
-    assert said.pop("remedy") == "nothing to do"
-    assert said == {
+    text = header(result.stdout)
+    assert text.pop("remedy") == "nothing to do"
+    assert text == {
         "input": "nycflights13.parquet",
         "records": "336,776",
         "key": "tailnum",

@@ -122,10 +122,10 @@ def test_real_points(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> No
         for row in df.collect()
     )
     expected: Counter[Any] = Counter()
-    for of in old.differences(new, ["by-string"]):
-        entry = of.here or of.there
+    for item in old.differences(new, ["by-string"]):
+        entry = item.here or item.there
         if isinstance(entry, StateEntry):
-            expected[entry.key_group, of.state, entry.key, of.kind, entry.timestamp] += 1
+            expected[entry.key_group, item.state, entry.key, item.kind, entry.timestamp] += 1
     assert found == expected
     assert found.total() > 500
 

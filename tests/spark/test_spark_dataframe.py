@@ -278,9 +278,9 @@ INNER = "ROW<c BIGINT, C STRING>"
 
 def test_unknown_column(spark: SparkSession) -> None:
     df = spark.sql("SELECT 1 AS n, 'UA' AS carrier, 'LAX' AS dest, 2 AS `a.b`, 3 AS cariers")
-    there = "there are carrier, cariers, n, dest, `a.b`$"
+    present = "there are carrier, cariers, n, dest, `a.b`$"
     for key in ("carier", F.upper("carier"), ["n", "carier"]):
-        says = f"^key must be of df's columns, got 'carier': {there}"
+        says = f"^key must be of df's columns, got 'carier': {present}"
         with pytest.raises(InvalidValueError, match=says):
             with_routing(df, key, 128, 3)
     with pytest.raises(InvalidValueError, match=r"weight must be .*, got 'm': there are n"):

@@ -65,7 +65,7 @@ def edit(writer: SavepointEditor) -> None:
         if entry.value % 3 == 0:
             return DELETE
         if entry.value % 3 == 1:
-            return entry.value + more  # which is pickled with it
+            return entry.value + more  # it is pickled with it
         return entry._replace(key=f"{entry.key}!")
 
     by_string = writer.operator("by-string")
@@ -159,7 +159,7 @@ def test_a_task_that_is_tried_twice_leaves_one_file(
     numbers = pa.RecordBatch.from_arrays([pa.array([0])], ["id"])
     monkeypatch.setattr(cluster, "run_tasks", run_twice)
     monkeypatch.setattr(cluster, "described", lambda *_: nullcontext())
-    spark: Any = None  # which only what is replaced here would ask
+    spark: Any = None  # only code that is replaced here would ask it
     editor = ClusterEditor(saved.read(), tmp_path / "a", cluster.SparkCluster(spark))
     with editor as writer:
         writer.operator("by-string").map_entries("count", exclaim)

@@ -594,14 +594,14 @@ def test_key_too_deep(spark: SparkSession, depth: int) -> None:
     try:
         found = route(df, key)
     except InvalidValueError as error:
-        said = str(error)
+        text = str(error)
         found = []
     if not found:
         assert is_remote()
         assert depth > 44
-        assert "df.withColumn()" in said
+        assert "df.withColumn()" in text
         if depth > 47:
-            return  # than Spark itself takes
+            return  # Spark itself takes no more
         found = route(df.withColumn("deep", key), "deep")
     assert found == [[(2,)]] * 3
 

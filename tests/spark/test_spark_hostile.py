@@ -27,7 +27,7 @@ from keygroups.spark import KeyedState, ValueState
 from keygroups.spark import functions as KF
 from keygroups.types import INT, LONG, STRING, TUPLE
 
-ALIASES = {"ColumnOrName", "Key"}  # of types
+ALIASES = {"ColumnOrName", "Key"}  # types
 CALLS: dict[str, Callable[..., Any]] = {
     name: getattr(module, name)
     for module in (keygroups.spark, KF)

@@ -53,7 +53,7 @@ class Case(NamedTuple):
 
     key: KF.Key | Callable[[], KF.Key]  # a function where a column is to be made
     key_type: KeyType | None
-    values: tuple[object, object]  # as the core takes them
+    values: tuple[object, object]  # the core takes them so
     is_null: bool  # the whole of the first
 
 
@@ -192,13 +192,13 @@ def expected(case: Case, nulls: str) -> list[int | None]:
 
 def check(call: Call, case: Case, df: DataFrame, path: Path, **nulls: Any) -> None:
     """Compare with the core's key groups, or be refused where a key is null."""
-    said = nulls.get("nulls", "null" if call in ADDS else "raise")
-    if said == "raise" and case.is_null:
+    text = nulls.get("nulls", "null" if call in ADDS else "raise")
+    if text == "raise" and case.is_null:
         with pytest.raises(QUERY_FAILS, match=REFUSED):
             call(df, case, path, **nulls)
         return
     key_groups = call(df, case, path, **nulls)
-    assert sorted(map(str, key_groups)) == sorted(map(str, expected(case, said)))
+    assert sorted(map(str, key_groups)) == sorted(map(str, expected(case, text)))
 
 
 @pytest.mark.parametrize(("call", "case"), ROWS)

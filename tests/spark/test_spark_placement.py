@@ -166,7 +166,7 @@ def test_tuple_with_null_fields(spark: SparkSession, way: str) -> None:
 
 
 @pytest.mark.parametrize("enabled", ["true", "false"])
-@pytest.mark.slow  # that of files that are written is not
+@pytest.mark.slow  # the test of files that are written is not
 def test_adaptive_execution_leaves_the_partitions_alone(
     spark: SparkSession, way: str, enabled: str
 ) -> None:

@@ -153,7 +153,7 @@ EVERYWHERE = [
         lambda: first(
             decimals().select(F.col("key").cast("decimal(5,1)")), KF.hash_code("key", DECIMAL)
         ),
-        1465514398,  # as of the BIGINT 1, whose bytes these are
+        1465514398,  # the BIGINT 1 has these bytes
     ),
     Remedy(
         "spark/_columns/sql_string",
@@ -211,7 +211,7 @@ ON_CLASSIC = [  # Spark Connect makes columns without a session
         lambda: first(
             rows("code int", (99162322,)), KF.compute_key_group_for_key_hash("code", 128)
         ),
-        35,  # of "hello"
+        35,  # the hash of "hello"
     ),
 ]
 FROM_4 = [

@@ -89,12 +89,12 @@ def test_report_agrees_with_plain_python(
         says = f"{loads.index(max(loads))} of {len(loads)} has {max(loads):,}"
         assert f"\nhot subtask {when}: {says}, {share} of the weight\n" in text
     recommended = text.partition("\nrecommended, ")[2].partition("\n")[2]
-    said = [*map(str, report.recommendations[:3]), report.recommendations.floor]
-    assert " ".join(recommended.split()) == " ".join(said).strip()
+    output = [*map(str, report.recommendations[:3]), report.recommendations.floor]
+    assert " ".join(recommended.split()) == " ".join(output).strip()
 
 
 def worth_their_subtasks(heaviest: dict[int, int], near: range, new: int) -> list[int]:
-    """Return where the heaviest has less than at any lower one, and no more than at the new.
+    """Return the parallelisms with less in the heaviest than any lower one, at most the new's.
 
     One with 5 % more at most stands for another, where it saves a tenth of the imbalance.
     """

@@ -52,7 +52,7 @@ def framed(operator: Operator, states: Iterable[str] | None = None) -> Counter[t
 
 
 def others(savepoint: Savepoint, operator: Operator) -> list[Any]:
-    """Return what `_metadata` says of all other operators."""
+    """Return the metadata of all other operators."""
     return [
         metadata
         for metadata in savepoint.metadata.operators

@@ -60,7 +60,7 @@ from keygroups.spark._savepoint import sought_keys
 from keygroups.state_keys import VOID_NAMESPACE, Serializer
 from keygroups.types import LONG as LONG_TYPE
 
-TYPED = {"key": 4, "namespace": 5, "user_key": 6, "value": 7}  # where an entry has them
+TYPED = {"key": 4, "namespace": 5, "user_key": 6, "value": 7}  # the places in an entry
 HEAP = point("2.3.0-heap-canonical")
 QUERY_FAILS = (PySparkException, Py4JJavaError)
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -227,9 +227,9 @@ def test_entries_of_some_keys(spark: SparkSession, monkeypatch: pytest.MonkeyPat
     assert 0 < len(wanted) < len(entries)
     rows = [("not there", 1), (None, 2), *((key, 3) for key in sought)]
     keys = spark.createDataFrame([*rows, *rows], "Key string, n int")
-    given: Any
-    for given in (keys, iter(["not there", *sought, *sought])):
-        df = read_heap(spark, state="count", keys=given)
+    passed: Any
+    for passed in (keys, iter(["not there", *sought, *sought])):
+        df = read_heap(spark, state="count", keys=passed)
         assert df.columns == read_heap(spark, state="count").columns
         assert assert_same(df, operator, wanted) > 0
     assert read_heap(spark, state="count", keys=[]).collect() == []
@@ -238,8 +238,8 @@ def test_entries_of_some_keys(spark: SparkSession, monkeypatch: pytest.MonkeyPat
     df = read_heap(spark, state="count", keys=sought, key_groups=few)
     assert assert_same(df, operator, of_few) > 0
     monkeypatch.setattr(sought_keys, "_MOST_KEYS", len(sought) - 1)
-    for given in (keys, sought):
-        assert assert_same(read_heap(spark, state="count", keys=given), operator, wanted) > 0
+    for passed in (keys, sought):
+        assert assert_same(read_heap(spark, state="count", keys=passed), operator, wanted) > 0
 
 
 def test_key_groups_without_the_keys_are_not_read(
@@ -289,9 +289,9 @@ def test_a_table_of_arrow_has_the_same_columns(spark: SparkSession, state: str) 
     table = HEAP.read().operator("by-string").to_arrow(state)
     df = read_keyed_state(spark, HEAP.path, "by-string", state)
     rows = [row.asDict(recursive=True) for row in df.collect()]
-    left = [name for name in df.columns if name not in table.column_names]
-    assert {*left} >= {"state", "kind", "namespace", "timestamp", "key_bytes"}
-    assert {row[name] for row in rows for name in left} - {state} <= {None, rows[0]["kind"]}
+    rest = [name for name in df.columns if name not in table.column_names]
+    assert {*rest} >= {"state", "kind", "namespace", "timestamp", "key_bytes"}
+    assert {row[name] for row in rows for name in rest} - {state} <= {None, rows[0]["kind"]}
     of_table = df.select(*table.column_names)
     assert spark_schema(table.schema) == of_table.schema
     kept = [{name: row[name] for name in table.column_names} for row in rows]
@@ -341,12 +341,12 @@ def test_values(spark: SparkSession) -> None:
         if column is None:
             assert spark_type == "", serializer
             continue
-        of = spark_type_of(column.data_type)
-        assert of.simpleString() == spark_type, serializer
+        item = spark_type_of(column.data_type)
+        assert item.simpleString() == spark_type, serializer
         converted = column.convert([value for value, _ in values])
-        columns.append((of, converted, [expected for _, expected in values]))
+        columns.append((item, converted, [expected for _, expected in values]))
     schema = T.StructType(
-        [T.StructField(f"c{n}", T.ArrayType(of)) for n, (of, _, _) in enumerate(columns)]
+        [T.StructField(f"c{n}", T.ArrayType(item)) for n, (item, _, _) in enumerate(columns)]
     )
     df = spark.createDataFrame([tuple(converted for _, converted, _ in columns)], schema)
     [row] = df.collect()
@@ -672,8 +672,8 @@ def test_options_are_checked(
     with pytest.raises(PySparkException, match=message) as raised:
         load(formatted, HEAP.path, **options).collect()
     first, *others = str(raised.value).partition("JVM stacktrace:")[0].strip().splitlines()
-    assert re.search(message, first)  # where a page of traces has it at its end
-    assert len(others) <= 1  # of the SQLSTATE
+    assert re.search(message, first)  # a page of traces has it at its end
+    assert len(others) <= 1  # the SQLSTATE's
 
 
 TABLE = "flink_state_table"

@@ -117,7 +117,7 @@ def check_writes(
 
 
 def culprits(check: Check, settings: Settings) -> dict[str, Any]:
-    """Return which of some settings change an answer, each alone, and what is wrong then."""
+    """Return the settings that change an answer, each alone, and what is wrong then."""
     try:
         wrong: Any = check(settings)
     except Exception as error:  # whatever a setting makes of it

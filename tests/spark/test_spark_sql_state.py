@@ -128,8 +128,8 @@ def test_rows_with_types_that_only_flink_writes(spark: SparkSession, tmp_path: P
 def test_what_is_not_as_in_the_template(spark: SparkSession, tmp_path: Path) -> None:
     df = spark.createDataFrame([("ann", 3)], "name string, n bigint")
 
-    def write(keyed: KeyedState, **given: Any) -> None:
-        write_savepoint(df, tmp_path / "new", {"GroupAggregate[9]": keyed}, **given)
+    def write(keyed: KeyedState, **options: Any) -> None:
+        write_savepoint(df, tmp_path / "new", {"GroupAggregate[9]": keyed}, **options)
 
     acc = {"accState": ValueState(F.struct("n"), SQL_ROW("BIGINT"))}
     with pytest.raises(InvalidValueError, match=r"key_type must be SQL_ROW\(STRING, INT NOT NUL"):

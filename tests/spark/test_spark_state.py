@@ -40,7 +40,7 @@ from pyspark.sql.utils import is_remote
 try:
     from pyspark.errors import StreamingQueryException
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
-except ImportError:  # before Spark 4.0
+except ImportError:  # older than Spark 4.0
     StatefulProcessor = object  # type: ignore[assignment, misc]
 
 from support.inside.adapter import PORTABLE, Retention, landing_of, lands_on, query_checks
@@ -209,10 +209,10 @@ def test_a_batch_reads_and_writes_the_state_of_a_key_once() -> None:
     for mini_batch in (False, True):
         handle = InMemoryHandle()
         history = [(now, [("+I", 7)] * 10) for now in range(20)]
-        (told,) = told_together(
+        (reports,) = told_together(
             ["count(*)", "count_distinct"], "BIGINT", FOREVER, mini_batch, [history], handle
         )
-        assert told[-1][-1] == repr(("+U", 200, 1))
+        assert reports[-1][-1] == repr(("+U", 200, 1))
         assert (handle.reads, handle.writes) == (40, 21)  # the table is written once
 
 
@@ -249,7 +249,7 @@ def put(folder: Path, number: int, rows: list[dict[str, Any]]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     hidden = folder / f".{number}"
     hidden.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    os.utime(hidden, (number, number))  # by which Spark orders files
+    os.utime(hidden, (number, number))  # Spark orders files by it
     hidden.rename(folder / f"{number:03}.json")
 
 
@@ -366,8 +366,8 @@ def assert_histories(
         assert row.partition == keygroups.assign_key_to_parallel_operator(row.app, 128, 3)
     for app, batches in histories.items():
         history = [(times[number], rows) for number, rows in batches.items()]
-        told = told_by_us(NAMES, "BIGINT", retention, mini_batch, history)
-        assert [found.pop((app, number), []) for number in batches] == told
+        reports = told_by_us(NAMES, "BIGINT", retention, mini_batch, history)
+        assert [found.pop((app, number), []) for number in batches] == reports
     assert not found
 
 
@@ -440,8 +440,8 @@ def test_forgotten_after_a_restart(
         run_again(changes, tmp_path, number, times[number])
     assert_histories(read_changes(stream, tmp_path), histories, retention, mini_batch, times)
     kept = read_state(stream, str(tmp_path / "checkpoint")).collect()
-    there = [entry.key.app for entry in kept if entry.expires.timestamp() * 1000 > times[-1]]
-    assert there == ["last"]
+    present = [entry.key.app for entry in kept if entry.expires.timestamp() * 1000 > times[-1]]
+    assert present == ["last"]
     if retention.idle is not None:  # timers remove a key, a TTL a page without a key that lives
         assert len(kept) == 1
 
@@ -498,8 +498,8 @@ def test_state_is_read(stream: SparkSession, tmp_path: Path) -> None:
     checkpoint = tmp_path / "checkpoint"
     found = read_state(stream, checkpoint)
     assert found.columns == ["partition_id", "key_group", "key", "rows", "results", "expires"]
-    told = {row.key.app: (row.rows, *row.results) for row in found.collect()}
-    assert told == {
+    reports = {row.key.app: (row.rows, *row.results) for row in found.collect()}
+    assert reports == {
         "a": (400, 400, 300, 299),
         "b": (400, 400, 16, 15),
         "c": (400, 400, 1, 0),

@@ -131,7 +131,7 @@ class PagesInMemory:
         self.reads += 1
         page = self.pages.get(key)
         self.bytes += len(page or b"")
-        return None if page is None else (bytearray(page),)  # as Spark gives it
+        return None if page is None else (bytearray(page),)  # Spark gives it so
 
     def updateValue(self, key: Any, value: Any) -> None:
         self.writes += 1
@@ -264,8 +264,8 @@ def test_a_record() -> None:
     handle, layout = InMemoryHandle(), made_layout(TTL)
     key = RowCodec([T.LongType()]).encode([7])
     rows = [("+I", [None, "a", 5]), ("+I", [None, "", 5]), ("+I", [None, "a", None])]
-    told = apply(handle, layout, key, rows, 1000)
-    assert told == [("+I", [3, 2, 5])]
+    reports = apply(handle, layout, key, rows, 1000)
+    assert reports == [("+I", [3, 2, 5])]
     until = struct.pack("<q", 1000 + 10 * MINUTE)
     record = until + b"\1"
     record += b"\0" + struct.pack("<qqqiq", 3, 3, 2, 5, 1)  # rows, count, distinct, max, its size
@@ -299,8 +299,10 @@ def test_more_than_16_values_are_in_pages() -> None:
         )
         assert sixteen == ("+I", [16, 16, 15])
         assert [pages.getValue((key, index, 0)) for index in (1, 2)] == [None, None]
-        told = apply(handle, layout, key, [("+I", [None, f"user-{n}", 3]) for n in range(400)], 0)
-        assert told == [("-U", [16, 16, 15]), ("+U", [416, 400, 15])]
+        reports = apply(
+            handle, layout, key, [("+I", [None, f"user-{n}", 3]) for n in range(400)], 0
+        )
+        assert reports == [("-U", [16, 16, 15]), ("+U", [416, 400, 15])]
         assert pages.getValue((key, 2, 0)) is None
         counted: dict[str, int] = {}
         number = 0
@@ -375,9 +377,9 @@ def test_keys_together_are_as_alone(retention: Retention, mini_batch: bool) -> N
     names = ["count(*)", "sum", "min", "max", "count_distinct"]
     gaps = [0, 1, MINUTE, 10 * MINUTE, 16 * MINUTE]
     histories = [random_history(chance, pool, gaps) for _ in range(8)]
-    told = told_together(names, "BIGINT", retention, mini_batch, histories)
+    reports = told_together(names, "BIGINT", retention, mini_batch, histories)
     alone = [told_by_us(names, "BIGINT", retention, mini_batch, history) for history in histories]
-    assert told == alone
+    assert reports == alone
 
 
 def test_rows_of_a_key_group_travel_together() -> None:
@@ -465,15 +467,15 @@ def test_key_groups_in_the_tester_of_pyspark(
     options: dict[str, Any], retention: Retention
 ) -> None:
     """One processor, several key groups, and PySpark's own states and timers without Spark."""
-    tws_tester = pytest.importorskip("pyspark.sql.streaming.tws_tester")  # from 4.2
+    tws_tester = pytest.importorskip("pyspark.sql.streaming.tws_tester")  # new in 4.2
     chance = random.Random(19)
     names = ["count", "sum", "min", "max", "count_distinct"]
     schema = T.StructType.fromJson(
         {
             "type": "struct",
             "fields": [
-                {"name": name, "type": of, "nullable": True, "metadata": {}}
-                for name, of in [
+                {"name": name, "type": item, "nullable": True, "metadata": {}}
+                for name, item in [
                     ("k", "string"),
                     ("kind", "string"),
                     ("seq", "long"),
@@ -512,8 +514,8 @@ def test_key_groups_in_the_tester_of_pyspark(
                 results = (row.kind, *(row[name] for name in names))
                 found.setdefault((row.k, now), []).append(repr(results))
     for key, history in histories.items():
-        told = told_by_us(names, "BIGINT", retention, "mini_batch" in options, history)
-        assert [found.pop((key, now), []) for now, _ in history] == told
+        reports = told_by_us(names, "BIGINT", retention, "mini_batch" in options, history)
+        assert [found.pop((key, now), []) for now, _ in history] == reports
     assert not found
     if retention.idle is not None:
         assert tester.setProcessingTime(1000 * MINUTE) == []
@@ -531,11 +533,11 @@ def test_ttl_of_each_value() -> None:
     for retention, most in ((TTL, None), (TOUCH, 5)):
         handle, layout = InMemoryHandle(), made_layout(retention)
         apply(handle, layout, b"k", [("+I", [None, "a", 5]), ("+I", [None, None, 9])], 0)
-        told = apply(handle, layout, b"k", [("-D", [None, None, 9])], end - 1)
-        assert told == [("-U", [2, 1, 9]), ("+U", [1, 1, 5])]
+        reports = apply(handle, layout, b"k", [("-D", [None, None, 9])], end - 1)
+        assert reports == [("-U", [2, 1, 9]), ("+U", [1, 1, 5])]
         rows = [("+I", [None, "a", None]), ("+I", [None, None, 7]), ("-D", [None, None, 7])]
-        told = apply(handle, layout, b"k", rows, end)
-        assert told == [("-U", [1, 1, 5]), ("+U", [2, 2, most])]
+        reports = apply(handle, layout, b"k", rows, end)
+        assert reports == [("-U", [1, 1, 5]), ("+U", [2, 2, most])]
         assert apply(handle, layout, b"k", [("+I", [None, "a", 1])], 2 * end) == [
             ("+I", [1, 1, 1])
         ]
@@ -546,7 +548,7 @@ def test_clean_up_timers() -> None:
     handle, layout = InMemoryHandle(), made_layout(IDLE)
     row = [("+I", [None, "a", 5])]
     apply(handle, layout, b"k", row, 0)
-    apply(handle, layout, b"other", row, 0)  # of a batch at the same millisecond
+    apply(handle, layout, b"other", row, 0)  # a batch at the same millisecond
     apply(handle, layout, b"k", row, 6 * MINUTE)
     assert handle.timers == {16 * MINUTE}
     kept = kept_of(layout)

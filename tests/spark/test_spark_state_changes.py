@@ -44,7 +44,7 @@ SCHEMA = T.StructType(
     ]
 )
 ALL = {"n": ("count", "*"), "s": ("sum", "v"), "lo": ("min", "v"), "d": ("count_distinct", "v")}
-SUMS = {"n": ("count", "*"), "s": ("sum", "v")}  # which have no values with a TTL of their own
+SUMS = {"n": ("count", "*"), "s": ("sum", "v")}  # their values have no TTL of their own
 MINUTE = timedelta(minutes=1)
 MS = 60_000
 IDLE, LONGER = (10 * MINUTE, 16 * MINUTE), (20 * MINUTE, 30 * MINUTE)
@@ -95,7 +95,7 @@ class Store:
         changes: list[T.Row] = []
         clock = SimpleNamespace(getCurrentProcessingTimeInMs=lambda: now)
         packs = packs_of(query, rows)
-        for key in sorted(packs):  # as Spark sorts them, so each partition begins with its head
+        for key in sorted(packs):  # Spark's order, so each partition begins with its head
             handle = groups.setdefault(key, InMemoryHandle())
             handle.now = now
             processor.init(cast(Any, handle))
@@ -143,14 +143,14 @@ class Model:
 
     def random_rows(self, chance: random.Random) -> list[tuple[str, Any]]:
         """Return a few rows: what they take back is there, or the first of them ignored."""
-        rows, there = [], list(self.there)
+        rows, present = [], list(self.there)
         for number in range(chance.choice([0, 1, 1, 2, 3, 6])):
-            if chance.random() < 0.5 and (there or not number):
-                value = there.pop(chance.randrange(len(there))) if there else 1
+            if chance.random() < 0.5 and (present or not number):
+                value = present.pop(chance.randrange(len(present))) if present else 1
                 rows.append((chance.choice(["-U", "-D"]), value))
             else:
-                there.append(chance.choice(values("BIGINT")))
-                rows.append((chance.choice(["+I", "+U"]), there[-1]))
+                present.append(chance.choice(values("BIGINT")))
+                rows.append((chance.choice(["+I", "+U"]), present[-1]))
         return rows
 
     def run(self, query: Query, rows: list[tuple[str, Any]], now: int) -> Iterator[Any]:

@@ -59,7 +59,7 @@ def test_every_record_is_routed_once_across_a_restart(spark: SparkSession, tmp_p
         drop_file(source, number)
     query = writer.start()
     wait_for(checkpoint / "commits", 1)
-    query.stop()  # with a batch under way, or files left over
+    query.stop()  # a batch may be under way, or files left over
     assert query.exception() is None
     for number in range(5, 7):
         drop_file(source, number)

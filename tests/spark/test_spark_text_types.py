@@ -377,8 +377,8 @@ def test_group_aggregate(spark: SparkSession, tmp_path: Path) -> None:
         folder = str(tmp_path / "checkpoint")
         query = writer.trigger(availableNow=True).option("checkpointLocation", folder).start()
         query.awaitTermination()
-        told = sorted((row.app, row.low, row.n) for row in spark.table("texts").collect())
-        assert told == [("ab  ", "x  ", 2), ("cd  ", "z  ", 1)]
+        reports = sorted((row.app, row.low, row.n) for row in spark.table("texts").collect())
+        assert reports == [("ab  ", "x  ", 2), ("cd  ", "z  ", 1)]
         for row in read_state(spark, folder).collect():
             assert row.key_group == keygroups.assign_to_key_group(row.key.app, 128)
     finally:

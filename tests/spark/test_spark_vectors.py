@@ -127,7 +127,7 @@ def test_sql_rows(spark: SparkSession, backend: str, sample: bool) -> None:
 
 
 def check(spark: SparkSession, groups: list[Group], what: str) -> int:
-    """Return how many vectors agree, which have to be all."""
+    """Return the number of vectors that agree, which have to be all."""
     at_once = 10 if is_remote() else 50
     # Those of a length together, as they are padded to that of the longest.
     groups = sorted(groups, key=lambda group: len(group.vectors))

@@ -361,7 +361,7 @@ def decode(serializer: Serializer, data: bytes) -> Any:
 
 
 def written_by_both(
-    spark: SparkSession, folder: Path, of: list[tuple[Serializer, list[Any]]]
+    spark: SparkSession, folder: Path, item: list[tuple[Serializer, list[Any]]]
 ) -> tuple[Savepoint, Savepoint, list[Serializer]]:
     """Write a state of each Serializer on Spark and alone, and return the refused too.
 
@@ -370,7 +370,7 @@ def written_by_both(
     states: dict[str, ValueState] = {}
     descriptors: list[NewState] = []
     fields, columns, refused = [T.StructField("k", T.LongType())], [], []
-    for serializer, values in of:
+    for serializer, values in item:
         name = f"v{len(states)}"
         column = column_of(serializer)
         try:
@@ -559,7 +559,7 @@ def test_operators_have_rows_of_their_own(spark: SparkSession, tmp_path: Path) -
     assert [(one.key, one.value) for one in entries_of(savepoint, "by-user")] == [("ann", 7)]
     assert [(one.key, one.value) for one in entries_of(savepoint, "by-city")] == [("Rome", 2)]
     assert entries_of(savepoint, "by-nobody") == []
-    assert "128" in str(savepoint)  # which the job has to set
+    assert "128" in str(savepoint)  # the job has to set it
 
 
 def test_states_go_on_over_the_ends_of_batches(spark: SparkSession, tmp_path: Path) -> None:
@@ -610,15 +610,15 @@ def test_the_jobs_say_what_they_are_for(
 ) -> None:
     if is_connect(spark):
         pytest.skip("Spark Connect describes its jobs itself")
-    said = []
+    text = []
 
     def write(*_: object) -> None:
-        said.append(spark.sparkContext.getLocalProperty("spark.job.description"))
+        text.append(spark.sparkContext.getLocalProperty("spark.job.description"))
 
     monkeypatch.setattr(spark_savepoint, "write_entries", write)
     spark.sparkContext.setJobDescription("mine")
     write_savepoint(counts(spark), tmp_path / "s", {"by-user": COUNT}, 128, 1)
-    assert said == [f"write_savepoint: by-user, to {tmp_path / 's'}"]
+    assert text == [f"write_savepoint: by-user, to {tmp_path / 's'}"]
     assert spark.sparkContext.getLocalProperty("spark.job.description") == "mine"
     spark.sparkContext.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
 

@@ -232,7 +232,7 @@ def test_files_that_spark_leaves_out(
         path.write_text('{"app": "a"}\n')
         assert f"not a file that is counted: {path}" in refusal(*options)
         path.unlink()
-    for name in ("4[1].json", "4*.json"):  # of which Spark would read each several times
+    for name in ("4[1].json", "4*.json"):  # Spark would read each several times
         (source / name).write_text('{"app": "a"}\n')
         assert f"takes the name for a pattern: {source / name}" in refusal(*options)
         (source / name).unlink()
@@ -292,13 +292,13 @@ def test_bad_views(refusal: Callable[..., str], tmp_path: Path, text: str, says:
 
 
 def test_bad_arguments(refusal: Callable[..., str], tmp_path: Path) -> None:
-    source, taken = tmp_path / "in", tmp_path / "taken"
+    source, used = tmp_path / "in", tmp_path / "taken"
     source.mkdir()
-    taken.mkdir()
+    used.mkdir()
     both = ["--input", source, "--output", tmp_path / "out"]
     assert "give both, or neither" in refusal("--input", source)
-    assert "no such directory" in refusal("--input", tmp_path / "none", "--output", taken)
-    assert "exists already, without" in refusal("--input", source, "--output", taken)
+    assert "no such directory" in refusal("--input", tmp_path / "none", "--output", used)
+    assert "exists already, without" in refusal("--input", source, "--output", used)
     assert "--parallelism: parallelism must be" in refusal(*both, "--parallelism", 129)
     assert "--max-parallelism: max_parallelism" in refusal(*both, "--max-parallelism", 0)
     assert "must be at least 1, got 0" in refusal(*both, "--files-per-batch", 0)

@@ -14,7 +14,7 @@ MOST = TIMES * 2.5
 
 
 def count_steps(run: Callable[[], object]) -> int:
-    """Return how many lines and calls a call runs, each turn of a loop counted."""
+    """Return the number of lines and calls that a call runs, each turn of a loop counted."""
     steps = 0
 
     def trace(frame: FrameType, event: str, _: object) -> Any:

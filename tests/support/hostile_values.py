@@ -70,7 +70,7 @@ class NoTextRepr:
     """Has a repr that is no text."""
 
     def __repr__(self) -> str:
-        return 5  # type: ignore[return-value]  # that is what is wrong with it
+        return 5  # type: ignore[return-value]  # the wrong type, on purpose
 
 
 class BadEq:
@@ -107,7 +107,7 @@ class NoIntIndex:
     """Has an __index__ that gives no int."""
 
     def __index__(self) -> int:
-        return "5"  # type: ignore[return-value]  # that is what is wrong with it
+        return "5"  # type: ignore[return-value]  # the wrong type, on purpose
 
 
 class BadIter:
@@ -219,7 +219,9 @@ EXTREMES: dict[str, Callable[[], Any]] = {
     "a dict of text without UTF-8": lambda: {"\ud800": "\udfff", "a\0": 5},
     "a list of equal tuples": lambda: [(1, 1)] * 1_000,
     "ints of one hash": lambda: [number * sys.hash_info.modulus for number in range(1_000)],
-    "texts of one hash in Java": lambda: ["".join(of) for of in product(("Aa", "BB"), repeat=9)],
+    "texts of one hash in Java": lambda: [
+        "".join(item) for item in product(("Aa", "BB"), repeat=9)
+    ],
     "dates and what is past them": lambda: [dt.date.min, dt.date.max, 2**63],
 }
 """What is larger, deeper or more alike than a caller's values are."""

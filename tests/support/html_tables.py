@@ -16,7 +16,7 @@ class Tables(HTMLParser):
     def __init__(self, html: str) -> None:
         super().__init__()
         self.open: list[str] = []
-        self.typeset: list[str] = []  # what MathJax would look for TeX in
+        self.typeset: list[str] = []  # texts that MathJax would look for TeX in
         self.ignored: list[bool] = [False]
         self.rows: list[list[str]] = []
         self.marked: list[list[str]] = []
@@ -91,6 +91,6 @@ class Tables(HTMLParser):
 
 
 def shown(value: object) -> Tables:
-    """Return what a notebook shows of a value, taken apart."""
-    html: str = value._repr_html_()  # type: ignore[attr-defined]  # what IPython asks for
+    """Return the page that a notebook shows of a value, taken apart."""
+    html: str = value._repr_html_()  # type: ignore[attr-defined]  # IPython asks for it
     return Tables(html)

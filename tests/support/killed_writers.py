@@ -16,7 +16,7 @@ from keygroups.savepoint import read_savepoint
 
 KEYS = 4_000
 MAX_PARALLELISM = 720
-OLD_MAX_PARALLELISM = 128  # of what is edited
+OLD_MAX_PARALLELISM = 128  # the edited savepoint's
 UID = "by-user"
 READY = "ready"
 
@@ -178,7 +178,7 @@ def start(program: str, *arguments: Path | str) -> subprocess.Popen[str]:
 
 
 def run_time(program: str, *arguments: Path | str) -> float:
-    """Return how many seconds a program takes that nobody kills."""
+    """Return the seconds that a program takes that nobody kills."""
     with start(program, *arguments) as started:
         begin = time.perf_counter()
         assert started.wait() == 0

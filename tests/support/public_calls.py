@@ -32,7 +32,7 @@ def public_callables() -> dict[str, Callable[..., Any]]:
             continue
         try:
             module = importlib.import_module(f"keygroups.{info.name}")
-        except ModuleNotFoundError:  # what one of the extras would bring
+        except ModuleNotFoundError:  # an extra would bring it
             continue
         for name in dir(module):
             value = getattr(module, name)
@@ -47,7 +47,7 @@ def public_callables() -> dict[str, Callable[..., Any]]:
 
 
 def methods(make: Callable[[], Any]) -> dict[str, Callable[[], Callable[..., Any]]]:
-    """Return what makes each public method of a fresh object, by name."""
+    """Return makers of the public methods of fresh objects, by their names."""
     cls = type(make())
     names = [
         name
@@ -70,7 +70,7 @@ CALLS: dict[str, Callable[[], Callable[..., Any]]] = {
 }
 for _make in OBJECTS:
     CALLS |= methods(_make)
-CALLS |= {  # what else a serializer has checks nothing
+CALLS |= {  # all else that a serializer has checks nothing
     f"Serializer.{name}": functools.partial(getattr, serializer_of(LIST(STRING)), name)
     for name in ("decode", "encode", "from_snapshot", "snapshot_bytes")
 }

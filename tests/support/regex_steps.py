@@ -74,8 +74,8 @@ class Steps:
         """Return the steps of a method of a compiled pattern, and check what it finds."""
         steps, at, found = 0, 0, []
         while at <= len(text):
-            taken, end = self._run(text, at, whole=method == "fullmatch", most=_MOST - steps)
-            steps += taken
+            used, end = self._run(text, at, whole=method == "fullmatch", most=_MOST - steps)
+            steps += used
             if end is not None:
                 found.append((at, end))
             if method not in ("search", "sub", "finditer") or (method == "search" and found):
@@ -90,7 +90,7 @@ class Steps:
         return steps
 
     def hostile(self, rng: random.Random, count: int) -> Iterator[Callable[[int], str]]:
-        """Yield what makes texts of any length of: begun as a match, then pumped, and ended."""
+        """Yield makers of texts of any length: begun as a match, then pumped, and ended."""
         seen = set()
         for _ in range(count):
             sample = self._sample(rng)

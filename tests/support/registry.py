@@ -854,7 +854,7 @@ REGISTRY: dict[str, Registered] = {
     **{
         f"SavepointEditor.{name}": Registered(
             partial(
-                lambda name, given, n: edited(savepoint_folder(1, n), name, *given), name, given
+                lambda name, passed, n: edited(savepoint_folder(1, n), name, *passed), name, passed
             ),
             arguments={
                 "name": ["by-int"],
@@ -863,7 +863,7 @@ REGISTRY: dict[str, Registered] = {
                 "uid": ["by-user"],
             },
         )
-        for name, given in {
+        for name, passed in {
             "remove_operator": ["by-int"],
             "change_operator_identifier": ["by-int", "by-user"],
             "operator": ["by-int"],
@@ -904,10 +904,10 @@ REGISTRY: dict[str, Registered] = {
     ),
     **{
         f"OperatorEditor.{verb}": Registered(
-            partial(edited_operator_state, verb, given),
+            partial(edited_operator_state, verb, passed),
             arguments={"name": ["list"], "new_name": ["other"], "function": [as_it_is]},
         )
-        for verb, given in OPERATOR_STATE_VERBS.items()
+        for verb, passed in OPERATOR_STATE_VERBS.items()
     },
     "OperatorEditor.set_offsets": Registered(
         moved_offsets, arguments={"offsets": [{("clicks", 0): 4711}]}

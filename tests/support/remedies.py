@@ -26,7 +26,7 @@ NAMES_A_REMEDY = re.compile(
     rf"(?:[:;,] |\b(?:or|then|else|and)(?: by)? )(?:{_VERBS})\b"
     r"|must be (?:given|left out)|must leave|hash of your own|takes a value from|as EXPLAIN"
 )
-_EXTRAS = {"matplotlib", "pandas", "polars"}  # which the default tests do without
+_EXTRAS = {"matplotlib", "pandas", "polars"}  # the default tests do without them
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Remedy:
 def untried(
     remedies: Iterable[Remedy], others: Iterable[tuple[str, str]], of_spark: bool
 ) -> list[str]:
-    """Return what to mend: messages that say what to do and are not tried, and the reverse.
+    """Return the faults: messages that say a remedy and are not tried, and the reverse.
 
     `others` only read as if they were such messages: a module, and words of its text.
     """
@@ -72,12 +72,12 @@ def untried(
     missing = [
         f"keygroups/{module} says, and nobody tries: {text!r}"
         for module, text in found
-        if not any(of == module and says in text for of, says in known)
+        if not any(item == module and says in text for item, says in known)
     ]
     return missing + [
         f"keygroups/{module} says no more: {says!r}"
         for module, says in sorted(known)
-        if not any(of == module and says in text for of, text in found)
+        if not any(item == module and says in text for item, text in found)
     ]
 
 

@@ -18,7 +18,7 @@ Talk = Callable[[socket.socket, str], None]
 
 
 def server_context() -> ssl.SSLContext:
-    """Return what a server of `localhost` has, whose certificate ca.pem has signed."""
+    """Return the context of a server of `localhost`, whose certificate ca.pem has signed."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(TLS / "server.pem", TLS / "server.key")
     return context

@@ -33,12 +33,12 @@ def shown(value: object) -> str:
     """Return all that a value says of itself."""
     if isinstance(value, Exception):
         return repr(value.args)
-    of = [tell(value) for kind, tell in _CONTENTS.items() if isinstance(value, kind)]
-    return f"{type(value).__name__}: {of[0] if of else (str(value), repr(value))!r}"
+    item = [tell(value) for kind, tell in _CONTENTS.items() if isinstance(value, kind)]
+    return f"{type(value).__name__}: {item[0] if item else (str(value), repr(value))!r}"
 
 
 def shown_of(pickled: list[bytes]) -> list[str]:
-    """Return what pickled values say of themselves."""
+    """Return the texts that pickled values print."""
     return [shown(pickle.loads(one)) for one in pickled]
 
 

@@ -51,7 +51,7 @@ COPY, REACHED, SECONDS, ORDER, ASKED, RESULTS = (
 )
 EQUIVALENT = ROOT / "tests" / "tools" / "equivalent_mutants.txt"
 OF_ALL = "tests/core/test_architecture.py"  # imports each module, and may reach no other line
-MEMORY = 8 << 30  # of a mutant's process, in bytes
+MEMORY = 8 << 30  # bytes of a mutant's process
 FIRST = 3  # files of tests
 
 
@@ -93,7 +93,7 @@ def usual_seconds() -> dict[str, float]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if ORDER.exists():
         order = json.loads(ORDER.read_text())
-        items.sort(key=lambda item: order.get(item.nodeid, [-1]))  # those that are new come first
+        items.sort(key=lambda item: order.get(item.nodeid, [-1]))  # new ones come first
 
 
 @pytest.hookimpl(wrapper=True)
@@ -163,9 +163,9 @@ def measure() -> None:
     if not REACHED.exists():
         ORDER.unlink(missing_ok=True)
         data = FOLDER / "unfinished"
-        code, said = run(["-m", "coverage", "run", f"--data-file={data}"], ["tests/core"])
+        code, text = run(["-m", "coverage", "run", f"--data-file={data}"], ["tests/core"])
         if code:
-            sys.exit(f"the tests fail without a mutant:\n{said}")
+            sys.exit(f"the tests fail without a mutant:\n{text}")
         data.rename(REACHED)
 
 
@@ -191,7 +191,7 @@ def plan(mutant: Mutant, changed: list[str]) -> list[list[str]]:
         reached.update(*lines.values())
     reached.discard("")
     usual = usual_seconds()
-    in_file: dict[str, float] = defaultdict(float)  # of what reached it
+    in_file: dict[str, float] = defaultdict(float)  # seconds of the tests that reached it
     whole: dict[str, float] = defaultdict(float)
     for test, seconds in usual.items():
         file = test.split("::")[0]
@@ -209,21 +209,21 @@ def plan(mutant: Mutant, changed: list[str]) -> list[list[str]]:
 
 
 def judge(mutant: Mutant, changed: list[str]) -> str:
-    """Return how the tests noticed the mutant, or nothing."""
+    """Return the sign by which the tests noticed the mutant, or nothing."""
     target = COPY / mutant.path
     Path(importlib.util.cache_from_source(target)).unlink(missing_ok=True)
     target.write_bytes(mutant.edit.apply((ROOT / mutant.path).read_bytes()))
     try:
         for files in plan(mutant, changed):
-            code, said = run([], files, limit=60)
+            code, text = run([], files, limit=60)
             if code:
                 break
     finally:
         shutil.copy2(ROOT / mutant.path, target)
     if code <= 0:
         return f"signal {-code}" if code else ""
-    failed = re.findall(r"^(?:FAILED|ERROR) .*", said, re.MULTILINE)
-    return str(failed[0] if failed else said.splitlines()[-1])
+    failed = re.findall(r"^(?:FAILED|ERROR) .*", text, re.MULTILINE)
+    return str(failed[0] if failed else text.splitlines()[-1])
 
 
 def note(mutant: Mutant, how: str) -> None:
@@ -232,7 +232,7 @@ def note(mutant: Mutant, how: str) -> None:
 
 
 def noted() -> dict[str, str]:
-    """Return how mutants were killed until now."""
+    """Return the signs by which mutants were noticed until now."""
     lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
     return {mutant: how for mutant, how in map(json.loads, lines) if how}
 
@@ -242,9 +242,9 @@ def judge_in_forks(mutants: list[Mutant]) -> None:
     edits = [(mutant.path, list(vars(mutant.edit).values())) for mutant in mutants]
     ASKED.write_text(json.dumps(edits))
     ORDER.unlink(missing_ok=True)
-    code, said = run([], ["-p", "mutants_in_forks", "tests/core"], limit=60)
+    code, text = run([], ["-p", "mutants_in_forks", "tests/core"], limit=60)
     if code:
-        sys.exit(f"the tests cannot be run in forks:\n{said}")
+        sys.exit(f"the tests cannot be run in forks:\n{text}")
 
 
 def main() -> None:
@@ -260,9 +260,9 @@ def main() -> None:
     COPY.mkdir(parents=True, exist_ok=True)
     measure()
     changed = changed_tests()
-    code, said = run([], [OF_ALL, *changed], limit=60)
+    code, text = run([], [OF_ALL, *changed], limit=60)
     if code:
-        sys.exit(f"the tests fail without a mutant:\n{said}")
+        sys.exit(f"the tests fail without a mutant:\n{text}")
     blocks = EQUIVALENT.read_text("utf-8").split("\n\n")
     equivalent = {re.sub(r"\n#.*", "", block).strip() for block in blocks}
     drawn = sample(args.seed, args.count, names)

@@ -29,7 +29,7 @@ import pytest
 from mutants import Mutant
 from source_edits import Edit
 
-SECONDS = 30  # that the tests of a mutant take together without it
+SECONDS = 30  # seconds that the tests of a mutant take together without it
 FUNCTION = 0x03  # CO_OPTIMIZED and CO_NEWLOCALS, which neither a module nor a class has
 
 
@@ -38,7 +38,7 @@ def inner(code: CodeType) -> list[CodeType]:
 
 
 def own(code: CodeType) -> tuple[CodeType, int]:
-    """Return what code does without the functions in it, and how many these are."""
+    """Return a code object without the functions in it, and the number of these."""
     constants = (constant for constant in code.co_consts if not isinstance(constant, CodeType))
     return code.replace(co_consts=tuple(constants), co_linetable=b""), len(inner(code))
 
@@ -79,8 +79,8 @@ def tests_by_line(path: str) -> dict[int, list[str]]:
 
 def run_in_fork(items: list[pytest.Item], changes: list[tuple[FunctionType, CodeType]]) -> str:
     """Return the first test that fails with other code of functions, or nothing."""
-    folder = tempfile.mkdtemp()  # of what a fork, which just ends, does not remove
-    said, write_end = os.pipe()
+    folder = tempfile.mkdtemp()  # a fork just ends, and removes nothing of it
+    text, write_end = os.pipe()
     child = os.fork()
     if not child:
         os.setsid()
@@ -97,11 +97,11 @@ def run_in_fork(items: list[pytest.Item], changes: list[tuple[FunctionType, Code
         finally:
             os._exit(0)
     os.close(write_end)
-    with os.fdopen(said, encoding="utf-8") as file:
+    with os.fdopen(text, encoding="utf-8") as file:
         failed = file.read()
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     with suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)  # what it started
+        os.killpg(child, signal.SIGKILL)  # the processes that it started
     shutil.rmtree(folder, ignore_errors=True)
     return f"signal {-ended}" if ended else failed
 
@@ -111,7 +111,7 @@ def judge(
     tests: dict[str, pytest.Item],
     functions: dict[tuple[str, CodeType], list[FunctionType]],
 ) -> str:
-    """Return how the tests noticed the mutant; nothing if they did not, or it is not for here."""
+    """Return the sign by which tests noticed the mutant; nothing without, or if not for here."""
     path = str(mutants.COPY / mutant.path)
     old = (mutants.ROOT / mutant.path).read_bytes()
     with warnings.catch_warnings():
@@ -133,7 +133,7 @@ def judge(
     chosen = [item for item, seconds in zip(items, sums) if seconds < SECONDS] or items[:1]
     how = run_in_fork(chosen, changes)
     until = [item.nodeid for item in chosen].index(how) + 1 if how in tests else 0
-    return "" if run_in_fork(chosen[:until], []) else how  # where it fails in any case
+    return "" if run_in_fork(chosen[:until], []) else how  # it fails in any case
 
 
 @pytest.hookimpl(tryfirst=True)

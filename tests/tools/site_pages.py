@@ -53,7 +53,7 @@ def public_modules() -> list[ModuleType]:
 
 
 def home_of(name: str, value: object, having: list[ModuleType]) -> str:
-    """Return which of the modules that have a name tells of it.
+    """Return the module that tells of a name, one of those that have it.
 
     That is the one it is defined in, else the innermost, of several the one in whose folder it is
     defined.

@@ -84,7 +84,7 @@ class Soak:
         spark.udf.registerJavaFunction("soak_keys", cls, "int")
 
     def compare(self, block: Block) -> dict[str, int]:
-        """Return how many keys have another key group than Flink's, by path; print some."""
+        """Return the number of keys in another key group than Flink's, by path; print some."""
         kind, number, size = block
         rng = np.random.default_rng([self._seed, number, size, *kind.name.encode()])
         keys = kind.make(rng, size)

@@ -36,7 +36,7 @@ def _ends(least: int, most: int) -> list[int]:
 def integers(bits: int) -> Maker:
     ends = _ends(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     if bits >= 32:
-        ends += [-2089875627, -1035494534]  # of which murmur makes the least int and -1
+        ends += [-2089875627, -1035494534]  # murmur makes the least int and -1 of these
     if bits == 64:
         halves = _ends(-(2**31), 2**31 - 1)[::7]
         ends += [high << 32 | low & 0xFFFFFFFF for high in halves for low in halves]

@@ -65,7 +65,7 @@ class Kind(NamedTuple):
         return _IN_PYTHON.get(self.java, _with_tuples)(keys)
 
     def in_java(self, keys: Any) -> Any:
-        """Return what is a column of Spark for them."""
+        """Return a column of Spark of some keys."""
         return _IN_JAVA.get(self.java, lambda keys: keys)(keys)
 
     @property

@@ -173,7 +173,7 @@ def is_call(node: ast.AST) -> TypeGuard[ast.Expr]:
 
 
 def children(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield those nodes in a node that do something, and more than say what is wrong."""
+    """Yield the nodes in a node that do something, and more than word an error."""
     if isinstance(node, ast.FunctionDef):
         if "overload" not in map(ast.unparse, node.decorator_list):
             defaults = filter(None, [*node.args.defaults, *node.args.kw_defaults])

@@ -4,6 +4,9 @@
 comment is a sentence with a subject, or a noun with its unit; a docstring names what is returned
 by its class or its noun; a local is a noun or an adjective. Annotated fields in the body of a
 class keep their names, as they are those of a record that users read, such as `there`.
+
+A docstring of tests may open with a clause, such as "What is not there is refused": it says what
+is tested, and only one that begins with a verb names a thing.
 """
 
 from __future__ import annotations
@@ -13,19 +16,21 @@ import io
 import re
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("keygroups", "examples")
+FOLDERS = ("keygroups", "examples", "tests")
 OPENINGS = (
     *("as", "before", "behind", "but", "by", "from", "of", "than", "that", "those", "to"),
     *("what", "where", "which", "with", "within", "without"),
 )
 _FRAGMENT = re.compile(rf"# ?({'|'.join(OPENINGS)})\b")
-_DOCSTRING = re.compile(
-    r"((Return|Yield|Say|Make|Tell|Take) )?(what|how|which|where|those)\b", re.I
-)
+_VERBS = "(Return|Yield|Say|Make|Tell|Take) "
+_RELATIVE = r"(what|how|which|where|those)\b"
+_DOCSTRING = re.compile(f"({_VERBS})?{_RELATIVE}", re.I)
+_DOCSTRING_OF_TESTS = re.compile(f"{_VERBS}{_RELATIVE}", re.I)
+_OPPOSITES = {"left": "right", "there": "here"}
 NAMES = {"came", "given", "left", "of", "said", "taken", "there", "told"}
 
 
@@ -49,10 +54,11 @@ def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield getattr(node, "lineno", 1), text.splitlines()[0]
 
 
-def names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def names(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield line and name of each local and each parameter.
 
-    A pair of left and right is left out, and so are annotated fields in the body of a class.
+    Annotated fields in the body of a class are left out, and so is a name beside its opposite in
+    one function, or in one statement outside of functions: left and right, here and there.
     """
     fields = {
         id(statement.target)
@@ -61,19 +67,29 @@ def names(tree: ast.AST) -> Iterator[tuple[int, str]]:
         for statement in node.body
         if isinstance(statement, ast.AnnAssign)
     }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            if id(node) not in fields:
-                yield node.lineno, node.id
-        elif isinstance(node, ast.arguments):
-            listed = [*node.posonlyargs, *node.args, *node.kwonlyargs]
-            listed += filter(None, (node.vararg, node.kwarg))
-            sides = {"left", "right"} <= {argument.arg for argument in listed}
-            yield from ((a.lineno, a.arg) for a in listed if not (sides and a.arg == "left"))
+    for statement in statements(tree.body):
+        bound = [
+            (node.lineno, node.id if isinstance(node, ast.Name) else node.arg)
+            for node in ast.walk(statement)
+            if isinstance(node, ast.arg)
+            or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+            if id(node) not in fields
+        ]
+        listed = {name for _, name in bound}
+        yield from ((line, name) for line, name in bound if _OPPOSITES.get(name) not in listed)
+
+
+def statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a module and of its classes, functions whole."""
+    for statement in body:
+        if isinstance(statement, ast.ClassDef):
+            yield from statements(statement.body)
+        else:
+            yield statement
 
 
 def faults(path: Path) -> Iterator[str]:
-    """Yield what a file has of both."""
+    """Yield the faults of a file: comments, docstrings and names."""
     text = path.read_text("utf-8")
     for line, comment in comments(text):
         for part in comment.split("  #"):
@@ -81,8 +97,10 @@ def faults(path: Path) -> Iterator[str]:
             if _FRAGMENT.match(part):
                 yield f"{path.relative_to(ROOT)}:{line}: {part.strip()}"
     tree = ast.parse(text)
+    is_test = path.is_relative_to(ROOT / "tests")
+    unclear = _DOCSTRING_OF_TESTS if is_test else _DOCSTRING
     for line, first in docstrings(tree):
-        if _DOCSTRING.match(first):
+        if unclear.match(first):
             yield f'{path.relative_to(ROOT)}:{line}: """{first}'
     for line, name in names(tree):
         if name in NAMES:

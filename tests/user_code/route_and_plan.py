@@ -267,8 +267,8 @@ def around_skew() -> None:
     keys: list[str] = subtask_keys.keys_for_subtasks(128, 3, types.STRING, prefix="bucket-")
     several: list[list[int]] = subtask_keys.keys_for_subtasks(128, 3, n=2, start=1000)
     subtask_keys.keys_for_subtasks(128, 3, progress=show_progress)
-    told: progress.ProgressCallback = show_progress
-    told(progress.Progress("find keys", 2, 3, "keys"))
+    messages: progress.ProgressCallback = show_progress
+    messages(progress.Progress("find keys", 2, 3, "keys"))
     selector = subtask_keys.SubtaskKeySelector(128, 3, types.STRING)
     key: str = selector.key_for_value("page")
     salted: str = subtask_keys.salted_key("page", 2, 128, 3)

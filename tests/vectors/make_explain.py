@@ -62,14 +62,14 @@ def texts(flink: FlinkSql) -> Iterator[dict[str, object]]:
         for job in wanted:
             if job["name"] in PLAIN:
                 job["details"] = job["details"][:1]
-        for job, said in zip(wanted, flink.explain_texts({**task, "jobs": wanted})):
-            for details, text in zip(job["details"], said.get("explain", ())):
-                if "error" not in said:
+        for job, output in zip(wanted, flink.explain_texts({**task, "jobs": wanted})):
+            for details, text in zip(job["details"], output.get("explain", ())):
+                if "error" not in output:
                     yield {
                         "job": job["name"],
                         "details": details,
                         "batch": batch,
-                        "exchanges": None if batch else hashing_exchanges(said["plan"]),
+                        "exchanges": None if batch else hashing_exchanges(output["plan"]),
                         "text": text,
                     }
 

@@ -25,8 +25,8 @@ def main(jar: str, *programs: str) -> None:
         names = "\n".join(BODIES)
         answer = subprocess.run(command, input=names, capture_output=True, text=True, check=True)
         version = [java, "-XshowSettings:properties", "-version"]
-        said = subprocess.run(version, capture_output=True, text=True, check=True).stderr
-        lines.append({"java": said.partition("java.version = ")[2].split()[0]})
+        output = subprocess.run(version, capture_output=True, text=True, check=True).stderr
+        lines.append({"java": output.partition("java.version = ")[2].split()[0]})
         for line in answer.stdout.splitlines():
             name, is_final, above = line.split("\t")
             lines.append({"class": name, "final": is_final == "true", "above": above.split()})

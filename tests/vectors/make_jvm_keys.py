@@ -92,7 +92,7 @@ _OTHERS: dict[KeyType, tuple[str, Callable[[Any], str]]] = {
     BYTE_BUFFER: ("java.nio.ByteBuffer", lambda v: f'Of.buffer("{v.hex()}")'),
     HASHED: ("Of", lambda v: f'new Of("{v}")'),
 }
-_SCALARS = [*_CLASSES, *_OTHERS]  # of Java and of Scala
+_SCALARS = [*_CLASSES, *_OTHERS]  # Java's and Scala's
 _OTHERS[SCALA_BIG_INT] = ("BigInt", lambda v: f'BigInt("{v}")')
 _NAMES = ("Key", "User", "Ключ", "we-ird")
 _AT_ONCE = 40  # keys in a method, which has 64 KiB at most

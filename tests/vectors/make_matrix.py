@@ -95,8 +95,8 @@ def line_of(cell: Cell, answer: dict[str, str], folder: Path) -> dict[str, str |
 
 
 if __name__ == "__main__":
-    given = (argument.split("=") for argument in sys.argv[1:])
-    folders = {version: Path(lib) for lib, version in given}
+    pairs = (argument.split("=") for argument in sys.argv[1:])
+    folders = {version: Path(lib) for lib, version in pairs}
     with (
         TemporaryDirectory() as temporary,
         tarfile.open(FOLDER / "matrix.tar.xz", "w:xz") as archive,
@@ -104,8 +104,8 @@ if __name__ == "__main__":
     ):
         for cell, answer in asked(folders, Path(temporary)):
             folder = Path(temporary, cell.name)
-            said = line_of(cell, answer, folder)
-            file.write(f"{json.dumps(said)}\n")
-            for path in sorted(folder.rglob("*")) if said["point"] is not None else ():
+            line = line_of(cell, answer, folder)
+            file.write(f"{json.dumps(line)}\n")
+            for path in sorted(folder.rglob("*")) if line["point"] is not None else ():
                 if path.is_file():
                     archive.add(path, path.relative_to(temporary), filter=nobody)

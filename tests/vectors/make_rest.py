@@ -58,7 +58,7 @@ def lines(job: RestJob, folder: str) -> Iterator[dict[str, Any]]:
             yield answer(job, path)
     yield answer(job, f"/jobs/{UNKNOWN}")
     yield answer(job, f"{root}/vertices/{UNKNOWN}")
-    job.tell("checkpoint")  # which is in the JobManager's memory
+    job.tell("checkpoint")  # it is in the JobManager's memory
     job.tell(f"savepoint {folder}")
     time.sleep(4)
     yield answer(job, f"{root}/checkpoints")

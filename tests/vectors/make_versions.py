@@ -99,8 +99,8 @@ def nobody(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 if __name__ == "__main__":
-    given = (argument.split("=") for argument in sys.argv[1:])
-    folders = {version: Path(lib) for lib, version in given}
+    pairs = (argument.split("=") for argument in sys.argv[1:])
+    folders = {version: Path(lib) for lib, version in pairs}
     with (
         TemporaryDirectory() as temporary,
         tarfile.open(FOLDER / "versions.tar.xz", "w:xz") as archive,

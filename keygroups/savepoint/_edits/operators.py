@@ -42,7 +42,8 @@ from keygroups.savepoint._metadata.writer import (
     written_version,
 )
 from keygroups.savepoint._named_operators import find_operator
-from keygroups.savepoint._operator import Operator, is_sink
+from keygroups.savepoint._operator import Operator
+from keygroups.savepoint._operator_states import is_sink
 from keygroups.savepoint._savepoint import FLINK_2, Savepoint
 from keygroups.savepoint._sinks.committables import Committable
 from keygroups.savepoint._tasks.read import ReadTask, ahead

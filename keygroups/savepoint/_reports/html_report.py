@@ -28,10 +28,8 @@ from keygroups.savepoint._savepoint import (
     Savepoint,
     advices_of,
     headline,
-    heaviest,
-    in_flight_sections,
-    operators_section,
 )
+from keygroups.savepoint._savepoint_tables import heaviest, in_flight_sections, operators_section
 from keygroups.savepoint.summaries import OperatorSummary, summary_sections
 from keygroups.skew import HOT, UNEVEN_KEY_GROUPS, are_uneven
 
@@ -97,7 +95,10 @@ def html_report(
         html_sections([Section([headline(savepoint), *advices_of(savepoint), *left_out])]),
         heading(2, "Operators"),
         wide(html_sections([operators_section(savepoint.operators, _LISTED, loads)])),
-        *(wide(html_sections([section])) for section in in_flight_sections(savepoint, _LISTED)),
+        *(
+            wide(html_sections([section]))
+            for section in in_flight_sections(savepoint.operators, _LISTED)
+        ),
     ]
     for report in reports:
         contents += _operator(report)

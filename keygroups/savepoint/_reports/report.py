@@ -19,12 +19,11 @@ from keygroups.savepoint._key_sizes import UnknownKeysError
 from keygroups.savepoint._operator import (
     Operator,
     has_keyed_state,
-    is_sink,
-    is_source,
     missing_timers,
     operator_lines,
     readable,
 )
+from keygroups.savepoint._operator_states import is_sink, is_source
 from keygroups.savepoint._operator_tables import key_sizes_section, states_section
 from keygroups.savepoint._reports.connectors import sink_sections, splits_section
 from keygroups.savepoint._savepoint import Savepoint

@@ -11,10 +11,9 @@ from keygroups.savepoint._operator import (
     Operator,
     bytes_of,
     has_keyed_state,
-    is_sink,
-    is_source,
     readable,
 )
+from keygroups.savepoint._operator_states import is_sink, is_source
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.operator_state import read_encoded_operator_state
 from keygroups.savepoint._summary.tally import OperatorTally, SummaryTask

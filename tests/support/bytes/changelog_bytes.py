@@ -32,11 +32,11 @@ def change(operation: int, number: int, *parts: bytes, key_group: int = 3) -> Ch
 
 def change_set(changes: Sequence[Change]) -> bytes:
     """Changes as they are written at once, those of a key group together, as they come."""
-    groups = [(group, list(of)) for group, of in groupby(changes, lambda one: one[0])]
+    groups = [(group, list(item)) for group, item in groupby(changes, lambda one: one[0])]
     out = [sb.i32(len(groups))]
-    for group, of in groups:
-        out.append(sb.i32(len(of), group))
-        out += [sb.i32(len(data)) + data for _, data in of]
+    for group, item in groups:
+        out.append(sb.i32(len(item), group))
+        out += [sb.i32(len(data)) + data for _, data in item]
     return b"".join(out)
 
 

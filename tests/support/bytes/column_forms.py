@@ -66,7 +66,7 @@ Form = Callable[[Path, bytes, bytes, Entries], Operator]
 
 
 def read(entries: Callable[[], object]) -> object:
-    """Return what is read, or the error."""
+    """Return the values that are read, or the error."""
     try:
         return entries()
     except SavepointError as error:
@@ -74,7 +74,7 @@ def read(entries: Callable[[], object]) -> object:
 
 
 def assert_same(operator: Operator) -> int:
-    """Return how many entries there are."""
+    """Return the number of entries."""
     ours = read(lambda: by_state(column_entries(operator)))
     theirs = read(lambda: by_state(operator.entries()))
     assert ours == theirs

@@ -25,7 +25,7 @@ class CountedStore(AsyncFileSystem):  # type: ignore[misc]  # fsspec is untyped
 
     protocol = "counted"
     cachable = True
-    files: dict[str, bytes] = {}  # noqa: RUF012  # of all its instances, as of fsspec's own
+    files: dict[str, bytes] = {}  # noqa: RUF012  # all its instances share it, as fsspec's own do
     asked: list[tuple[Any, ...]] = []  # noqa: RUF012
     rounds = 0
     lists = True
@@ -60,11 +60,11 @@ class CountedStore(AsyncFileSystem):  # type: ignore[misc]  # fsspec is untyped
                 answer.set_result(None)
         cls._waiting.clear()
 
-    async def _info(self, path: str, **given: Any) -> dict[str, Any]:
+    async def _info(self, path: str, **options: Any) -> dict[str, Any]:
         await self._answer(SIZE, path)
         return {"name": path, "size": len(self._content(path)), "type": "file"}
 
-    async def _ls(self, path: str, detail: bool = True, **given: Any) -> list[dict[str, Any]]:
+    async def _ls(self, path: str, detail: bool = True, **options: Any) -> list[dict[str, Any]]:
         await self._answer(LIST, path)
         if not self.lists:
             raise PermissionError("no listing here")
@@ -75,7 +75,7 @@ class CountedStore(AsyncFileSystem):  # type: ignore[misc]  # fsspec is untyped
         ]
 
     async def _cat_file(
-        self, path: str, start: int | None = None, end: int | None = None, **given: Any
+        self, path: str, start: int | None = None, end: int | None = None, **options: Any
     ) -> bytes:
         await self._answer(READ, path, start, end)
         return self._content(path)[start:end]
@@ -87,7 +87,7 @@ class CountedStore(AsyncFileSystem):  # type: ignore[misc]  # fsspec is untyped
 
     @classmethod
     def reads(cls) -> list[tuple[str, int, int]]:
-        """Return what was read, and where it starts and ends."""
+        """Return each read as its file, and the start and end of the part."""
         return [
             (name, *span)
             for kind, name, *span in cls.asked
@@ -96,7 +96,7 @@ class CountedStore(AsyncFileSystem):  # type: ignore[misc]  # fsspec is untyped
 
     @classmethod
     def count(cls, kind: str) -> int:
-        """Return how many requests of a kind there were."""
+        """Return the number of requests of a kind."""
         return sum(asked[0] == kind for asked in cls.asked)
 
 

@@ -10,7 +10,7 @@ FLIPS = (0x01, 0x80, 0xFF)
 
 
 def damages(content: bytes, first: int) -> Iterator[tuple[str, bytes]]:
-    """Yield what was done, and the bytes then: each changed in three ways, and cut everywhere."""
+    """Yield a damage and the bytes then: each changed in three ways, and cut everywhere."""
     for pos in range(first, len(content)):
         byte = content[pos]
         for flip in FLIPS:

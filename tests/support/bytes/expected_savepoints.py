@@ -36,7 +36,7 @@ TIME = 1_700_000_000_044  # a last access, in whose bytes there is a comma
 
 KINDS = ["VALUE", "REDUCING", "LIST", "MAP"]
 BY_STRING = "43c502db369b106061a4c7c72c012f5f"  # the id of "by-string" in Flink 2.3.0
-LONGS, STRINGS = (next(one for one in TYPES if one.key_type == of) for of in (LONG, STRING))
+LONGS, STRINGS = (next(one for one in TYPES if one.key_type == item) for item in (LONG, STRING))
 
 
 class Written(NamedTuple):
@@ -59,12 +59,14 @@ class KnownState(NamedTuple):
     entries: list[tuple[Any, Any, int | None, bytes, bytes]]
 
 
-def known_state(kind: str, has_ttl: bool, of: TypeBytes, user_key: TypeBytes) -> KnownState:
+def known_state(
+    kind: str, has_ttl: bool, value_type: TypeBytes, user_key: TypeBytes
+) -> KnownState:
     """Return a state with all values of a type, in a MAP under all user keys of another."""
-    name = f"{kind} of {of.key_type!r}"
+    name = f"{kind} of {value_type.key_type!r}"
     time, before = (TIME, sb.i64(TIME)) if has_ttl else (None, b"")
-    snapshot = sb.ttl_of(of.snapshot) if has_ttl else of.snapshot
-    values = [(value, before + bytes.fromhex(data)) for value, data in of.values]
+    snapshot = sb.ttl_of(value_type.snapshot) if has_ttl else value_type.snapshot
+    values = [(value, before + bytes.fromhex(data)) for value, data in value_type.values]
     entries: list[tuple[Any, Any, int | None, bytes, bytes]]
     if kind == "LIST":
         snapshot = sb.list_of(snapshot)
@@ -76,12 +78,12 @@ def known_state(kind: str, has_ttl: bool, of: TypeBytes, user_key: TypeBytes) ->
             (value, found, time, bytes.fromhex(found_bytes), b"\0" + data)
             for (value, data), (found, found_bytes) in zip(values, user_key.values)
         ]
-        if of.key_type == STRING:
+        if value_type.key_type == STRING:
             null = b"\0" + before + b"\0" if has_ttl else b"\1"
             entries[0] = (None, *entries[0][1:4], null)
     else:
         entries = [(value, None, time, b"", data) for value, data in values[-1:]]
-    types = [user_key.key_type, of.key_type] if kind == "MAP" else [of.key_type]
+    types = [user_key.key_type, value_type.key_type] if kind == "MAP" else [value_type.key_type]
     descriptor = DESCRIPTORS[kind](name, *types, has_ttl=has_ttl)
     return KnownState(descriptor, sb.state(name, kind, snapshot), entries)
 
@@ -127,8 +129,8 @@ def expected_files(
     groups: dict[int, dict[int, list[tuple[bytes, bytes]]]] = {}
     for entry in entries:
         key_group = assign_to_key_group(entry.key, max_parallelism, key.key_type)
-        of = groups.setdefault(key_group, {}).setdefault(numbers[entry.state], [])
-        of.append((prefix(key_group, max_parallelism) + entry.key_bytes, entry.value_bytes))
+        item = groups.setdefault(key_group, {}).setdefault(numbers[entry.state], [])
+        item.append((prefix(key_group, max_parallelism) + entry.key_bytes, entry.value_bytes))
     found: dict[int, Expected] = {}
     for key_group in sorted(groups):
         subtask = compute_operator_index_for_key_group(max_parallelism, parallelism, key_group)
@@ -137,7 +139,7 @@ def expected_files(
         start = Expected(subtask, first, [0] * (last - first + 1), header)
         one = found.get(subtask, start)
         one.offsets[key_group - first] = len(one.content)
-        by_state = [(number, sorted(of)) for number, of in sorted(groups[key_group].items())]
+        by_state = [(number, sorted(item)) for number, item in sorted(groups[key_group].items())]
         found[subtask] = one._replace(content=one.content + sb.canonical_key_group(by_state))
     return list(found.values())
 

@@ -50,10 +50,10 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(other, Bitmap):
         other = list(other)
     if isinstance(other, AnyOrder):
-        left = list(other) if isinstance(one, list) else []
+        rest = list(other) if isinstance(one, list) else []
         for value in one if isinstance(one, list) else ():
-            left = _without(left, value)
-        return isinstance(one, list) and len(one) == len(other) and not left
+            rest = _without(rest, value)
+        return isinstance(one, list) and len(one) == len(other) and not rest
     if isinstance(other, objects.Failure):  # its JSON has the message alone
         return (
             type(one) is objects.Failure
@@ -154,7 +154,7 @@ def local_value_of(value: Mapping[str, Any]) -> dt.date | dt.time | TimestampDat
 
 
 def frozen(value: Any) -> Any:
-    """Return what stands for a value where it is hashed: in a set or as a key."""
+    """Return a value's hashable stand-in, for a set or as a key."""
     if isinstance(value, set):
         return frozenset(value)
     return value
@@ -208,7 +208,7 @@ def _option(value: list[Any]) -> objects.Some | None:
 
 
 def _pairs(value: list[list[Any]]) -> list[tuple[Any, Any]]:
-    return [(value_of(key), value_of(of)) for key, of in value]
+    return [(value_of(key), value_of(item)) for key, item in value]
 
 
 def _try(value: Mapping[str, Any]) -> objects.Success | objects.Failure:

@@ -81,8 +81,8 @@ class TypeGraph:
         self._count = 0
         self.data = stream(self._type(root))
 
-    def _handle(self, of: int | str) -> None:
-        self._handles[of] = self._count
+    def _handle(self, item: int | str) -> None:
+        self._handles[item] = self._count
         self._count += 1
 
     def _class(self, name: str, *fields: str, flags: int = 2) -> bytes:
@@ -92,14 +92,20 @@ class TypeGraph:
         self._count += len(fields)  # for the text that names the class of each
         return class_of(name, [("L", field) for field in fields], flags=flags)
 
-    def _type(self, of: list[Any]) -> bytes:
-        if id(of) in self._handles:
-            return reference(self._handles[id(of)])
+    def _type(self, item: list[Any]) -> bytes:
+        if id(item) in self._handles:
+            return reference(self._handles[id(item)])
         start = b"\x73" + self._class("T", "elementType", "fields", "typeRoot")
-        self._handle(id(of))
-        element = self._type(of[1]) if of[0] == "ARRAY" else self._list(of[2]) if of[2:] else NULL
-        members = self._list(of[1]) if of[0] == "ROW" else NULL
-        return start + element + members + self._root(of[0])
+        self._handle(id(item))
+        element = (
+            self._type(item[1])
+            if item[0] == "ARRAY"
+            else self._list(item[2])
+            if item[2:]
+            else NULL
+        )
+        members = self._list(item[1]) if item[0] == "ROW" else NULL
+        return start + element + members + self._root(item[0])
 
     def _list(self, members: list[Any]) -> bytes:
         if id(members) in self._handles:

@@ -83,7 +83,7 @@ def _local_date_time(iso: str, nanos: int) -> Any:
 
 
 def _optional(java_class: str, text: str) -> objects.Some | None:
-    """Return what Kryo wrote, of which there is the text; it is nothing but Optionals of text."""
+    """Return the value that Kryo wrote, known by its text; it is nothing but Optionals of text."""
     assert java_class == "java.util.Optional"
     return None if text == "Optional.empty" else objects.Some(text[len("Optional[") : -1])
 
@@ -112,41 +112,41 @@ def column(name: str, value: Any) -> Any:
     if name.startswith("TIME("):
         return _local_time(known * 1_000_000)
     if "*PROCTIME*" in name:
-        assert value == {"timestamp_data": [0, 0]}  # as Flink's getter has the null in the row
+        assert value == {"timestamp_data": [0, 0]}  # Flink's getter has the null in the row so
         return None
     if name.startswith("TIMESTAMP_LTZ") and isinstance(known, dt.datetime):
         return known.replace(tzinfo=dt.timezone.utc)
     return known
 
 
-def _computation_state(of: Mapping[str, Any]) -> objects.ComputationState:
+def _computation_state(item: Mapping[str, Any]) -> objects.ComputationState:
     names = ("currentStateName", "previousBufferEntry", "version", "startTimestamp")
-    state, node, version, start = (value_of(of[name]) for name in names)
-    previous, event = (value_of(of[name]) for name in ("previousTimestamp", "startEventID"))
+    state, node, version, start = (value_of(item[name]) for name in names)
+    previous, event = (value_of(item[name]) for name in ("previousTimestamp", "startEventID"))
     return objects.ComputationState(state, node, version, start, previous, event)
 
 
-def _tagged_union(of: Mapping[str, Any]) -> objects.TaggedUnion:
-    is_first = of["one"] is not None
-    return objects.TaggedUnion(1 if is_first else 2, value_of(of["one" if is_first else "two"]))
+def _tagged_union(item: Mapping[str, Any]) -> objects.TaggedUnion:
+    is_first = item["one"] is not None
+    return objects.TaggedUnion(1 if is_first else 2, value_of(item["one" if is_first else "two"]))
 
 
 def _in_order(cls: Callable[..., Any], *names: str) -> Callable[[Mapping[str, Any]], Any]:
-    return lambda of: cls(*(value_of(of[name]) for name in names))
+    return lambda item: cls(*(value_of(item[name]) for name in names))
 
 
 OBJECTS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "BufferEntry": _in_order(objects.BufferEntry, "element", "hasBeenJoined"),
     "ComputationState": _computation_state,
-    "DeweyNumber": lambda of: objects.DeweyNumber(tuple(value_of(of["deweyNumber"]))),
+    "DeweyNumber": lambda item: objects.DeweyNumber(tuple(value_of(item["deweyNumber"]))),
     "EventId": _in_order(objects.EventId, "id", "timestamp"),
     "Lockable": _in_order(objects.Lockable, "refCounter", "element"),
     "NFAState": _in_order(objects.NFAState, "partialMatches", "completedMatches"),
     "NodeId": _in_order(objects.NodeId, "eventId", "pageName"),
     "SharedBufferEdge": _in_order(objects.SharedBufferEdge, "target", "deweyNumber"),
     "SharedBufferNode": _in_order(objects.SharedBufferNode, "edges"),
-    "StreamRecord": lambda of: objects.StreamRecord(
-        value_of(of["value"]), value_of(of["timestamp"]) if of["hasTimestamp"] else None
+    "StreamRecord": lambda item: objects.StreamRecord(
+        value_of(item["value"]), value_of(item["timestamp"]) if item["hasTimestamp"] else None
     ),
     "TaggedUnion": _tagged_union,
 }
@@ -206,7 +206,7 @@ class TrueEntry:
 
 
 def place_of(entry: StateEntry) -> tuple[object, ...]:
-    """Return what tells an entry from all others of an operator."""
+    """Return the place of an entry, which no other of the operator has."""
     return _place(
         entry.state,
         entry.kind,
@@ -225,8 +225,8 @@ def _place(*parts: Any) -> tuple[object, ...]:
 def shown(value: Any) -> str:
     """Return a value in words, in which two that are not the same are two."""
     if isinstance(value, (objects.Pojo, dict)):
-        of = value.java_class if isinstance(value, objects.Pojo) else "dict"
-        return f"{of}{sorted((shown(name), shown(value[name])) for name in value)}"
+        item = value.java_class if isinstance(value, objects.Pojo) else "dict"
+        return f"{item}{sorted((shown(name), shown(value[name])) for name in value)}"
     if isinstance(value, (set, frozenset)):
         return f"set{sorted(map(shown, value))}"
     if isinstance(value, (list, tuple)):
@@ -255,7 +255,7 @@ def differing(
     expected: Iterable[TrueEntry],
     is_moved: bool = False,
 ) -> list[object]:
-    """Return those of an operator's entries that are not what Flink read, or that it did not read.
+    """Return the entries of an operator that Flink did not read, or not so.
 
     Key groups and subtasks count but where a point was rewritten, so that it `is_moved`.
     """
@@ -276,7 +276,7 @@ def differing(
         is_same = fv.same(entry.value, true.value)
         if isinstance(entry.value, bytes):
             is_same = is_same or (one.flink, entry.state) in NEEDS_THE_JOB
-        for row in rows_in(true.value):  # of which Flink's side tells the bytes alone
+        for row in rows_in(true.value):  # Flink's side tells their bytes alone
             assert serializer is not None
             is_same = is_same and row in serializer.encode(entry.value)
         if not is_same:

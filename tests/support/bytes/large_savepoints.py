@@ -26,7 +26,7 @@ PER_BLOCK = 128  # entries of an SST file's block, about 4 KiB as in RocksDB
 DISTINCT = 12_800  # keys of a canonical or native savepoint
 
 
-USER_KEYS = 10  # that each key of a MAP has
+USER_KEYS = 10  # user keys of each key of a MAP
 
 
 @lru_cache

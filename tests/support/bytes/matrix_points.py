@@ -68,7 +68,7 @@ class Cell(NamedTuple):
         return None
 
     def lacks_timers(self) -> bool:
-        """Tell where Flink leaves timers on the heap out of a native savepoint.
+        """Tell whether Flink leaves timers on the heap out of a native savepoint.
 
         Those of ForSt with asynchronous state it has.
         """
@@ -109,11 +109,11 @@ def pairs(cell: Cell) -> Iterator[tuple[tuple[int, str], tuple[int, str]]]:
 def selection() -> list[Cell]:
     """Return cells of points that have every pair of values that any point has."""
     found = [Cell("1.13.6", "rocksdb-full", "sync", "heap", "checkpoint")]  # has timers twice
-    left = {pair for cell in taken() for pair in pairs(cell)} - {*pairs(found[0])}
-    while left:
-        best = max(taken(), key=lambda cell: len(left.intersection(pairs(cell))))
+    rest = {pair for cell in taken() for pair in pairs(cell)} - {*pairs(found[0])}
+    while rest:
+        best = max(taken(), key=lambda cell: len(rest.intersection(pairs(cell))))
         found.append(best)
-        left.difference_update(pairs(best))
+        rest.difference_update(pairs(best))
     return found
 
 
@@ -123,7 +123,7 @@ def path_of(cell: Cell) -> Path:
 
 
 def moved(cell: Cell) -> dict[str, str]:
-    """Return where the folder of a point's job is now that its `_metadata` names."""
+    """Return the present folder of a point's job, by the folder that its `_metadata` names."""
     named = re.search(
         rf"file:(/[ -~]*?/{re.escape(cell.name)})/".encode(),
         (path_of(cell) / "_metadata").read_bytes(),
@@ -159,7 +159,7 @@ def java_hash(key: str) -> int:
 
 
 def plain(has_timers: bool) -> Content:
-    """Return what is in the operator without Kryo."""
+    """Return the contents of the operator without Kryo."""
     found: Content = Counter()
     for key in KEYS:
         texts = tuple(f"{key},{number}" for number in NUMBERS)
@@ -170,7 +170,7 @@ def plain(has_timers: bool) -> Content:
 
 
 def lines_of_keys() -> Content:
-    """Return what is in the operator with Kryo in values, elements and a map."""
+    """Return the contents of the operator with Kryo in values, elements and a map."""
     found: Content = Counter()
     for key in KEYS:
         sent = tuple(line(key, number) for number in NUMBERS)
@@ -182,7 +182,7 @@ def lines_of_keys() -> Content:
 
 
 def counted(keys: list[Any], has_timers: bool) -> Content:
-    """Return what is in an operator with Kryo in its keys."""
+    """Return the contents of an operator with Kryo in its keys."""
     found: Content = Counter()
     for key in keys:
         found[row("count", "VALUE", key, 3)] += 1
@@ -191,7 +191,7 @@ def counted(keys: list[Any], has_timers: bool) -> Content:
 
 
 def expected(cell: Cell) -> dict[str, Content]:
-    """Return what is in the operators with keyed state, by their uids."""
+    """Return the contents of the operators with keyed state, by their uids."""
     has_timers = not cell.lacks_timers()
     return {
         "plain": plain(has_timers),

@@ -92,7 +92,7 @@ def matches(true: Any, seen: Any) -> bool:
         return bool(true == seen) and type(true) is type(seen)
     for tag, check in _BY_TAG.items():
         if tag in true:
-            with suppress(AttributeError, TypeError, ValueError):  # of another class
+            with suppress(AttributeError, TypeError, ValueError):  # another class has none
                 return bool(check(true, seen))
     return False
 
@@ -110,15 +110,15 @@ def _pairs(true: list[list[Any]], seen: Any) -> bool:
 
 
 def _row(true: dict[str, Any], seen: Any) -> bool:
-    if "fields" not in true:  # of no known types: its bytes alone
+    if "fields" not in true:  # no known types: its bytes alone
         return isinstance(seen, (Row, tuple, bytes))
     return (
         _has_kind(true, seen)
         and len(true["fields"]) == len(seen)
         and all(
             # Flink's getter of a type that is NOT NULL does not look whether it is null.
-            (field is None and of.endswith("*PROCTIME*")) or matches(value, field)
-            for (of, value), field in zip(true["fields"], seen)
+            (field is None and item.endswith("*PROCTIME*")) or matches(value, field)
+            for (item, value), field in zip(true["fields"], seen)
         )
     )
 
@@ -258,7 +258,7 @@ def wrong_operator_state(true: list[dict[str, Any]], operator: Operator) -> list
 
 
 def problem(call: Any) -> str | None:
-    """Return what a call raises of ours."""
+    """Return the error of ours that a call raises."""
     try:
         call()
     except KeyGroupsError as error:

@@ -29,7 +29,7 @@ SCHEMES = [
     "simplecache", "smb", "ssh", "tar", "tos", "wandb", "webdav", "webhdfs", "zip",
 ]
 # fmt: on
-TEMPLATE = (  # what fsspec made code of
+TEMPLATE = (  # fsspec made code of it
     'data:application/json,{"version":1,"templates":{"f":"{{c()}}"},"refs":{"x":["{{f()}}"]}}'
 )
 CLASSES: dict[
@@ -138,7 +138,7 @@ class Maker:
         if count > 200 and not self._rarely():  # 8 bytes an offset
             count = 40
         make = self._random.randrange(8)
-        if make == 0 and depth < 12 and self._rarely(4):  # of the changelog backend, in themselves
+        if make == 0 and depth < 12 and self._rarely(4):  # the changelog backend's, in themselves
             inner = b"".join(self._keyed(first, count, groups, depth + 1) for _ in range(2))
             head = sb.i32(first, count) + sb.i64(0)
             return b"\x0e" + head + sb.i32(2) + inner + sb.i32(0) + sb.i64(0, 0) + sb.utf("id")
@@ -330,7 +330,7 @@ class Maker:
         return self._kryo()
 
     def _element(self) -> tuple[bytes, Value]:
-        """Return what an element of operator state is of: a sink's, a consumer's, or any type."""
+        """Return the type of an element of operator state: a sink's, a consumer's, or any."""
         kind = self._random.randrange(4)
         if kind == 0:
             return self._two_phase()
@@ -368,7 +368,7 @@ class Maker:
         return sb.composite(name, version, [snapshot, snapshot], outer), state
 
     def _kryo(self) -> tuple[bytes, Value]:
-        """Return what Kryo wrote: of a class that is described, of one that is not, or of any."""
+        """Return bytes of Kryo: of a class that is described, of one that is not, or of any."""
         name = self._random.choice(("Kryo", "a.B", "a.E", "a.F", "java.lang.Object", *LISTS))
         return _kryo_of(name), lambda: self._class(name) + self._object(name, 4)
 
@@ -405,8 +405,8 @@ class Maker:
 
     def _counted(self, value: Value) -> bytes:
         count = self._random.choice((0, 1, 3, 30))
-        said = count if not self._rarely() else self._random.choice(MANY)
-        return sb.i32(said) + value() * count
+        text = count if not self._rarely() else self._random.choice(MANY)
+        return sb.i32(text) + value() * count
 
     def _text(self) -> bytes:
         text = self._random.choice(("", "a", "user-1", "x" * 100))

@@ -158,7 +158,7 @@ def true_entries(file: str, archive: str = "savepoints") -> list[tuple[Any, ...]
 
 
 def true_value(value: Any, fields: list[tuple[str, Any]] | None = None) -> Any:
-    """Return what Flink read in one form; `fields` are those of an SQL row."""
+    """Return Flink's reading in one form; `fields` are those of an SQL row."""
     if isinstance(value, list):
         return tuple(map(true_value, value))
     if not isinstance(value, dict):
@@ -188,7 +188,7 @@ ROW_KINDS = ["+I", "-U", "+U", "-D"]
 
 
 def seen_value(serializer: Serializer, value: Any) -> Any:
-    """Return what the library read, with a serializer, in the form of `true_value`."""
+    """Return the library's reading, with a serializer, in the form of `true_value`."""
     name, parts = serializer.name, serializer.parts
     if name == "VOID_NAMESPACE":
         assert value is None
@@ -210,11 +210,11 @@ def seen_value(serializer: Serializer, value: Any) -> Any:
         return "list", tuple(seen_value(parts[0], one) for one in value)
     if name == "MAP":
         pairs = value.items() if isinstance(value, dict) else value
-        key, of = parts
-        return "map", frozenset((seen_value(key, k), seen_value(of, v)) for k, v in pairs)
+        key, item = parts
+        return "map", frozenset((seen_value(key, k), seen_value(item, v)) for k, v in pairs)
     if name == "SQL_ROW":
-        has_raw = "RAW" in str(serializer.fields)  # of which Flink does not tell the bytes
-        row = None if has_raw else serializer.encode(value)[4:].hex()  # with its kind
+        has_raw = "RAW" in str(serializer.fields)  # Flink does not tell its bytes
+        row = None if has_raw else serializer.encode(value)[4:].hex()  # its kind included
         return "sql_row", row, tuple(map(_seen_field, serializer.fields, value))
     if name == "POJO":
         members = dict(zip(serializer.names, parts))

@@ -69,14 +69,14 @@ class NewPath:
 
 
 def operator_writer(writer: SavepointWriter | None = None) -> OperatorWriter:
-    """Return what writes the states above under Integer keys."""
+    """Return a function that writes the states above under Integer keys."""
     return (writer or SavepointWriter(NewPath())).add_operator(
         "by-int", INT, NEW_STATES, 128, 3, list_states=[ListStateDescriptor("places", STRING)]
     )
 
 
 def window_writer() -> WindowOperatorWriter:
-    """Return what writes sessions under Integer keys."""
+    """Return a function that writes sessions under Integer keys."""
     sums = ReducingStateDescriptor("window-contents", LONG)
     gaps = EventTimeSessionWindows(20)
     return SavepointWriter(NewPath()).add_window_operator("sums", INT, gaps, sums, 128, 3)
@@ -95,6 +95,6 @@ def written_folder(entries: int = 100) -> str:
 
 @lru_cache
 def written_file() -> WrittenFile:
-    """Return what tells of the file of a subtask."""
+    """Return the WrittenFile of a subtask without entries."""
     with SavepointWriter(NewPath()) as writer:
         return operator_writer(writer).task(0).write([])

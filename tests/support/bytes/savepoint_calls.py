@@ -35,7 +35,7 @@ def _shown(*values: object) -> None:
     """Show values as text, in a notebook and in UTF-8."""
     for value in values:
         assert (str(value) + repr(value)).replace("\n", "").isprintable()
-        value._repr_html_().encode()  # type: ignore[attr-defined]  # what IPython asks for
+        value._repr_html_().encode()  # type: ignore[attr-defined]  # IPython asks for it
 
 
 def _get(_: Savepoint, operator: Operator, __: Path) -> object:
@@ -61,7 +61,7 @@ def _rewritten(savepoint: Savepoint, _: Operator, new: Path) -> None:
 
 
 def _command(*options: str) -> Call:
-    """Return what runs the command savepoint; NEW among the options is a new file."""
+    """Return a function that runs the command savepoint; NEW among the options is a new file."""
 
     def call(savepoint: Savepoint, operator: Operator, new: Path) -> None:
         arguments = [option.replace("NEW", str(new)) for option in options]

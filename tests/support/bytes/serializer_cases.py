@@ -63,7 +63,7 @@ def kryo_version(flink: str) -> int:
 
 
 def _json(value: dict[str, Any], flink: str) -> Any:
-    """Return what Flink read, but of times with an offset what their bytes say.
+    """Return Flink's reading, but of times with an offset the one of their bytes.
 
     Of these Flink 1 loses the offset when it reads them, which then is null, and Flink 2 does not
     write that of a ZonedDateTime, but works it out.
@@ -90,8 +90,8 @@ def cases() -> list[Case]:
                 case = next(
                     (
                         other
-                        for (of, by), other in known.items()
-                        if of == name and kryo_version(by) == kryo_version(flink)
+                        for (item, by), other in known.items()
+                        if item == name and kryo_version(by) == kryo_version(flink)
                     ),
                     replace(case, flinks=[]),
                 )

@@ -193,11 +193,11 @@ class Crafted:
             random.shuffle(records)
         elif how == 1 and records:
             records.insert(random.randrange(len(records)), random.choice(records))
-        elif how > 2:  # with nothing twice, as a store has it
+        elif how > 2:  # nothing is there twice, and so it is in a store
             records = [*{self._order(record): record for record in records}.values()]
         data: list[tuple[bytes, bytes]] = []
         while records:
-            size = random.randint(0, 4)  # of an empty block too
+            size = random.randint(0, 4)  # an empty block has one too
             entries = [(internal_key(*record[:3]), record[3]) for record in records[:size]]
             records = records[size:]
             last = entries[-1][0] if entries else internal_key(*self._record()[:3])

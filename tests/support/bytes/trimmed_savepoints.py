@@ -165,11 +165,11 @@ def changelog(folder: Path) -> Path:
     ((offset, stream),) = handle.changes[0].streams
     changes = changes_of(Path(one.files.path_of(stream)).read_bytes()[1 + offset :])
     kept = (b"count", b"history", b"byCity", b"_timer_state/event_user-timers")
-    said = [data for group, data in changes if group == -1 and data[7:].startswith(kept)]
-    numbers = {data[-3:-1] for data in said}
+    text = [data for group, data in changes if group == -1 and data[7:].startswith(kept)]
+    numbers = {data[-3:-1] for data in text}
     made = [(group, data) for group, data in changes if group == 3]
     made = [(group, data) for group, data in made if data[1:3] in numbers]
-    log = write_log(folder, change_set([*((-1, data) for data in said), *made]))
+    log = write_log(folder, change_set([*((-1, data) for data in text), *made]))
     keyed = changelog_handle([], [in_streams(log)])
     return sb.write(folder, [sb.operator([sb.subtask(managed_keyed=keyed)], uid="by-string")])
 

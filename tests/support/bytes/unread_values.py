@@ -139,8 +139,8 @@ def materialized(point: Point) -> bytes:
 def logged_after(point: Point) -> bytes:
     """The same materialized, and a log that says another value of the state that is read."""
     changes = [change(SET, 0, b"\2a\0", sb.i64(7), key_group=A)] if point.has_other else []
-    said = [logged(0, point.states[0])] if point.has_other else []
-    return changelog([canonical(point)], [inline([*said, *changes])])
+    text = [logged(0, point.states[0])] if point.has_other else []
+    return changelog([canonical(point)], [inline([*text, *changes])])
 
 
 def log(point: Point) -> bytes:

@@ -28,7 +28,7 @@ ASYNC = (
     "2.3.0-hashmap-async-native",
 )
 OLD = (*OLD_ROCKSDB, *COMPRESSED)
-TIME = 4_000_000_000_000  # of the timers, and so many milliseconds more as the number is
+TIME = 4_000_000_000_000  # the timers' time, and as many milliseconds more as the number is
 Content = Counter[tuple[Any, ...]]
 
 

@@ -41,13 +41,15 @@ TEXTS = [
 NAN = float("nan")
 
 
-def arrow_type(of: Type) -> Any:
+def arrow_type(value_type: Type) -> Any:
     """Return the type in which Spark sends the values of a type."""
-    if isinstance(of, (TUPLE, ROW)):
-        return pa.struct([(f"f{n}", arrow_type(field)) for n, field in enumerate(of.fields)])
-    if isinstance(of, LIST):
-        return pa.list_(arrow_type(of.element))
-    return ARROW[of]
+    if isinstance(value_type, (TUPLE, ROW)):
+        return pa.struct(
+            [(f"f{n}", arrow_type(field)) for n, field in enumerate(value_type.fields)]
+        )
+    if isinstance(value_type, LIST):
+        return pa.list_(arrow_type(value_type.element))
+    return ARROW[value_type]
 
 
 ARROW: dict[Type, Any] = {

@@ -143,13 +143,18 @@ NO_KEY = ") WITH ('connector' = 'explained')"
 
 
 def explain_task(batch: bool) -> dict[str, Any]:
-    """Return what `java/ExplainTexts.java` reads, with a name for each job."""
+    """Return the task for `java/ExplainTexts.java`, with a name for each job."""
     bounded = f"'connector' = 'explained', 'bounded' = '{str(batch).lower()}'"
     changes = "" if batch else f", {UPSERTS}"
     return {
         "batch": batch,
-        "tables": [f"CREATE TABLE {name} ({of}) WITH ({bounded})" for name, of in SOURCES.items()]
-        + [f"CREATE TABLE {name} ({of}) WITH ({bounded}{changes})" for name, of in KEYED.items()],
+        "tables": [
+            f"CREATE TABLE {name} ({item}) WITH ({bounded})" for name, item in SOURCES.items()
+        ]
+        + [
+            f"CREATE TABLE {name} ({item}) WITH ({bounded}{changes})"
+            for name, item in KEYED.items()
+        ],
         "jobs": list(_batch_jobs() if batch else _streaming_jobs()),
     }
 

@@ -210,7 +210,7 @@ class FlinkOracle:
         return [(numbers[i], numbers[i + 1 : i + step]) for i in range(0, len(numbers), step)]
 
     def logical_type(self, text: str) -> str | None:
-        """Return how Flink SQL itself writes the type of a text, or None where it refuses it."""
+        """Return the type of a text as Flink SQL itself writes it, or None where it refuses it."""
         from py4j.protocol import Py4JJavaError
 
         try:
@@ -223,7 +223,7 @@ class FlinkOracle:
 
 def _java(key_type: types.KeyType, value: Any) -> str:
     """Return the XML of a key's Java object."""
-    if isinstance(key_type, types.PYFLINK):  # from the row of key and element that Python sends
+    if isinstance(key_type, types.PYFLINK):  # Python sends a row of key and element
         sent = _row(types.ROW(key_type.element, types.STRING), (value, "element"))
         made = f'<void id="pyflink" method="getKey">{sent}</void>'
         return f'<void class="{PYFLINK_SELECTOR}">{made}</void><object idref="pyflink"/>'

@@ -80,7 +80,7 @@ def _keys(operator: Operator) -> list[str]:
 
 
 def true_rows(point: Point) -> Counter[Seen]:
-    """Return what Flink read in a point, as `row_of` has what a job finds."""
+    """Return Flink's reading of a point, as `row_of` has the entries of a job."""
     return Counter(row_of(line) for line in true_lines(point.entries))
 
 
@@ -99,12 +99,12 @@ def is_timer(row: Seen) -> bool:
 
 
 def is_event_timer(row: Seen) -> bool:
-    """Tell which timers fire as time ends; those of processing time are of the year 2100."""
+    """Tell the timers that fire as time ends; those of processing time are of the year 2100."""
     return is_timer(row) and str(row[1]).startswith("_timer_state/event_")
 
 
 def misplaced(rows: Iterable[Row], max_parallelism: int, parallelism: int) -> Iterator[Row]:
-    """Yield what was found on another subtask than that of the key group Flink computed."""
+    """Yield the rows of another subtask than that of the key group that Flink computed."""
     for row in rows:
         key_group = row["key_group"]
         if row["subtask"] != compute_operator_index_for_key_group(
@@ -114,14 +114,14 @@ def misplaced(rows: Iterable[Row], max_parallelism: int, parallelism: int) -> It
 
 
 def true_content(point: Point) -> Counter[Seen]:
-    """Return what Flink read in a point, as `content` has a savepoint."""
+    """Return Flink's reading of a point, as `content` has a savepoint."""
     return Counter(_without_place(entry) for entry in true_entries(point.entries))
 
 
-def content(savepoint: Savepoint, names: Callable[[str], str], of: Savepoint) -> Counter[Seen]:
+def content(savepoint: Savepoint, names: Callable[[str], str], item: Savepoint) -> Counter[Seen]:
     """Return the entries of the operators of another savepoint, under their ids there."""
     found: Counter[Seen] = Counter()
-    for operator in with_state(of):
+    for operator in with_state(item):
         saved = savepoint.operator(names(operator.operator_id))
         states = {state.name: state for state in saved.states}
         for entry in saved.entries():

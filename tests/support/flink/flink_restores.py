@@ -40,12 +40,12 @@ class State(NamedTuple):
 
     def java(self) -> dict[str, Any]:
         """Return it as the Java side takes it."""
-        said = {"name": self.name, "kind": self.kind, "value": java_type(self.value)}
+        text = {"name": self.name, "kind": self.kind, "value": java_type(self.value)}
         if self.user_key is not None:
-            said["user_key"] = java_type(self.user_key)
+            text["user_key"] = java_type(self.user_key)
         if self.ttl is not None:
-            said["ttl"] = self.ttl
-        return said
+            text["ttl"] = self.ttl
+        return text
 
 
 def java_type(key_type: types.KeyType) -> Any:
@@ -111,7 +111,7 @@ class Restored(NamedTuple):
         return read_savepoint(self.path)
 
     def found(self, way: str) -> Iterator[Row]:
-        """Yield what was found in one way: backend, keyed, fired or closed."""
+        """Yield the rows found in one way: backend, keyed, fired or closed."""
         with self.rows.open(encoding="ascii") as lines:
             yield from (row for row in map(json.loads, lines) if row["way"] == way)
 

@@ -51,40 +51,40 @@ class FlinkSql:
         """
         fields = ", ".join(f"f{index} {name}" for index, name in enumerate(types))
         lines = "".join(f"{json.dumps(row, default=_text)}\n" for row in rows)
-        return list(map(int, self._run("SqlRowHashes", f"ROW<{fields}>", given=lines).split()))
+        return list(map(int, self._run("SqlRowHashes", f"ROW<{fields}>", passed=lines).split()))
 
     def subtask_reports(self, task: dict[str, object]) -> list[dict[str, Any]]:
         """Run jobs in a local cluster, and return what `java/SubtaskReports.java` says of each."""
-        said = self._run("SubtaskReports", given=json.dumps(task))
-        jobs: list[dict[str, Any]] = json.loads(said)
+        text = self._run("SubtaskReports", passed=json.dumps(task))
+        jobs: list[dict[str, Any]] = json.loads(text)
         return jobs
 
     def explain_texts(self, task: dict[str, object]) -> list[dict[str, Any]]:
-        """Return what `java/ExplainTexts.java` says of each job of a task."""
+        """Return the answer of `java/ExplainTexts.java` for each job of a task."""
         services = self._folder / "META-INF" / "services"
         services.mkdir(parents=True, exist_ok=True)
         factory = services / "org.apache.flink.table.factories.Factory"
         factory.write_text("ExplainTexts$Factory\n", encoding="ascii")
-        jobs: list[dict[str, Any]] = json.loads(self._run("ExplainTexts", given=json.dumps(task)))
+        jobs: list[dict[str, Any]] = json.loads(self._run("ExplainTexts", passed=json.dumps(task)))
         return jobs
 
     def savepoints(self, slots: int, task: dict[str, object]) -> dict[str, dict[str, Any]]:
         """Run jobs in a local cluster, and return what `java/Savepoints.java` says of each."""
-        said = self._run("Savepoints", str(slots), given=json.dumps(task))
-        jobs: dict[str, dict[str, Any]] = json.loads(said)
+        text = self._run("Savepoints", str(slots), passed=json.dumps(task))
+        jobs: dict[str, dict[str, Any]] = json.loads(text)
         return jobs
 
     def async_states(self, task: dict[str, object]) -> dict[str, str]:
         """Run a job in a local cluster; return the points that `java/AsyncStates.java` took."""
-        said = self._run("AsyncStates", "8", given=f"{json.dumps(task)}\n")
-        points: dict[str, str] = json.loads(said)
+        text = self._run("AsyncStates", "8", passed=f"{json.dumps(task)}\n")
+        points: dict[str, str] = json.loads(text)
         return points
 
     def matrix(self, tasks: Iterable[dict[str, object]], is_async: bool) -> list[dict[str, str]]:
         """Run jobs in a local cluster, and return what `java/Matrix.java` says of each."""
-        given = "".join(f"{json.dumps(task)}\n" for task in tasks)
+        passed = "".join(f"{json.dumps(task)}\n" for task in tasks)
         program = "AsyncMatrix" if is_async else "Matrix"
-        return [*map(json.loads, self._run(program, "8", given=given).splitlines())]
+        return [*map(json.loads, self._run(program, "8", passed=passed).splitlines())]
 
     def jobs(self, tasks: Iterable[dict[str, object]]) -> list[dict[str, Any]]:
         """Run jobs in a local cluster, and return what `java/SqlJobs.java` says of each."""
@@ -95,9 +95,9 @@ class FlinkSql:
         return self._answers("PartitionJobs", tasks)
 
     def group_aggregates(self, lines: Iterable[str]) -> list[str]:
-        """Return what `java/GroupAggregates.java` says of each history."""
-        given = "".join(f"{line}\n" for line in lines)
-        return self._run("GroupAggregates", given=given).splitlines()
+        """Return the answer of `java/GroupAggregates.java` for each history."""
+        passed = "".join(f"{line}\n" for line in lines)
+        return self._run("GroupAggregates", passed=passed).splitlines()
 
     @contextmanager
     def rest_job(self, task: dict[str, Any]) -> Iterator[RestJob]:
@@ -116,15 +116,15 @@ class FlinkSql:
             try:
                 yield RestJob(jvm, task)
             finally:
-                jvm.communicate()  # which closes its standard input, and so ends it
+                jvm.communicate()  # it closes its standard input, and so ends it
 
     def _answers(self, program: str, tasks: Iterable[dict[str, object]]) -> list[dict[str, Any]]:
-        """Return what a program with a cluster of four slots answers to each task."""
-        given = "".join(f"{json.dumps(task)}\n" for task in tasks)
-        return [*map(json.loads, self._run(program, "4", given=given).splitlines())]
+        """Return the answer to each task of a program with a cluster of four slots."""
+        passed = "".join(f"{json.dumps(task)}\n" for task in tasks)
+        return [*map(json.loads, self._run(program, "4", passed=passed).splitlines())]
 
-    def _run(self, program: str, *arguments: str, given: str) -> str:
-        return self._execute(self._java(program, *arguments), given)
+    def _run(self, program: str, *arguments: str, passed: str) -> str:
+        return self._execute(self._java(program, *arguments), passed)
 
     def _java(self, program: str, *arguments: str) -> list[str]:
         """Return the command that runs a program, compiled when it is first needed."""
@@ -141,8 +141,8 @@ class FlinkSql:
     def _command(self, tool: str, *arguments: str) -> list[str]:
         return [str(self._jdk / tool), "-cp", self._class_path, *arguments]
 
-    def _execute(self, command: list[str], given: str = "") -> str:
-        done = subprocess.run(command, input=given, capture_output=True, encoding="utf-8")
+    def _execute(self, command: list[str], passed: str = "") -> str:
+        done = subprocess.run(command, input=passed, capture_output=True, encoding="utf-8")
         if done.returncode:
             raise RuntimeError(f"{' '.join(command)}: {done.stderr}")
         return done.stdout

@@ -52,7 +52,7 @@ def values(flink_type: str) -> list[Any]:
 def random_history(chance: random.Random, pool: Sequence[Any], gaps: Sequence[int]) -> list[Batch]:
     """Return batches of changes: most retractions are of what is there, some of what is not."""
     batches: list[Batch] = []
-    there: list[Any] = []
+    present: list[Any] = []
     now = chance.randrange(10**6)
     retracts = chance.choice([0.2, 0.45, 0.55])
     few = chance.sample(pool, chance.randint(1, len(pool)))
@@ -60,12 +60,14 @@ def random_history(chance: random.Random, pool: Sequence[Any], gaps: Sequence[in
         changes: list[tuple[str, Any]] = []
         for _ in range(chance.choice([1, 1, 2, 3, 6])):
             if chance.random() < retracts:
-                known = there and chance.random() < 0.85
-                value = there.pop(chance.randrange(len(there))) if known else chance.choice(few)
+                known = present and chance.random() < 0.85
+                value = (
+                    present.pop(chance.randrange(len(present))) if known else chance.choice(few)
+                )
                 changes.append((chance.choice(["-U", "-D"]), value))
             else:
-                there.append(chance.choice(few))
-                changes.append((chance.choice(["+I", "+U"]), there[-1]))
+                present.append(chance.choice(few))
+                changes.append((chance.choice(["+I", "+U"]), present[-1]))
         batches.append((now, changes))
         now += chance.choice(gaps)
     return batches
@@ -78,7 +80,7 @@ def flink_lines(
     mini_batch: bool,
     histories: Iterable[list[Batch]],
 ) -> Iterator[str]:
-    """Yield what `java/GroupAggregates.java` reads."""
+    """Yield the lines for `java/GroupAggregates.java`."""
     job: dict[str, object] = {
         "sql": f"SELECT k, {', '.join(SQL[name] for name in names)} FROM changes GROUP BY k",
         "type": flink_type,
@@ -133,7 +135,7 @@ def told_by_us(
     mini_batch: bool,
     history: list[Batch],
 ) -> list[Any]:
-    """Return what our group aggregate answers, in the same form."""
+    """Return the answer of our group aggregate, in the same form."""
     (answers,) = told_together(names, flink_type, retention, mini_batch, [history])
     return answers
 
@@ -146,7 +148,7 @@ def told_together(
     histories: Sequence[list[Batch]],
     handle: InMemoryHandle | None = None,
 ) -> list[list[Any]]:
-    """Return what our group aggregate answers to histories of as many keys of a key group."""
+    """Return the answers of our group aggregate to histories of as many keys of a key group."""
     handle = InMemoryHandle() if handle is None else handle
     spark_type = SPARK_TYPES[flink_type]
     made = [

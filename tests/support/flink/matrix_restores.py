@@ -35,7 +35,7 @@ def _text(value: Pojo) -> str:
 
 
 def rows_of(contents: Mapping[str, Content]) -> Counter[Seen]:
-    """Return what a job finds, of what is in each operator by the rule of the seed job."""
+    """Return the rows that a job finds in each operator, by the rule of the seed job."""
     return Counter(
         row_of(
             {
@@ -61,7 +61,7 @@ def restored(
     backend: str,
     max_parallelism: int,
 ) -> Savepoint:
-    """Return what a job saved that has found all: in its backend, and as its timers fired."""
+    """Return the rows of a job that found all: in its backend, and as its timers fired."""
     task = Task(new.path, java_operators(new), backend, 3, max_parallelism, ends=True)
     done = restores.restore(task)
     assert done.refused is None

@@ -25,7 +25,7 @@ def restored_state(
     parallelism: int = 2,
     max_parallelism: int = 128,
 ) -> dict[str, dict[int, Any]]:
-    """Return what a job that goes on from a savepoint says of its state, by operator and key.
+    """Return the state of a job that goes on from a savepoint, by operator and key.
 
     Keys without state are left out; of timers and windows it is a list of all that fired.
     """

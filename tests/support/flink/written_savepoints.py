@@ -88,7 +88,7 @@ class KeyedOperator:
         return {state.name: state for state in self.states}
 
     def java(self) -> dict[str, Any]:
-        """Return what a job has of it."""
+        """Return a job's view of it."""
         states = [state.java() for state in self.states]
         return {"uid": self.uid, "key": java_type(self.key_type), "states": states}
 
@@ -123,7 +123,7 @@ class Case:
         return sum(len(one.states) for one in self.operators), len(keys)
 
     def found(self, parallelism: int) -> Counter[Seen]:
-        """Return what a job of this parallelism has to find: what has not expired."""
+        """Return the rows that a job of this parallelism has to find: all that has not expired."""
         return self._entries(parallelism, with_times=False)
 
     def saved(self, parallelism: int) -> Counter[Seen]:
@@ -180,7 +180,7 @@ def _seen(state: State, entry: Entry, with_times: bool) -> Seen:
 
 
 def found_rows(rows: Iterable[Row]) -> Counter[Seen]:
-    """Return what a job found in the form of `Case.found`."""
+    """Return the rows that a job found, in the form of `Case.found`."""
     return Counter(
         (
             *(row["operator"], row["subtask"], row["key_group"], row["state"], row["kind"]),
@@ -192,7 +192,7 @@ def found_rows(rows: Iterable[Row]) -> Counter[Seen]:
 
 
 def saved_entries(savepoint: Savepoint, operators: Iterable[KeyedOperator]) -> Counter[Seen]:
-    """Return what a savepoint has in the form of `Case.saved`."""
+    """Return the contents of a savepoint in the form of `Case.saved`."""
     found: Counter[Seen] = Counter()
     for uid in (one.uid for one in operators):
         operator = savepoint.operator(uid)
@@ -205,36 +205,38 @@ def saved_entries(savepoint: Savepoint, operators: Iterable[KeyedOperator]) -> C
     return found
 
 
-def random_value(rng: random.Random, of: types.KeyType) -> Any:
+def random_value(rng: random.Random, value_type: types.KeyType) -> Any:
     """Return a value of a type, one in four of them at an edge."""
-    if isinstance(of, types.TUPLE):
-        return tuple(random_value(rng, part) for part in of.parts)
-    if isinstance(of, types.ROW):
-        parts = (None if rng.random() < 0.2 else random_value(rng, part) for part in of.parts)
+    if isinstance(value_type, types.TUPLE):
+        return tuple(random_value(rng, part) for part in value_type.parts)
+    if isinstance(value_type, types.ROW):
+        parts = (
+            None if rng.random() < 0.2 else random_value(rng, part) for part in value_type.parts
+        )
         return FlinkRow(tuple(parts))
-    if isinstance(of, types.LIST):
-        return [random_value(rng, of.element) for _ in range(rng.randrange(4))]
-    if rng.random() < 0.25 or of is BOOLEAN:
-        return rng.choice(_EDGES[of])
-    if of is STRING:
+    if isinstance(value_type, types.LIST):
+        return [random_value(rng, value_type.element) for _ in range(rng.randrange(4))]
+    if rng.random() < 0.25 or value_type is BOOLEAN:
+        return rng.choice(_EDGES[value_type])
+    if value_type is STRING:
         return f"{rng.choice(NAMES)}{rng.randrange(10**6)}"
-    if of is CHAR:
+    if value_type is CHAR:
         return chr(rng.randrange(2**16))
-    if of is DOUBLE:
+    if value_type is DOUBLE:
         return rng.uniform(-1e9, 1e9)
-    if of is FLOAT:
+    if value_type is FLOAT:
         return _FLOAT.unpack(_FLOAT.pack(rng.uniform(-1e9, 1e9)))[0]
-    bits = _BITS[of]
+    bits = _BITS[value_type]
     return rng.getrandbits(bits) - 2 ** (bits - 1)
 
 
-def distinct_values(rng: random.Random, of: types.KeyType, count: int) -> list[Any]:
+def distinct_values(rng: random.Random, value_type: types.KeyType, count: int) -> list[Any]:
     """Return up to so many values of a type, edges among them, none twice."""
-    found = {repr(one): one for one in _EDGES.get(of, [])}
+    found = {repr(one): one for one in _EDGES.get(value_type, [])}
     for _ in range(4 * count):
         if len(found) >= count:
             break
-        value = random_value(rng, of)
+        value = random_value(rng, value_type)
         found[repr(value)] = value
     return list(found.values())
 

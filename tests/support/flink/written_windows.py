@@ -38,7 +38,7 @@ CONTENTS = "window-contents"
 MARKS = [-200_000, -1, 0, 123_456, 300_000]  # the watermarks of a job, one after the other
 START = -(2**63)  # its watermark before the first
 FUTURE = 4_102_444_800_000  # the year 2100
-SENT = TupleSerializer([INT_SERIALIZER, BYTES])  # what the job sends: an operator and a key
+SENT = TupleSerializer([INT_SERIALIZER, BYTES])  # the job sends an operator and a key
 Seen = tuple[Any, ...]
 
 
@@ -69,7 +69,7 @@ class WindowOperator:
         return GLOBAL_WINDOW if isinstance(self.assigner, CountWindows) else TIME_WINDOW
 
     def task(self) -> dict[str, Any]:
-        """Return what a job has of it."""
+        """Return a job's view of it."""
         keys = sorted(serializer_of(STRING).encode(key).hex() for key in self.sent)
         state = {"name": CONTENTS, "kind": self.kind, "value": self.java_value}
         window = dict(self.java)
@@ -132,10 +132,10 @@ class WindowOperator:
             last = self.assigner.size
             return {(key, GlobalWindow()): value[-last:] for key, value in self.sent.items()}
         if self.assigner.time_domain == "PROCESSING_TIME":
-            return {one: of for one, of in self.contents.items() if one[1].end >= FUTURE}
+            return {one: item for one, item in self.contents.items() if one[1].end >= FUTURE}
         return {
-            (key, window): of
-            for (key, window), of in self.contents.items()
+            (key, window): item
+            for (key, window), item in self.contents.items()
             if window.end - 1 + self.lateness > MARKS[-1]
         }
 
@@ -230,8 +230,8 @@ def window_operators(seed: int) -> list[WindowOperator]:
     return [
         *made,
         *(
-            _counted(rng, keys, number, *of)
-            for number, of in enumerate(
+            _counted(rng, keys, number, *item)
+            for number, item in enumerate(
                 [
                     ("count-list", CountWindows(4), "LIST", SENT, java_sent),
                     ("count-reduced", CountWindows(4), "REDUCING", SENT, java_sent),
@@ -301,7 +301,10 @@ def _counted(
         operator.counts[key] = count
         if has_slide:
             operator.contents[key, GlobalWindow()] = [StreamRecord(one) for one in elements]
-            after = [*operator.contents[key, GlobalWindow()], StreamRecord(sent, START)]  # as none
+            after = [
+                *operator.contents[key, GlobalWindow()],
+                StreamRecord(sent, START),
+            ]  # none before
             operator.sent[key] = after[-assigner.size :]
         elif kind == "LIST":
             operator.contents[key, GlobalWindow()] = elements
@@ -320,7 +323,7 @@ class TimerOperator:
     timers: set[tuple[str, str, int]]  # key, time domain, timestamp
 
     def task(self) -> dict[str, Any]:
-        """Return what a job has of it."""
+        """Return a job's view of it."""
         state = {"name": "count", "kind": "VALUE", "value": "LONG"}
         return {"uid": self.uid, "key": "STRING", "states": [state], "timers": ["user-timers"]}
 
@@ -332,8 +335,8 @@ class TimerOperator:
             keys = {key for key, _, _ in self.timers}
             for key in sorted(keys, key=written.key_group):
                 written.write("count", key, 5)
-                for of, domain, timestamp in self.timers:
-                    if of == key:
+                for item, domain, timestamp in self.timers:
+                    if item == key:
                         written.write_timer(key, timestamp, domain)
 
     def fires(self) -> Counter[Seen]:

@@ -144,5 +144,5 @@ def masked(key: Any, key_type: KeyType | None = None) -> Any:
 
 
 def one_by_one(values: list[Any], key_type: KeyType | None) -> list[int]:
-    """Return what the core has for each key."""
+    """Return the core's answer for each key."""
     return [hash_code(value, key_type) for value in values]

@@ -201,7 +201,7 @@ def by_formula(java_type: str, value: Any) -> int | None:
     def time(v: dict[str, int]) -> int:
         return keygroups.hash_code(LocalTime(**v), types.LOCAL_TIME)
 
-    if java_type == "Duration":  # by Instant's formula in the JDK, and with more seconds
+    if java_type == "Duration":  # Instant's formula in the JDK, and more seconds
         return instant_code(int(value["seconds"]), value["nanos"])
     if java_type == "Instant":
         instant = Instant(int(value["seconds"]), value["nanos"])

@@ -56,7 +56,7 @@ def decode_key_type(text: str) -> KeyType:
 
 
 def encode_key(key_type: KeyType, key: Any) -> Any:
-    """Return what stands for a key of a key type in JSON."""
+    """Return the JSON of a key of a key type."""
     if isinstance(key_type, PYFLINK):
         return encode_key(key_type.element, key)
     if key is None:

@@ -59,7 +59,7 @@ def _field(rng: random.Random, name: str) -> object:
 
 def _integer(bits: int) -> Callable[[random.Random], int]:
     least = -(2 ** (bits - 1))
-    return lambda rng: (rng.getrandbits(bits) + least) >> rng.randrange(bits)  # of every size
+    return lambda rng: (rng.getrandbits(bits) + least) >> rng.randrange(bits)  # every size
 
 
 def _text(rng: random.Random) -> str:

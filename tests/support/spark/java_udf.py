@@ -40,14 +40,14 @@ def _javac(spark: SparkSession, arguments: list[str]) -> None:
     compiler = jvm.javax.tools.ToolProvider.getSystemJavaCompiler()
     if compiler is None:
         raise RuntimeError("Spark runs in a JRE, and only a JDK has a Java compiler")
-    said = jvm.java.io.ByteArrayOutputStream()
+    text = jvm.java.io.ByteArrayOutputStream()
     # The compiler's own class is not exported from its module, so py4j finds no method on it;
     # reflection gets there through the interface.
     tool = jvm.java.lang.Class.forName("javax.tools.Tool")
     run = next(method for method in tool.getMethods() if method.getName() == "run")
-    given = [None, said, said, _array(spark, "String", arguments)]
-    if run.invoke(compiler, _array(spark, "Object", given)):
-        raise RuntimeError(said.toString())
+    passed = [None, text, text, _array(spark, "String", arguments)]
+    if run.invoke(compiler, _array(spark, "Object", passed)):
+        raise RuntimeError(text.toString())
 
 
 def _array(spark: SparkSession, cls: str, elements: list[Any]) -> Any:

@@ -18,7 +18,7 @@ from support.flink.flink_oracle import QUICK_JVM
 DEADLINE = 1200  # seconds for what takes ten or twenty on an idle machine
 STARTING, RUNNING = "starting", "running"
 MAX_PARALLELISM, PARALLELISM = 128, 16
-ROWS = 5_000  # of a batch of PLACED_WRITER
+ROWS = 5_000  # rows in a batch of PLACED_WRITER
 
 # Writes as many batches as it is told, but not again those that an earlier run has finished.
 PLACED_WRITER = f"""
@@ -108,11 +108,11 @@ class Job:
                 process.communicate(timeout=DEADLINE)  # ends when Python and the JVM are gone
         assert process.returncode == -signal.SIGKILL
         where = "" if point.step in (STARTING, RUNNING) else f" batch {batch + point.ahead}"
-        left = [
+        rest = [
             name for name, files in self.steps.items() if self._there(files.format(self.done()))
         ]
         print(
-            f"| {batch} | {point.step}{where} | {self.done()} | {', '.join(left) or 'nothing'} |"
+            f"| {batch} | {point.step}{where} | {self.done()} | {', '.join(rest) or 'nothing'} |"
         )
 
     def _start(self) -> subprocess.Popen[str]:
@@ -129,12 +129,12 @@ class Job:
         )
 
     def _first_batch(self, lines: IO[str]) -> int:
-        said = []
+        text = []
         for line in lines:
-            said.append(line)
+            text.append(line)
             if line.startswith(self.begins):
                 return int(line.removeprefix(self.begins).split()[0])
-        raise AssertionError("".join(said))
+        raise AssertionError("".join(text))
 
     def _wait(self, process: subprocess.Popen[str], pattern: str) -> None:
         deadline = time.monotonic() + DEADLINE

@@ -151,7 +151,7 @@ def key_groups(df: DataFrame, columns: list[Column]) -> DataFrame:
 
 
 def wrong_key_groups(df: DataFrame) -> list[str]:
-    """Return what is other than the core's key groups, as text."""
+    """Return the key groups that are other than the core's, as text."""
     rows = {row["id"]: row for row in df.collect()}
     assert len(rows) == len(ROWS)
     return [
@@ -180,7 +180,7 @@ SQL_KEYS = [(name, kind) for name, (kind, _, _) in SCALARS.items() if kind in SQ
 
 
 def wrong_sql(spark: SparkSession) -> list[str]:
-    """Return what the SQL functions give other than the core, of the view `settings_rows`."""
+    """Return the answers of SQL functions other than the core's, of the view `settings_rows`."""
     calls = (
         f"flink_key_group_{repr(key_type).lower()}(`{name}`, {MAX_PARALLELISM}) AS `{name}`"
         for name, key_type in SQL_KEYS

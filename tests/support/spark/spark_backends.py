@@ -12,7 +12,7 @@ from pyspark.sql.utils import is_remote
 from support.selections import first_by_default
 
 IN_A_SESSION: list[Any] = ["fast", "portable", "arrow"]
-if "KEYGROUPS_TEST_REMOTE" in os.environ:  # where there is no fast backend
+if "KEYGROUPS_TEST_REMOTE" in os.environ:  # no fast backend there
     IN_A_SESSION = ["portable", "arrow", "fast"]
 BACKENDS = first_by_default(2, IN_A_SESSION)
 ONE_BACKEND = first_by_default(1, IN_A_SESSION)
