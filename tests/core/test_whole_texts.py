@@ -6,6 +6,9 @@ import datetime as dt
 import re
 from typing import Any
 
+import pytest
+from support.inside.answers import date_text
+
 from keygroups import KeyGroupLoad
 from keygroups.savepoint import (
     JobFile,
@@ -188,3 +191,19 @@ def test_files_of_a_job() -> None:
         "4 files of 1,234,627 bytes, 1 checkpoints; 0 files of 0 bytes that none of them needs",
         "not read, so that nothing is known to be unused: chk-9: no file",
     ]
+
+
+@pytest.mark.parametrize(
+    ("millis", "text"),
+    [
+        (0, "1970-01-01 00:00:00Z"),
+        (999, "1970-01-01 00:00:00.999Z"),
+        (1_000, "1970-01-01 00:00:01Z"),
+        (1_001, "1970-01-01 00:00:01.001Z"),
+        (-1, "1969-12-31 23:59:59.999Z"),
+        (253_402_300_799_999, "9999-12-31 23:59:59.999Z"),
+        (253_402_300_800_000, "253,402,300,800,000"),
+    ],
+)
+def test_dates(millis: int, text: str) -> None:
+    assert date_text(millis) == text
