@@ -1228,3 +1228,7 @@ def test_the_arguments_of_each_command() -> None:
             text for text in said if text not in ("--help = ==SUPPRESS==", "--json", "--quiet")
         ] == (ARGUMENTS_OF[name].split("; "))
         assert len(said) == len(ARGUMENTS_OF[name].split("; ")) + 3
+
+
+def test_counts_are_read_for_a_max_parallelism_alone(run: Any) -> None:
+    refused(run("counts", "0", "/nowhere/file"), "MAX_PARALLELISM must be from 1 to 32768")
