@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from support.inside.answers import date_text
 
-from keygroups import KeyGroupLoad
+from keygroups import KeyGroupLoad, KeyGroupRange
+from keygroups.job import SubtaskSkew, Vertex, VertexSkew
 from keygroups.savepoint import (
     JobFile,
     JobFiles,
     KeyGroupGrowth,
     KeySize,
+    MapStateDescriptor,
     OperatorStateSummary,
     OperatorSummary,
     SavepointGrowth,
     SavepointSummary,
+    SavepointWriter,
     StateGrowth,
     StateSummary,
     TimeCounts,
+    TimerServiceDescriptor,
+    ValueStateDescriptor,
+    read_savepoint,
 )
+from keygroups.types import LONG, STRING
 
 AGES = ("within an hour", "within a day", "within 7 days", "within 30 days", "within a year")
 WAITS = ("due", "within an hour", "within a day", "within 7 days", "later", "never")
@@ -207,3 +215,72 @@ def test_files_of_a_job() -> None:
 )
 def test_dates(millis: int, text: str) -> None:
     assert date_text(millis) == text
+
+
+def test_tables_of_an_operator(tmp_path: Path) -> None:
+    states = [ValueStateDescriptor("cnt", LONG, has_ttl=True), TimerServiceDescriptor()]
+    states.append(MapStateDescriptor("m", STRING, LONG))
+    with SavepointWriter(tmp_path / "s") as writer:
+        by_user = writer.add_operator("by-user", STRING, states, 128, 2, sort=True)
+        by_user.write("cnt", "x", 1, last_access=1_700_000_000_000)
+        by_user.write("m", "x", 2, "u")
+        by_user.write_timer("x", 1500)
+    operator = read_savepoint(tmp_path / "s").operator("by-user")
+    timers = ["_timer_state/processing_user-timers", "_timer_state/event_user-timers"]
+    table = ["Keyed states", "state", "kind", "key", "namespace", "user key", "value", "TTL"]
+    table += ["cnt", "VALUE", "STRING", "LONG", "yes"]
+    table += [timers[0], "timers", "STRING", timers[1], "timers", "STRING"]
+    table += ["m", "MAP", "STRING", "STRING", "LONG"]
+    page = operator.states._repr_html_()  # type: ignore[attr-defined]  # For notebooks.
+    assert cells(page) == table
+    assert alignments(page) == ["lllllll"]
+    assert named(page) == ["cnt", *timers, "m"]
+    whole = operator._repr_html_()
+    size = f"{operator.subtasks[0].bytes:,}"
+    assert alignments(whole) == ["lrrrr", "lllllll"]
+    assert cells(whole) == [
+        *(
+            f"uid by-user, id {operator.operator_id}",
+            f"parallelism 2, max parallelism 128, {size} bytes",
+        ),
+        "Subtasks, with the headers in their files; hot: 1.5 times the mean and more",
+        *("subtask", "key groups", "bytes", "x mean", "finished"),
+        *("0 ", "hot", "[0, 63]", size, "2.00"),
+        *table,
+    ]
+    page = operator.get("x")._repr_html_()  # type: ignore[attr-defined]  # For notebooks.
+    assert alignments(page) == ["ll"]
+    assert cells(page) == [
+        *("States of the key", "state", "value"),
+        *("cnt", "TtlValue(last_access=1700000000000, value=1)"),
+        *(timers[1], "1500 (1970-01-01 00:00:01.500Z)", "m", "{'u': 2}"),
+    ]
+    sizes = operator.key_sizes(1)
+    page = sizes._repr_html_()  # type: ignore[attr-defined]  # For notebooks.
+    assert alignments(page) == ["lrrrr"]
+    assert cells(page) == [
+        "The keys with the most bytes of keyed state",
+        *("key", "key group", "subtask", "entries", "bytes"),
+        *("'x'", str(sizes[0].key_group), "0", "3", str(sizes[0].bytes)),
+    ]
+
+
+def test_where_subtasks_of_a_job_run() -> None:
+    """Names of hosts and TaskManagers are aligned to the left, as text and in notebooks."""
+    groups = [KeyGroupRange(0, 63), KeyGroupRange(64, 127)]
+    subtasks = (
+        SubtaskSkew(0, 1_500, 30, 0.75, 1.5, groups[0], None, "host-one", "tm"),
+        SubtaskSkew(1, 500, None, 0.25, 0.5, groups[1], None, None, "tm-2"),
+    )
+    vertex = Vertex("1" * 32, "sum", "RUNNING", 2, 128, True, ())
+    skew = VertexSkew(vertex, subtasks, 1.5, (0,), (), "hot", "")
+    lines = str(skew).splitlines()[-6:]
+    assert lines == [
+        "subtask  records  share  x mean  bytes  key groups",
+        "      0    1,500  75.0%    1.50     30        0-63  hot",
+        "      1      500  25.0%    0.50      ?      64-127",
+        "subtask  host      TaskManager",
+        "      0  host-one  tm",
+        "      1  ?         tm-2",
+    ]
+    assert alignments(skew._repr_html_())[1] == "lll"
