@@ -48,7 +48,7 @@ LOST = StateSummary("gone", "VALUE", None, None, None, None, unread="of a class"
 OFFSETS = OperatorStateSummary("offsets", "SPLIT_DISTRIBUTE", 4, 1200, 2)
 BY_USER = OperatorSummary(
     *("by-user", "0" * 32, 2, 4, 123_456, (SMALL, LARGE, TIMERS), (OFFSETS,)),
-    *(KeyGroupLoad(4, (10_000, 0, 0, 0)), None, None, 5000, 0, None),
+    *(KeyGroupLoad(4, (9_999, 1, 0, 0)), None, None, 5000, 0, None),
 )
 SOURCE = OperatorSummary(
     *("source", "1" * 32, 1, 128, 77, (LOST,), (), None, 3, 2, 0, 44, 0),
@@ -89,7 +89,7 @@ ages and waits are counted from 1970-01-01 00:00:00Z
 
 Operators, with bytes of files:
   operator  parallelism  max    bytes  key groups  imbalance  in flight  in _metadata  coordinator  splits  committables
-  by-user             2    4  123,456           1       2.00      5,000
+  by-user             2    4  123,456           2       2.00      5,000
   source              1  128       77                                              44            0       3             2
 
 What cannot be read:
@@ -131,7 +131,7 @@ def test_a_summary() -> None:
     assert repr(summary) == f"<SavepointSummary: {SUMMARY.splitlines()[1]}>"
     data = summary.to_dict()["operators"][0]
     assert data["imbalance"] == BY_USER.imbalance == 2.0
-    assert data["key_group_bytes"] == [10_000, 0, 0, 0]
+    assert data["key_group_bytes"] == [9_999, 1, 0, 0]
     assert data["states"][1]["last_access"] == {
         "earliest": 0,
         "latest": 1500,
@@ -263,6 +263,18 @@ def test_tables_of_an_operator(tmp_path: Path) -> None:
         *("key", "key group", "subtask", "entries", "bytes"),
         *("'x'", str(sizes[0].key_group), "0", "3", str(sizes[0].bytes)),
     ]
+
+
+@pytest.mark.parametrize("size", [100, 101])
+def test_names_of_at_most_100_characters(size: int, tmp_path: Path) -> None:
+    name = "s" * size
+    with SavepointWriter(tmp_path / "s") as writer:
+        states = [ValueStateDescriptor(name, LONG)]
+        writer.add_operator("by-user", STRING, states, 128, 1).write(name, "x", 1)
+    operator = read_savepoint(tmp_path / "s").operator("by-user")
+    for table in (operator.states, operator.get("x")):
+        [shown] = named(table._repr_html_())
+        assert (len(shown), "..." in shown) == (100, size > 100)
 
 
 def test_where_subtasks_of_a_job_run() -> None:
