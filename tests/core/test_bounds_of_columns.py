@@ -16,7 +16,11 @@ import pytest
 pa: Any = pytest.importorskip("pyarrow")
 
 from support.inside.columns import UnwrittenError, column_writer, reader_of  # noqa: E402
-from support.inside.serializers import TRUNCATED, RowDataSerializer  # noqa: E402
+from support.inside.serializers import (  # noqa: E402
+    TRUNCATED,
+    ArrayDataSerializer,
+    RowDataSerializer,
+)
 
 from keygroups.logical_types import parse_logical_type  # noqa: E402
 from keygroups.savepoint import Serializer  # noqa: E402
@@ -437,3 +441,17 @@ def test_null_bits_of_rows(count: int) -> None:
         expected[0] = expected[0][:4] + b"\3" + expected[0][5:]
         assert writer.write(rows).to_pylist() == expected
         assert read(serializer, expected) == rows.to_pylist()
+
+
+def test_elements_have_one_nan() -> None:
+    """BinaryArrayWriter writes a float by Float.floatToIntBits's 7fc00000, whatever its bits."""
+    floats = pa.array([0x7FC00001, 0xFFC00000, 0x3F800000], pa.uint32()).view(pa.float32())
+    doubles = pa.array([0x7FF8000000000001, -1, 0], pa.int64()).view(pa.float64())
+    for field, values, expected in [
+        ("FLOAT", floats, struct.pack("<iiIIfi", 3, 0, 0x7FC00000, 0x7FC00000, 1.0, 0)),
+        ("DOUBLE", doubles, struct.pack("<iiQQd", 3, 0, 0x7FF8 << 48, 0x7FF8 << 48, 0.0)),
+    ]:
+        writer = column_writer(ArrayDataSerializer(parse_logical_type(field)))
+        assert writer is not None
+        lists = pa.ListArray.from_arrays([0, 3], values)
+        assert writer.write(lists).to_pylist() == [struct.pack(">i", len(expected)) + expected]

@@ -1181,3 +1181,54 @@ def test_the_options_of_a_savepoint_are_in_groups() -> None:
         )
     ]
     assert places == sorted(places)
+
+
+PATHS = "--moved OLD=NEW, again; --uids FILE; --allow PREFIX, again"
+ARGUMENTS_OF = {
+    "trace": "KEY; --max-parallelism N, required; --parallelism N, required; --type TYPE",
+    "plan": "MAX_PARALLELISM; OLD_PARALLELISM; NEW_PARALLELISM; --load FILE",
+    "range": "MAX_PARALLELISM; PARALLELISM ?; SUBTASK ?; --key-groups KEY_GROUP 2",
+    "where": "KEY_GROUP; MAX_PARALLELISM; PARALLELISM ?",
+    "explain": "TEXT; --max-parallelism N; --parallelism N",
+    "default": "PARALLELISM",
+    "keys": "MAX_PARALLELISM; PARALLELISM; --type TYPE; --prefix TEXT; -n N = 1; --start N",
+    "evenness": "MAX_PARALLELISM",
+    "counts": "MAX_PARALLELISM; FILE",
+    "suggest": "PARALLELISM +; --growth N = 1",
+    "savepoint": "PATH; --operator UID, again; --parallelism N; --top N = 5; --full; --html FILE; "
+    "--export FILE; --state NAME; --key KEY; --type TYPE; --output PATH; "
+    "--set-max-parallelism N; --delete-keys FILE, again; --remove-operator UID, again; "
+    f"--rename-operator OLD=NEW, again; --clean; --relocate PATH; {PATHS}",
+    "verify": f"PATH; --operator UID, again; {PATHS}",
+    "diff": f"OLD; NEW +; --operator UID, again; --state STATE, again; --exit-code; {PATHS}",
+    "restore": f"OLD; NEW; {PATHS}",
+    "files": f"PATH; --older-than HOURS = 24.0; --other PATH, again; --delete; {PATHS}",
+    "job": "URL; JOB_ID ?; --vertex NAME; --savepoints; --watch N; --timeout N = 10.0; "
+    "--header 'NAME: VALUE', again; --ca-file FILE; --client-certificate FILE; --client-key FILE",
+    "completion": "bash zsh fish tcsh powershell",
+}
+
+
+def test_the_arguments_of_each_command() -> None:
+    """A command that scripts call keeps them: name, value, how many, default."""
+    [commands] = (one for one in build_parser(*_ADD_COMMANDS)._actions if one.dest == "command")
+    assert isinstance(commands.choices, dict)
+    assert commands.choices.keys() == ARGUMENTS_OF.keys()
+    for name, command in commands.choices.items():
+        said = []
+        for argument in command._actions:
+            value = argument.metavar or ("" if argument.nargs == 0 else argument.dest.upper())
+            words = [*argument.option_strings[-1:], " ".join(argument.choices or [value])]
+            words += [str(argument.nargs)] if argument.nargs else []
+            words += [f"= {argument.default}"] if argument.default else []
+            again = ", again" if type(argument).__name__ == "_AppendAction" else ""
+            is_required = argument.required and argument.option_strings
+            said.append(" ".join(filter(None, words)) + again + ", required" * bool(is_required))
+        assert [
+            text for text in said if text not in ("--help = ==SUPPRESS==", "--json", "--quiet")
+        ] == (ARGUMENTS_OF[name].split("; "))
+        assert len(said) == len(ARGUMENTS_OF[name].split("; ")) + 3
+
+
+def test_counts_are_read_for_a_max_parallelism_alone(run: Any) -> None:
+    refused(run("counts", "0", "/nowhere/file"), "MAX_PARALLELISM must be from 1 to 32768")

@@ -279,6 +279,18 @@ def test_values_that_are_not_pickled_here(value: Any) -> None:
         write_pickle(value, 4)
 
 
+def test_how_deep_a_pickle_may_be() -> None:
+    """What is written is read again; one level more is neither written nor read."""
+    for levels in (49, 50):
+        assert read_pickle(write_pickle(deep(levels), 4)) == deep(levels)
+        in_dicts: Any = 1
+        for _ in range(levels):
+            in_dicts = {"a": in_dicts}
+        assert read_pickle(write_pickle(in_dicts, 4)) == in_dicts
+    with pytest.raises(UnsupportedKeyTypeError):
+        write_pickle(deep(51), 4)
+
+
 KEYS_OF_ONE_PICKLE: list[Any] = [
     *(None, True, 1, 2**40, -0.0, "a", "é", b"xy", (), ("a", 1), (1, 1), [1, [2]], {"a": 1}),
     *(Decimal("1.50"), dt.date(2024, 1, 1), dt.datetime(2024, 1, 1, tzinfo=dt.timezone.utc)),

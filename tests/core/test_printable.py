@@ -530,3 +530,16 @@ def test_json_has_text_as_it_is(
     assert data("trace", key, "-m", "128", "-p", "4")["key"] == key
     prefix = ("--prefix", key, "--type", "STRING")
     assert all(one["keys"][0].startswith(key) for one in data("keys", "128", "4", *prefix))
+
+
+@pytest.mark.parametrize("make", [list, tuple, set, frozenset, dict.fromkeys])
+def test_ten_parts_of_a_value_are_shown(make: Any) -> None:
+    assert "..." not in show(make(range(10)))
+    assert ", 9, ..." in show(make(range(11))).replace(": None", "")
+
+
+def test_messages_have_at_most_3000_characters() -> None:
+    """`str()` of an error promises that."""
+    assert str(errors.KeyGroupsError("x" * 3_000)) == "x" * 3_000
+    cut = str(errors.KeyGroupsError("x" * 3_001))
+    assert (len(cut), "x...x" in cut) == (3_000, True)

@@ -34,10 +34,11 @@ from keygroups.savepoint import (
     Savepoint,
     SavepointWriter,
     Subtask,
+    ValueStateDescriptor,
     change_max_parallelism,
     read_savepoint,
 )
-from keygroups.types import STRING
+from keygroups.types import LONG, STRING
 
 HEAP = point("2.3.0-heap-canonical")
 FILES = point("2.3.0-files-canonical")
@@ -557,3 +558,18 @@ def test_a_notebook_shows_what_text_does() -> None:
     savepoint = HEAP.read()
     lines = str(savepoint).splitlines()
     assert shown(savepoint).paragraphs == [lines[0], lines[-1]]
+
+
+def test_key_groups_that_an_operator_does_not_have(tmp_path: Path) -> None:
+    with SavepointWriter(tmp_path / "s") as writer:
+        states = [ValueStateDescriptor("cnt", LONG)]
+        writer.add_operator("by-user", STRING, states, 128, 1).write("cnt", "x", 1)
+    operator = read_savepoint(tmp_path / "s").operator("by-user")
+    assert len([*operator.entries(key_groups=range(128))]) == 1
+    for key_groups, says in [
+        ([128], "key group must be from 0 to 127, got 128"),
+        ([-1], "key group must be from 0 to 127, got -1"),
+        ([0] * 129, "key_groups must be at most 128 ints, all that by-user has, got more"),
+    ]:
+        with pytest.raises(InvalidValueError, match=says):
+            operator.entries(key_groups=key_groups)

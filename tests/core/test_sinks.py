@@ -259,10 +259,15 @@ def test_random_damage(tmp_path: Path) -> None:
 PRODUCER, HINT = "state", "next-transactional-id-hint-v2"
 
 
-def started(transactional_id: str | None, producer: int = 1000, epoch: int = 1) -> bytes:
+def started(
+    transactional_id: str | None,
+    producer: int = 1000,
+    epoch: int = 1,
+    since: int = 1_632_995_566_106,
+) -> bytes:
     """As TransactionStateSerializer does, and the start of a TransactionHolder."""
     name = b"\0" if transactional_id is None else b"\1" + sb.utf(transactional_id)
-    return name + struct.pack(">qhq", producer, epoch, 1_632_995_566_106)
+    return name + struct.pack(">qhq", producer, epoch, since)
 
 
 def producer_bytes(pending: bytes, waiting: Sequence[bytes], ids: Sequence[str] | None) -> bytes:
@@ -322,6 +327,10 @@ def test_a_producer_without_transactions(tmp_path: Path) -> None:
     state = producer_bytes(started(None, -1, -1), [], None)
     operator = producer(tmp_path / "a", state, struct.pack(">qi", 0, 0))
     none = KafkaTransaction(None, -1, -1)
+    first = producer(
+        tmp_path / "c", producer_bytes(started("tx", since=0), [], None), struct.pack(">qi", 0, 0)
+    )
+    assert [writer.pending_since for writer in first.sink_state().writers] == [0]
     [writer] = operator.sink_state().writers
     assert writer == KafkaProducerState(0, none, 1_632_995_566_106, next_free_id=0)
     [report] = operator_reports(read_savepoint(tmp_path / "a"))
@@ -339,6 +348,7 @@ def test_a_producer_without_transactions(tmp_path: Path) -> None:
         (producer_bytes(started("tx", -2), [], None), struct.pack(">qi", 0, 0)),
         (producer_bytes(started("tx", 1, -2), [], None), struct.pack(">qi", 0, 0)),
         (producer_bytes(started(""), [], None), struct.pack(">qi", 0, 0)),
+        (producer_bytes(started("tx", since=-1), [], None), struct.pack(">qi", 0, 0)),
         (producer_bytes(started("tx"), [], None), struct.pack(">qi", 0, 0) + b"\0"),
         (producer_bytes(started("tx"), [], None), struct.pack(">q", 0)),
     ],

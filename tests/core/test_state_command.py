@@ -177,7 +177,8 @@ def test_a_csv_without_pyarrow(
 ) -> None:
     without_pyarrow(monkeypatch)
     path = savepoint(tmp_path)
-    status, _, _ = run(capsys, path, "--export", str(tmp_path / "by.csv"), "--state", "by")
+    status, out, _ = run(capsys, path, "--export", str(tmp_path / "by.csv"), "--state", "by")
+    assert out.startswith("1 entries of ")
     assert (status, (tmp_path / "by.csv").read_text()) == (
         0,
         '"key_group","subtask","key","user_key","value","bytes"\n3,0,"157","a",7,16\n',

@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from pathlib import Path
 from typing import Any
 
-from keygroups import KeyGroupLoad
+import pytest
+from support.inside.answers import date_text
+
+from keygroups import KeyGroupLoad, KeyGroupRange
+from keygroups.job import SubtaskSkew, Vertex, VertexSkew
 from keygroups.savepoint import (
     JobFile,
     JobFiles,
     KeyGroupGrowth,
     KeySize,
+    MapStateDescriptor,
     OperatorStateSummary,
     OperatorSummary,
     SavepointGrowth,
     SavepointSummary,
+    SavepointWriter,
     StateGrowth,
     StateSummary,
     TimeCounts,
+    TimerServiceDescriptor,
+    ValueStateDescriptor,
+    read_savepoint,
 )
+from keygroups.types import LONG, STRING
 
 AGES = ("within an hour", "within a day", "within 7 days", "within 30 days", "within a year")
 WAITS = ("due", "within an hour", "within a day", "within 7 days", "later", "never")
@@ -37,7 +48,7 @@ LOST = StateSummary("gone", "VALUE", None, None, None, None, unread="of a class"
 OFFSETS = OperatorStateSummary("offsets", "SPLIT_DISTRIBUTE", 4, 1200, 2)
 BY_USER = OperatorSummary(
     *("by-user", "0" * 32, 2, 4, 123_456, (SMALL, LARGE, TIMERS), (OFFSETS,)),
-    *(KeyGroupLoad(4, (10_000, 0, 0, 0)), None, None, 5000, 0, None),
+    *(KeyGroupLoad(4, (9_999, 1, 0, 0)), None, None, 5000, 0, None),
 )
 SOURCE = OperatorSummary(
     *("source", "1" * 32, 1, 128, 77, (LOST,), (), None, 3, 2, 0, 44, 0),
@@ -78,7 +89,7 @@ ages and waits are counted from 1970-01-01 00:00:00Z
 
 Operators, with bytes of files:
   operator  parallelism  max    bytes  key groups  imbalance  in flight  in _metadata  coordinator  splits  committables
-  by-user             2    4  123,456           1       2.00      5,000
+  by-user             2    4  123,456           2       2.00      5,000
   source              1  128       77                                              44            0       3             2
 
 What cannot be read:
@@ -120,7 +131,7 @@ def test_a_summary() -> None:
     assert repr(summary) == f"<SavepointSummary: {SUMMARY.splitlines()[1]}>"
     data = summary.to_dict()["operators"][0]
     assert data["imbalance"] == BY_USER.imbalance == 2.0
-    assert data["key_group_bytes"] == [10_000, 0, 0, 0]
+    assert data["key_group_bytes"] == [9_999, 1, 0, 0]
     assert data["states"][1]["last_access"] == {
         "earliest": 0,
         "latest": 1500,
@@ -188,3 +199,100 @@ def test_files_of_a_job() -> None:
         "4 files of 1,234,627 bytes, 1 checkpoints; 0 files of 0 bytes that none of them needs",
         "not read, so that nothing is known to be unused: chk-9: no file",
     ]
+
+
+@pytest.mark.parametrize(
+    ("millis", "text"),
+    [
+        (0, "1970-01-01 00:00:00Z"),
+        (999, "1970-01-01 00:00:00.999Z"),
+        (1_000, "1970-01-01 00:00:01Z"),
+        (1_001, "1970-01-01 00:00:01.001Z"),
+        (-1, "1969-12-31 23:59:59.999Z"),
+        (253_402_300_799_999, "9999-12-31 23:59:59.999Z"),
+        (253_402_300_800_000, "253,402,300,800,000"),
+    ],
+)
+def test_dates(millis: int, text: str) -> None:
+    assert date_text(millis) == text
+
+
+def test_tables_of_an_operator(tmp_path: Path) -> None:
+    states = [ValueStateDescriptor("cnt", LONG, has_ttl=True), TimerServiceDescriptor()]
+    states.append(MapStateDescriptor("m", STRING, LONG))
+    with SavepointWriter(tmp_path / "s") as writer:
+        by_user = writer.add_operator("by-user", STRING, states, 128, 2, sort=True)
+        by_user.write("cnt", "x", 1, last_access=1_700_000_000_000)
+        by_user.write("m", "x", 2, "u")
+        by_user.write_timer("x", 1500)
+    operator = read_savepoint(tmp_path / "s").operator("by-user")
+    timers = ["_timer_state/processing_user-timers", "_timer_state/event_user-timers"]
+    table = ["Keyed states", "state", "kind", "key", "namespace", "user key", "value", "TTL"]
+    table += ["cnt", "VALUE", "STRING", "LONG", "yes"]
+    table += [timers[0], "timers", "STRING", timers[1], "timers", "STRING"]
+    table += ["m", "MAP", "STRING", "STRING", "LONG"]
+    page = operator.states._repr_html_()  # type: ignore[attr-defined]  # For notebooks.
+    assert cells(page) == table
+    assert alignments(page) == ["lllllll"]
+    assert named(page) == ["cnt", *timers, "m"]
+    whole = operator._repr_html_()
+    size = f"{operator.subtasks[0].bytes:,}"
+    assert alignments(whole) == ["lrrrr", "lllllll"]
+    assert cells(whole) == [
+        *(
+            f"uid by-user, id {operator.operator_id}",
+            f"parallelism 2, max parallelism 128, {size} bytes",
+        ),
+        "Subtasks, with the headers in their files; hot: 1.5 times the mean and more",
+        *("subtask", "key groups", "bytes", "x mean", "finished"),
+        *("0 ", "hot", "[0, 63]", size, "2.00"),
+        *table,
+    ]
+    page = operator.get("x")._repr_html_()  # type: ignore[attr-defined]  # For notebooks.
+    assert alignments(page) == ["ll"]
+    assert cells(page) == [
+        *("States of the key", "state", "value"),
+        *("cnt", "TtlValue(last_access=1700000000000, value=1)"),
+        *(timers[1], "1500 (1970-01-01 00:00:01.500Z)", "m", "{'u': 2}"),
+    ]
+    sizes = operator.key_sizes(1)
+    page = sizes._repr_html_()  # type: ignore[attr-defined]  # For notebooks.
+    assert alignments(page) == ["lrrrr"]
+    assert cells(page) == [
+        "The keys with the most bytes of keyed state",
+        *("key", "key group", "subtask", "entries", "bytes"),
+        *("'x'", str(sizes[0].key_group), "0", "3", str(sizes[0].bytes)),
+    ]
+
+
+@pytest.mark.parametrize("size", [100, 101])
+def test_names_of_at_most_100_characters(size: int, tmp_path: Path) -> None:
+    name = "s" * size
+    with SavepointWriter(tmp_path / "s") as writer:
+        states = [ValueStateDescriptor(name, LONG)]
+        writer.add_operator("by-user", STRING, states, 128, 1).write(name, "x", 1)
+    operator = read_savepoint(tmp_path / "s").operator("by-user")
+    for table in (operator.states, operator.get("x")):
+        [shown] = named(table._repr_html_())
+        assert (len(shown), "..." in shown) == (100, size > 100)
+
+
+def test_where_subtasks_of_a_job_run() -> None:
+    """Names of hosts and TaskManagers are aligned to the left, as text and in notebooks."""
+    groups = [KeyGroupRange(0, 63), KeyGroupRange(64, 127)]
+    subtasks = (
+        SubtaskSkew(0, 1_500, 30, 0.75, 1.5, groups[0], None, "host-one", "tm"),
+        SubtaskSkew(1, 500, None, 0.25, 0.5, groups[1], None, None, "tm-2"),
+    )
+    vertex = Vertex("1" * 32, "sum", "RUNNING", 2, 128, True, ())
+    skew = VertexSkew(vertex, subtasks, 1.5, (0,), (), "hot", "")
+    lines = str(skew).splitlines()[-6:]
+    assert lines == [
+        "subtask  records  share  x mean  bytes  key groups",
+        "      0    1,500  75.0%    1.50     30        0-63  hot",
+        "      1      500  25.0%    0.50      ?      64-127",
+        "subtask  host      TaskManager",
+        "      0  host-one  tm",
+        "      1  ?         tm-2",
+    ]
+    assert alignments(skew._repr_html_())[1] == "lll"
