@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from keygroups.savepoint import Operator, Savepoint, SavepointSummary, StateSummary
 
 _LONGEST = 300  # characters of a line
-_LINES = 10  # of an answer
+_LINES = 10  # lines of an answer
 _SHOWN = 5  # states, operators or subtasks of an answer
 _MUCH = 2  # state that is so many times as large has grown
 _OLD = ("older", "within a year")  # the ages of state that was not used for 30 days

@@ -73,7 +73,7 @@ def write(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("budget", "call"),
-    [(43, lambda path: read()), (63, edit), (60, rekey), (25, write)],
+    [(44, lambda path: read()), (63, edit), (60, rekey), (25, write)],
     ids=["the first entry", "an edit", "another max parallelism", "an entry written"],
 )
 def test_no_path_has_more_classes(
