@@ -26,6 +26,7 @@ from keygroups.spark._columns.key_columns import (
 from keygroups.spark._columns.key_hash import key_fields
 from keygroups.spark._savepoint.rows.keyed_states import KeyedState, ListState, MapState, State
 from keygroups.spark._savepoint.rows.spark_types import spark_type_of
+from keygroups.spark._savepoint.rows.struct_fields import first_difference
 from keygroups.spark.dataframe import (
     check_deterministic,
     key_group_column,
@@ -148,9 +149,11 @@ def _type(column: KeyColumn) -> T.DataType:
 def _check(column: KeyColumn, wanted: T.DataType, name: str, is_list: bool = False) -> None:
     if not _holds(_type(column), wanted):
         text = _text(wanted)
+        differing = first_difference(_type(column), wanted, _holds)
         raise InvalidTypeError(
             f"{name} takes a column of type {text}{f' or array<{text}>' if is_list else ''}, but "
-            f"{column.name} is {_type(column).simpleString()}" + cast_advice(_type(column), text)
+            f"{column.name} is {_type(column).simpleString()}"
+            + (differing or cast_advice(_type(column), text))
         )
 
 
