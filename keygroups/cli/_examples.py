@@ -21,6 +21,10 @@ EXAMPLES = {
     "evenness": ("keygroups evenness 720", "keygroups evenness 720 --json"),
     "counts": ("keygroups counts 128 counts.csv", "keygroups counts 128 - < metrics.txt"),
     "suggest": ("keygroups suggest 6 8 10-24", "keygroups suggest 24 --growth 10"),
+    "doctor": (
+        "keygroups doctor http://localhost:8081",
+        "keygroups doctor savepoint-5 --against savepoint-4",
+    ),
     "savepoint": (
         "keygroups savepoint s3://bucket/savepoint-5 --operator by-user",
         "keygroups savepoint savepoint-5 --operator by-user --state count --export - | jq .value",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from keygroups._show.tables import text_table
 from keygroups.cli._key_groups import skew_data
-from keygroups.cli._parser import AddCommand, to_number
+from keygroups.cli._parser import AddCommand, Arguments, to_number
 from keygroups.cli._streams import json_line, lines_of
 from keygroups.errors import InvalidValueError, JobError, printable
 
@@ -33,6 +33,11 @@ def add_commands(command: AddCommand) -> None:
     add("--savepoints", action="store_true", help=checkpoints)
     watch = "look twice, so many seconds apart, at what was read in between (at most 3600)"
     add("--watch", type=to_number, metavar="N", help=watch)
+    add_sign_in(add)
+
+
+def add_sign_in(add: Arguments) -> None:
+    """Add the options of `sign_in`, and the timeout."""
     seconds = "seconds for each request, and three times as many for all (default: 10)"
     add("--timeout", type=to_number, default=10.0, metavar="N", help=seconds)
     headers = "a header to send, or @FILE with one a line, @- for standard input; again for more"
@@ -76,24 +81,13 @@ def _job(options: argparse.Namespace) -> Iterator[str]:
 
     if options.savepoints and options.vertex is not None:
         raise InvalidValueError("--vertex is not for --savepoints, which are of the whole job")
-    certificate = options.client_certificate
-    if options.client_key is not None:
-        if certificate is None:
-            raise InvalidValueError(
-                "--client-key is that of a --client-certificate, which is not there"
-            )
-        certificate = (certificate, options.client_key)
     if options.watch is not None and not 0 < options.watch <= _LONGEST_WATCH:
         raise InvalidValueError(
             f"--watch must be above 0 and at most {_LONGEST_WATCH} seconds, got {options.watch}"
         )
     if options.savepoints and options.watch is not None:
         raise InvalidValueError("--watch is not for --savepoints")
-    signed_in = {
-        "headers": _headers(options.header),
-        "ca_file": options.ca_file,
-        "client_certificate": certificate,
-    }
+    signed_in = sign_in(options)
     job = read_job(options.url, options.job_id, options.timeout, **signed_in)
     earlier = None
     if options.watch is not None:
@@ -115,9 +109,25 @@ def _job(options: argparse.Namespace) -> Iterator[str]:
             unknown.append(str(error))
     if options.json:
         vertices = [_vertex_data(vertex, skews.get(vertex.vertex_id)) for vertex in job.vertices]
-        yield json_line(_job_data(job) | {"vertices": vertices})
+        yield json_line(job_data(job) | {"vertices": vertices})
         return
     yield "\n\n".join([str(job), *map(str, skews.values()), *unknown])
+
+
+def sign_in(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of `read_job` by which it signs in."""
+    certificate = options.client_certificate
+    if options.client_key is not None:
+        if certificate is None:
+            raise InvalidValueError(
+                "--client-key is that of a --client-certificate, which is not there"
+            )
+        certificate = (certificate, options.client_key)
+    return {
+        "headers": _headers(options.header),
+        "ca_file": options.ca_file,
+        "client_certificate": certificate,
+    }
 
 
 def _to_header(text: str) -> str:
@@ -154,7 +164,7 @@ def _savepoints(job: Job, is_json: bool) -> Iterator[str]:
             checkpoint._asdict() | {"triggered": checkpoint.triggered.isoformat()}
             for checkpoint in checkpoints
         ]
-        yield json_line(_job_data(job) | {"savepoints": savepoints})
+        yield json_line(job_data(job) | {"savepoints": savepoints})
         return
     yield str(job).partition("\n")[0]
     rows = [("id", "kind", "triggered (UTC)", "bytes", "", "path"), *map(_row, checkpoints)]
@@ -172,7 +182,8 @@ def _row(checkpoint: CompletedCheckpoint) -> tuple[str, ...]:
     )
 
 
-def _job_data(job: Job) -> dict[str, Any]:
+def job_data(job: Job) -> dict[str, Any]:
+    """Return the JSON of a job without its vertices."""
     return {name: getattr(job, name) for name in ("url", "job_id", "name", "state")}
 
 

@@ -120,6 +120,7 @@ write it anew.
     delete keys                           yes                   rewrite               no
     map entries, fix a poisoned one       yes                   rewrite               no
     TTL on, off, set anew                 yes                   rewrite               no
+    values of another type or class       yes                   rewrite               no
     give the state of a key to another    yes                   rewrite               no
     another type of keys                  yes                   rewrite               no
     edit operator state                   yes                   rewrite               no

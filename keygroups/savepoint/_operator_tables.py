@@ -78,9 +78,9 @@ class Entries(Iterator[StateEntry]):
             rows += map(_entry_row, islice(self._read(), MOST_SHOWN))
         except SavepointError as error:
             texts.append(str(error))
-        left = (0, *range(3, len(_ENTRY_HEADINGS)))
+        left_columns = (0, *range(3, len(_ENTRY_HEADINGS)))
         caption = f"Entries, the first {MOST_SHOWN} at most"
-        return html_sections([Section(texts, _ENTRY_HEADINGS, rows, left, caption)])
+        return html_sections([Section(texts, _ENTRY_HEADINGS, rows, left_columns, caption)])
 
 
 def _entry_row(entry: StateEntry) -> tuple[str, ...]:

@@ -224,7 +224,7 @@ class Savepoint:
         by-user: incompatible
           count: incompatible
             value: INT -> LONG
-            -> remove_state drops it
+            -> convert_state('count', to, value) writes it anew; remove_state drops it
         """
         olds = self.operators
         if isinstance(job, Savepoint):

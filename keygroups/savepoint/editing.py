@@ -7,7 +7,7 @@
   an `OperatorId` of `keygroups.savepoint.sql` for operators without a uid;
 - `set_max_parallelism` and `convert_to_canonical`, of all operators or of some;
 - `operator` returns the `OperatorEditor` of one: `remove_state`, `rename_state`, `set_ttl`,
-  `delete_keys`, `map_entries`, `map_timers`, `map_keys`, and of operator state
+  `convert_state`, `delete_keys`, `map_entries`, `map_timers`, `map_keys`, and of operator state
   `remove_operator_state`, `rename_operator_state`, `map_operator_state`;
 - `report` returns a `keygroups.savepoint.reports.EditReport`: the edits of each operator, and the
   places that may still hold deleted keys.

@@ -87,6 +87,7 @@ def told(operator: OperatorRestore) -> tuple[Any, ...]:
 
 
 DROP = "remove_state drops it"
+CONVERT = f"convert_state('s', to, value) writes it anew; {DROP}"
 KEPT = ("the job does not register it: Flink keeps it, and nobody reads it",)
 MAPS = [
     sb.state("s", "MAP", sb.map_of(key, made))
@@ -98,7 +99,7 @@ TIMERS = [
 ]
 STATES: dict[str, tuple[bytes, bytes, str, tuple[str, ...], str]] = {
     "same": (value(INTS), value(INTS), "as_is", (), ""),
-    "type": (value(INTS), value(LONGS), "incompatible", ("value: INT -> LONG",), DROP),
+    "type": (value(INTS), value(LONGS), "incompatible", ("value: INT -> LONG",), CONVERT),
     "field": (value(SMALL), value(LARGE), "after_migration", ("value, field b: added",), ""),
     "kind": (
         sb.state("s", "LIST", sb.list_of(INTS)),
@@ -419,7 +420,7 @@ def test_as_text(tmp_path: Path) -> None:
         f"  -> {KEYS}",
         "  s: incompatible",
         "    value: INT -> LONG",
-        f"    -> {DROP}",
+        f"    -> {CONVERT}",
         "  t: after migration",
         "    value, field b: added",
         "b: incompatible",
@@ -456,6 +457,6 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         "only": None,
         "verdict": "incompatible",
         "reasons": ["value: INT -> LONG"],
-        "remedy": DROP,
+        "remedy": CONVERT,
     }
     assert (operator["verdict"], operator["remedy"]) == ("incompatible", KEYS)

@@ -237,6 +237,13 @@ UNFIT: dict[str, tuple[type[Exception], str, Callable[[], KeyedState]]] = {
             None, "user", STRING, {"t": ValueState("n", TUPLE(LONG, LIST(STRING)))}
         ),
     ),
+    "field of another type": (
+        InvalidTypeError,
+        "is struct<n:bigint,user:string>: its field user is string, not int",
+        lambda: KeyedState(
+            None, "user", STRING, {"t": ValueState(F.struct("n", "user"), TUPLE(LONG, INT))}
+        ),
+    ),
     "user key of another type": (
         InvalidTypeError,
         "user key of state 'map' of type LONG takes a column of type bigint, but user is string",

@@ -90,6 +90,7 @@ from keygroups.testing import assert_reaches_all, assert_spread, assert_subtask,
 from keygroups.types import (
     BIG_DEC,
     BIG_INT,
+    DOUBLE,
     INT,
     LIST,
     LONG,
@@ -314,6 +315,12 @@ def mapped_timers(n: int) -> None:
         editor.operator("by-int").map_timers(USER_TIMERS, lambda timer: (timer.timestamp or 0) + 1)
 
 
+def converted_counts(n: int) -> None:
+    """Give the values of so many entries another type."""
+    with SavepointWriter.from_existing_savepoint(written_folder(n), NewPath()) as editor:
+        editor.operator("by-int").convert_state("count", FLOATS, float)
+
+
 def moved_offsets(partitions: int) -> None:
     """Give so many partitions of a source another offset."""
     old = os.fspath(NewPath())
@@ -386,6 +393,7 @@ def read_split(version: int, cursor: object) -> dict[str, object]:
 
 
 USER_TIMERS = "_timer_state/event_user-timers"
+FLOATS = ValueStateDescriptor("count", DOUBLE)
 # What functions return; nobody makes one by hand, and making one checks nothing.
 RECORDS = {
     "KeyGroupGrowth",
@@ -894,6 +902,9 @@ REGISTRY: dict[str, Registered] = {
     },
     "OperatorEditor.map_timers": Registered(
         mapped_timers, arguments={"name": [USER_TIMERS], "function": [repr]}
+    ),
+    "OperatorEditor.convert_state": Registered(
+        converted_counts, arguments={"name": ["count"], "to": [FLOATS], "value": [float]}
     ),
     "OperatorEditor.edited_keyed_state": Registered(
         constant="writes nothing yet",

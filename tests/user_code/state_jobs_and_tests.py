@@ -238,6 +238,7 @@ def an_edited_savepoint(path: str) -> None:
         operator.set_ttl("count", last_access=1_700_000_000_000)
         operator.delete_keys(["ann", "bob"])
         operator.map_entries("count", grown)
+        operator.convert_state("count", savepoint.ValueStateDescriptor("count", types.LONG), int)
         operator.map_timers("_timer_state/event_user-timers", lambda timer: timer.timestamp)
         operator.map_keys(len, types.LONG)
         writer.operator("clicks").set_offsets({("clicks", 0): 4711})

@@ -26,6 +26,11 @@ from keygroups.errors import (
     UnsupportedKeyTypeError,
 )
 from keygroups.hashing import finalise
+from keygroups.savepoint._edits.converted_values import (
+    ConvertValues,
+    ValueFunction,
+    converted_state,
+)
 from keygroups.savepoint._edits.edit_task import StatePlan
 from keygroups.savepoint._edits.keyed_state import EditedKeyedState
 from keygroups.savepoint._edits.merged_header import MergedHeader, merged_header, refused
@@ -247,6 +252,50 @@ class OperatorEditor(OperatorStateEditor):
                 raise UnsupportedKeyTypeError(f"state {old.name!r}: {error}") from None
         self._add(state, SetTtl(last_access))
         state.descriptor = new
+
+    def convert_state(
+        self, name: str, to: NewState | Operator, value: ValueFunction | None = None
+    ) -> None:
+        """Write the values of a state by another serializer, that of the job as it is now.
+
+        `to` is a descriptor of the state, as `SavepointWriter.add_operator` takes them, or the
+        operator of a savepoint of the new job, such as one of a test run, whose state of this name
+        gives the serializer's snapshot as Flink wrote it: a POJO of another package takes one.
+        `value` takes a value, an element of a LIST, a value in a MAP or an accumulator, and
+        returns what it becomes; without it they are written as they are, such as ints as longs. A
+        null stays one. Names, keys, user keys, windows and times of last access stay. On Spark
+        the function is pickled.
+
+        Raises InvalidValueError for a state that is not there, for timers, and where name, kind,
+        time to live, keys, namespaces or user keys of `to` are others, which Flink would not
+        restore as the job's; UnsupportedKeyTypeError where only the job's classes read or write
+        the values; InvalidTypeError; SavepointError as `remove_state`. When it is written: what
+        the function raises, and InvalidTypeError or InvalidValueError for what it returns and is
+        no value of `to`.
+
+        >>> from tempfile import mkdtemp
+        >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
+        >>> from keygroups.types import INT, LONG, STRING
+        >>> folder = mkdtemp()
+        >>> with SavepointWriter(folder + "/old") as writer:
+        ...     counts = [ValueStateDescriptor("count", INT)]
+        ...     by_user = writer.add_operator("by-user", STRING, counts, 128, parallelism=3)
+        ...     by_user.write("count", "ann", 5)
+        >>> editor = SavepointWriter.from_existing_savepoint(folder + "/old", folder + "/new")
+        >>> with editor as writer:
+        ...     writer.operator("by-user").convert_state(
+        ...         "count", ValueStateDescriptor("count", LONG), lambda count: count * 1000
+        ...     )
+        >>> by_user = read_savepoint(folder + "/new").operator("by-user")
+        >>> print(*by_user.states, by_user.get("ann", "count"))
+        count: VALUE <STRING, LONG> 5000
+        """
+        state = self._state(name)
+        if value is not None:
+            check_callable("value", value)
+        new, data = converted_state(state.descriptor, to)
+        self._add(state, ConvertValues(new, value))
+        state.descriptor, state.data = new, data
 
     def delete_keys(self, keys: Iterable[Any]) -> None:
         """Delete all that the keyed state of the operator has of some keys.

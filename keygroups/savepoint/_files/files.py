@@ -40,7 +40,7 @@ CHUNK = 1 << 18
 _ABSOLUTE = re.compile(r"/|file:/(?:/{2,})?(?!/)|(?!(?:file|local):)[A-Za-z][A-Za-z0-9+.-]*://")
 _CHECKPOINT = re.compile(r"(.*[^/:])?/chk-[0-9]+", re.DOTALL)  # in the folder of its job
 _OF_JOB = re.compile(r"/(?:shared|taskowned|chk-[0-9]+)/")
-_DRIVE = re.compile(r"[A-Za-z]:[\\/]")  # of Windows
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")  # a path on Windows begins with one
 # A pipe or a link may replace the file just now: opening neither waits nor follows.
 _FLAGS = sum(getattr(os, name, 0) for name in ("O_NOCTTY", "O_NOFOLLOW", "O_NONBLOCK"))
 

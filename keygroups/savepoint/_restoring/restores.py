@@ -200,6 +200,7 @@ def _state(
     namespaces = old.namespace_serializer, new.namespace_serializer
     findings = [*_strict(resolve(*namespaces, known, "namespaces"))]
     values = _values(old, new, known)
+    is_converted = not findings and bool(values) and _is_convertible(old, new)
     findings += [*values, *_of_user_keys(old, new, known, values)]
     is_ttl = old.has_ttl != new.has_ttl
     if is_ttl:
@@ -208,9 +209,24 @@ def _state(
     remedy = ""
     if verdict in (UNKNOWN, INCOMPATIBLE):
         remedy = _DROP
+        if is_converted:
+            convert = f"convert_state({show(old.name)}, to, value) writes it anew"
+            remedy = f"{convert}; {remedy}"
         if is_ttl:
             remedy = f"set_ttl({show(old.name)}, {new.has_ttl}) converts it; {remedy}"
     return StateRestore(old.name, new.kind, None, verdict, tuple(map(str, findings)), remedy)
+
+
+def _is_convertible(old: StateDescriptor, new: StateDescriptor) -> bool:
+    """Tell whether `convert_state` writes the values of one state as those of another."""
+    read, written = old.value_serializer, new.value_serializer
+    return (
+        old.user_key_serializer == new.user_key_serializer
+        and read is not None
+        and written is not None
+        and read.read is not None
+        and written.write is not None
+    )
 
 
 def _values(old: StateDescriptor, new: StateDescriptor, known: Collection[str]) -> list[Finding]:

@@ -16,6 +16,7 @@ from keygroups.errors import (
 from keygroups.spark._columns.key_columns import cast_advice, simple_type
 from keygroups.spark._savepoint.rows.spark_types import spark_type_of
 from keygroups.spark._savepoint.rows.state_columns import sent
+from keygroups.spark._savepoint.rows.struct_fields import first_difference
 from keygroups.spark.dataframe import named_column
 
 
@@ -86,7 +87,8 @@ def _field_of(role: str, state: str, wanted: T.DataType, spark_type: T.DataType)
 def _unfit(
     role: str, wanted: T.DataType, spark_type: T.DataType, why: str = ""
 ) -> InvalidTypeError:
-    advice = cast_advice(spark_type, wanted.simpleString()) or ": cast it"
+    differing = first_difference(spark_type, wanted, _is_same)
+    advice = differing or cast_advice(spark_type, wanted.simpleString()) or ": cast it"
     return InvalidTypeError(
         f"{role} must be {wanted.simpleString()}{why}, as read_keyed_state gives it, got "
         f"{spark_type.simpleString()}{advice}"

@@ -25,6 +25,7 @@ from keygroups.spark._columns.key_columns import (
 from keygroups.spark._columns.key_hash import key_fields
 from keygroups.spark._savepoint.rows.keyed_states import KeyedState, ListState, MapState, State
 from keygroups.spark._savepoint.rows.spark_types import spark_type_of
+from keygroups.spark._savepoint.rows.struct_fields import first_difference
 from keygroups.spark.dataframe import (
     check_deterministic,
     key_group_column,
@@ -141,9 +142,10 @@ def _fitting(column: KeyColumn, wanted: list[T.DataType], name: str) -> int:
         if _holds(_type(column), spark_type):
             return number
     texts = [*map(_text, wanted)]
+    differing = first_difference(_type(column), wanted[0], _holds)
     raise InvalidTypeError(
         f"{name} takes a column of type {' or '.join(texts)}, but {column.name} is "
-        f"{_type(column).simpleString()}" + cast_advice(_type(column), texts[0])
+        f"{_type(column).simpleString()}" + (differing or cast_advice(_type(column), texts[0]))
     )
 
 

@@ -1,0 +1,125 @@
+"""The step of `convert_state`, and the checks that the job restores the state that it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from keygroups._checks import show
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    UnsupportedKeyTypeError,
+)
+from keygroups.savepoint._edits.merged_header import merged_header
+from keygroups.savepoint._edits.steps import Apply, Calls, Framed, Step, StepContext, named_entry
+from keygroups.savepoint._operator import Operator
+from keygroups.savepoint._state.entries import StateEntry
+from keygroups.savepoint._state.header import StateDescriptor, write_state
+from keygroups.savepoint._state.stored_values import stored_value
+from keygroups.savepoint._state.writing.new_states import NewState, described_states
+
+ValueFunction = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class ConvertValues(Step):
+    """Writes each value, element or accumulator as the state `new` has it; None stays None."""
+
+    new: StateDescriptor
+    function: ValueFunction | None
+
+    def bind(self, state: StateDescriptor, place: StepContext) -> Apply:
+        """Return an Apply that decodes each entry, calls the function, and writes the result."""
+        return _Conversion(self, state, place)
+
+
+class _Conversion(Calls):
+    """Converts the values of a state's entries."""
+
+    def __init__(self, step: ConvertValues, state: StateDescriptor, place: StepContext) -> None:
+        super().__init__("convert_state", self._converted, state, place)
+        self._convert = step.function
+        self._is_list, self._has_ttl = state.kind == "LIST", state.has_ttl
+        self._write = stored_value(step.new).writer(allow_any_last_access=True)
+
+    def __call__(self, key_group: int, key: bytes, value: bytes) -> Iterable[Framed] | None:
+        entry, new = self._call(key_group, key, value)
+        try:
+            encoded = self._write(new, entry.last_access)
+        except KeyGroupsError as error:
+            raise type(error)(f"{named_entry(entry)}: {error}") from None
+        return None if encoded == value else ((key_group, key, encoded),)
+
+    def _converted(self, entry: StateEntry) -> Any:
+        if not self._is_list:
+            return self._value(entry.value)
+        if not self._has_ttl:
+            return [self._value(element) for element in entry.value]
+        return [element._replace(value=self._value(element.value)) for element in entry.value]
+
+    def _value(self, value: Any) -> Any:
+        return value if value is None or self._convert is None else self._convert(value)
+
+
+def converted_state(old: StateDescriptor, to: object) -> tuple[StateDescriptor, bytes]:
+    """Return the state that `old` becomes, and its part of the header.
+
+    `to` is a descriptor, or an operator of a savepoint of the job, whose state of this name gives
+    the bytes of the header as Flink wrote them. Raises InvalidTypeError, InvalidValueError for a
+    state that Flink would not restore as that, and UnsupportedKeyTypeError for values that only
+    the job reads or writes.
+    """
+    if isinstance(to, Operator):
+        new, data = _of_template(old, to)
+    elif isinstance(to, NewState):
+        new, *_ = described_states([to], old.key_serializer)
+        # A descriptor says nothing of windows: those of the state stay.
+        new, data = replace(new, namespace_serializer=old.namespace_serializer), None
+    else:
+        raise InvalidTypeError(
+            "to must be a descriptor such as ValueStateDescriptor, or an operator of a savepoint "
+            f"of the job, got {show(to)}"
+        )
+    _check(old, new)
+    if old.value_serializer is None or old.value_serializer.read is None or old.is_python:
+        raise UnsupportedKeyTypeError(
+            f"state {old.name!r} cannot be converted: only the job reads it"
+        )
+    if new.value_serializer is None or new.value_serializer.write is None:
+        raise UnsupportedKeyTypeError(
+            f"state {old.name!r} cannot become {new}: only the job writes it"
+        )
+    return new, write_state(new) if data is None else data
+
+
+def _of_template(old: StateDescriptor, template: Operator) -> tuple[StateDescriptor, bytes]:
+    header = merged_header(template)
+    for state, data in zip(header.states, header.state_bytes):
+        if state.name == old.name:
+            return state, data
+    raise InvalidValueError(
+        f"to must be an operator with the state {show(old.name)}, and {template.label} has "
+        f"{', '.join(state.name for state in header.states) or 'none'}"
+    )
+
+
+def _check(old: StateDescriptor, new: StateDescriptor) -> None:
+    """Refuse what Flink would not restore as the job's, or would not find."""
+    remedies = {
+        "name": "rename_state gives it another",
+        "kind": "Flink restores no state as one of another kind",
+        "has_ttl": "set_ttl gives it a time to live, or takes it away",
+        "key_serializer": "map_keys gives the operator keys of another type",
+        "namespace_serializer": "its windows are of another type",
+        "user_key_serializer": "keys in a map stay as they are",
+    }
+    for name, remedy in remedies.items():
+        known, asked = getattr(old, name), getattr(new, name)
+        if known != asked:
+            raise InvalidValueError(
+                f"to must have the {name.replace('_', ' ')} of the state, {known}, got {asked}: "
+                f"{remedy}"
+            )

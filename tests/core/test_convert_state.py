@@ -1,0 +1,258 @@
+"""`convert_state`: values by another serializer, in the bytes that Flink writes for these."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.bytes import savepoint_bytes as sb
+from support.bytes.real_savepoints import point
+
+from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
+from keygroups.savepoint import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    Operator,
+    OperatorEditor,
+    Pojo,
+    ReducingStateDescriptor,
+    Savepoint,
+    SavepointWriter,
+    TimerServiceDescriptor,
+    ValueStateDescriptor,
+    read_savepoint,
+)
+from keygroups.types import BOOLEAN, DOUBLE, INT, LONG, STRING, TUPLE
+
+POINT = point("2.3.0-heap-canonical")
+
+
+def edited(
+    old: Savepoint, folder: Path, uid: str, verb: Callable[[OperatorEditor], object]
+) -> Operator:
+    with SavepointWriter.from_existing_savepoint(old, folder) as writer:
+        verb(writer.operator(uid))
+    return read_savepoint(folder).operator(uid)
+
+
+def entries_of(operator: Operator, state: str) -> dict[tuple[int, bytes], bytes]:
+    """Return the bytes of each value in a state, by key group and bytes of the key."""
+    return {
+        (key_group, key): value
+        for task in operator.tasks([state])
+        for described, key_group, _, key, value in task.framed_entries()
+        if described == state
+    }
+
+
+def headers(operator: Operator, state: str) -> set[bytes]:
+    """Return the bytes of a state in the headers of all subtasks."""
+    return {
+        data
+        for task in operator.tasks()
+        for handle in task.handles
+        for header in [task.header(handle)]
+        for described, data in zip(header.states, header.state_bytes)
+        if described.name == state
+    }
+
+
+def bytes_of(value: Any) -> bytes:
+    """Return a long as Flink's LongSerializer writes it; in a list commas part them."""
+    if isinstance(value, list):
+        return b",".join(map(bytes_of, value))
+    return struct.pack(">q", value)
+
+
+def number(value: Any) -> Any:
+    """Return what Flink's classes read as an int, or a list of these."""
+    if not isinstance(value, dict):
+        return int(value)
+    [(kind, read)] = value.items()
+    if kind == "list":
+        return [*map(number, read)]
+    return int(float.fromhex(read) if kind == "double" else read)
+
+
+LONGS = {
+    "avg": (ValueStateDescriptor("avg", LONG), int),
+    "flag": (ValueStateDescriptor("flag", LONG), int),
+    "history": (ListStateDescriptor("history", LONG), None),
+}
+
+
+@pytest.mark.parametrize("state", LONGS)
+def test_values_become_longs(state: str, tmp_path: Path) -> None:
+    """The header then has what Flink wrote of a LongSerializer in another state of the job."""
+    old = POINT.read()
+    to, function = LONGS[state]
+    new = edited(
+        old, tmp_path / "new", "by-string", lambda by: by.convert_state(state, to, function)
+    )
+    before = old.operator("by-string")
+    true = [line for line in POINT.lines(POINT.entries) if line["state"] == state]
+    true = [line for line in true if line["operator"] == before.operator_id]
+    expected = [bytes_of(number(line["value"])) for line in true]
+    assert expected
+    assert sorted(entries_of(new, state).values()) == sorted(expected)
+    assert entries_of(new, state).keys() == entries_of(before, state).keys()
+    if state != "history":
+        [data] = headers(new, state)
+        [known] = headers(before, "count")
+        assert data[2 + len(state) :] == known[2 + len("count") :]
+    for other in ("count", "byCity", "ttlMap", "visits"):
+        assert entries_of(new, other) == entries_of(before, other)
+        assert headers(new, other) == headers(before, other)
+
+
+def moved_pojos(folder: Path) -> Savepoint:
+    """Write a point of Flink whose values have a class of another package."""
+    old = point("2.3.0-pojo-canonical")
+    [data] = headers(old.read().operator("pojo"), "pojo")
+    for file in old.path.iterdir():
+        moved = data.replace(b"G$Pj", b"H$Pj")
+        (folder / file.name).write_bytes(file.read_bytes().replace(data, moved))
+    return read_savepoint(folder)
+
+
+def test_pojos_of_another_package(tmp_path: Path) -> None:
+    """All becomes what Flink wrote: each value, and the snapshot of the serializer."""
+    (tmp_path / "old").mkdir()
+    old, job = moved_pojos(tmp_path / "old"), point("2.3.0-pojo-canonical").read()
+    [state] = (state for state in old.restore_report(job).operators[0].states if state.reasons)
+    assert state.remedy.startswith("convert_state('pojo', to, value) writes it anew; ")
+    template = job.operator("pojo")
+    new = edited(
+        old,
+        tmp_path / "new",
+        "pojo",
+        lambda by: by.convert_state("pojo", template, lambda pojo: Pojo("G$Pj", pojo._asdict())),
+    )
+    assert {value.java_class for value in values(old.operator("pojo"), "pojo")} == {"H$Pj"}
+    assert values(new, "pojo") == values(template, "pojo")
+    for state in template.states:
+        assert headers(new, state.name) == headers(template, state.name)
+        assert entries_of(new, state.name) == entries_of(template, state.name)
+    assert read_savepoint(tmp_path / "new").restore_report(job).restores is True
+
+
+def values(operator: Operator, state: str) -> list[Any]:
+    return [entry.value for entry in operator.entries([state])]
+
+
+OLD = [
+    ValueStateDescriptor("value", INT),
+    ListStateDescriptor("list", INT, has_ttl=True),
+    MapStateDescriptor("map", STRING, STRING),
+    ReducingStateDescriptor("sum", INT),
+    AggregatingStateDescriptor("mean", TUPLE(INT, INT)),
+]
+
+
+def written(folder: Path) -> Savepoint:
+    with SavepointWriter(folder) as writer:
+        by = writer.add_operator("by", STRING, [*OLD, TimerServiceDescriptor()], 128, 3, sort=True)
+        by.write("value", "ann", 5)
+        by.write("list", "ann", [5, 6], last_access=1_700_000_000_000)
+        for name, text in (("a", "5"), ("b", None)):
+            by.write("map", "ann", text, user_key=name)
+        by.write("sum", "ann", 5)
+        by.write("mean", "ann", (5, 6))
+    return read_savepoint(folder)
+
+
+def test_states_of_each_kind(tmp_path: Path) -> None:
+    """Elements and values in maps are converted one by one, and nulls are no values."""
+    pair = TUPLE(DOUBLE, DOUBLE)
+
+    def verbs(by: OperatorEditor) -> None:
+        by.convert_state("value", ValueStateDescriptor("value", STRING), str)
+        by.convert_state("list", ListStateDescriptor("list", LONG, has_ttl=True), lambda n: n * n)
+        by.convert_state("map", MapStateDescriptor("map", STRING, STRING), "{}!".format)
+        by.convert_state("sum", ReducingStateDescriptor("sum", LONG))
+        mean = AggregatingStateDescriptor("mean", pair)
+        by.convert_state("mean", mean, lambda both: tuple(map(float, both)))
+        by.map_entries("value", lambda entry: f"{entry.value}!")
+
+    new = edited(written(tmp_path / "old"), tmp_path / "new", "by", verbs)
+    held = new.get("ann")
+    assert [(each.value, each.last_access) for each in held.pop("list")] == [
+        (25, 1_700_000_000_000),
+        (36, 1_700_000_000_000),
+    ]
+    assert held == {"value": "5!", "map": {"a": "5!", "b": None}, "sum": 5, "mean": (5.0, 6.0)}
+    assert {state.name: str(state.value_serializer) for state in new.states} == {
+        "value": "STRING",
+        "list": "LONG",
+        "map": "STRING",
+        "sum": "LONG",
+        "mean": "TUPLE(DOUBLE, DOUBLE)",
+        "_timer_state/event_user-timers": "None",
+        "_timer_state/processing_user-timers": "None",
+    }
+
+
+@pytest.mark.parametrize(
+    ("to", "says"),
+    [
+        (ValueStateDescriptor("other", LONG), "the name of the state, value, got other: rename"),
+        (ListStateDescriptor("value", LONG), "the kind of the state, VALUE, got LIST: Flink"),
+        (ValueStateDescriptor("value", LONG, has_ttl=True), "has ttl of .* False, got True: set_"),
+        (MapStateDescriptor("map", LONG, LONG), "the user key serializer of .*: keys in a map"),
+        (TimerServiceDescriptor(), "the name of the state"),
+    ],
+)
+def test_what_flink_would_not_restore(to: Any, says: str, tmp_path: Path) -> None:
+    state = "map" if isinstance(to, MapStateDescriptor) else "value"
+    with pytest.raises(InvalidValueError, match=says):
+        edited(
+            written(tmp_path / "old"),
+            tmp_path / "new",
+            "by",
+            lambda by: by.convert_state(state, to),
+        )
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    old = written(tmp_path / "old")
+    other = POINT.read().operator("by-long")
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as writer:
+        by = writer.operator("by")
+        with pytest.raises(InvalidTypeError, match="to must be a descriptor such as Value"):
+            by.convert_state("value", 5)  # type: ignore[arg-type]
+        with pytest.raises(InvalidTypeError, match="value must be"):
+            by.convert_state("value", ValueStateDescriptor("value", LONG), 5)  # type: ignore[arg-type]
+        with pytest.raises(InvalidValueError, match="with the state 'value', and by-long has "):
+            by.convert_state("value", other)
+        with pytest.raises(InvalidValueError, match="state must be of "):
+            by.convert_state("nothing", other)
+        timers = "_timer_state/event_user-timers"
+        with pytest.raises(UnsupportedKeyTypeError, match="only the job reads it"):
+            by.convert_state(timers, old.operator("by"))
+
+
+def test_a_class_that_only_the_job_writes(tmp_path: Path) -> None:
+    """A test run of the job left nothing in a state of a class that Kryo writes."""
+    states = [sb.state("value", "VALUE", sb.kryo_of("a.D"))]
+    keyed = sb.keyed_header(sb.simple("String"), states)
+    handle = sb.canonical(0, [len(keyed)], sb.inline(keyed + sb.canonical_key_group([(0, [])])))
+    operator = sb.operator([sb.subtask(managed_keyed=handle)], uid="by")
+    template = read_savepoint(sb.write(tmp_path, [operator])).operators[0]
+    old = written(tmp_path / "old")
+    with pytest.raises(UnsupportedKeyTypeError, match=r"'value' cannot become .*: only the job"):
+        edited(old, tmp_path / "new", "by", lambda by: by.convert_state("value", template))
+
+
+def test_errors_name_the_entry(tmp_path: Path) -> None:
+    old = written(tmp_path / "old")
+    to = ValueStateDescriptor("value", BOOLEAN)
+    with pytest.raises(InvalidTypeError, match="key 'ann' in state 'value': "):
+        edited(old, tmp_path / "1", "by", lambda by: by.convert_state("value", to))
+    with pytest.raises(ZeroDivisionError):
+        edited(
+            old, tmp_path / "2", "by", lambda by: by.convert_state("value", to, lambda n: n / 0)
+        )
