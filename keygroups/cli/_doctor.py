@@ -356,7 +356,7 @@ class _Patient:
         return Answer(question, report.has_faults, texts, [command])
 
     def _connectors(self) -> Answer:
-        from keygroups.savepoint._operator import is_sink, is_source
+        from keygroups.savepoint._operator_states import is_sink, is_source
         from keygroups.savepoint._reports.connectors import sink_sections, splits_section
 
         texts, commands, has_open = [], [], False

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.bytes import savepoint_bytes as sb
+from support.bytes.framed_entries import framed_entries
 from support.bytes.real_savepoints import point
 
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
@@ -44,7 +45,7 @@ def entries_of(operator: Operator, state: str) -> dict[tuple[int, bytes], bytes]
     return {
         (key_group, key): value
         for task in operator.tasks([state])
-        for described, key_group, _, key, value in task.framed_entries()
+        for described, key_group, _, key, value in framed_entries(task)
         if described == state
     }
 
@@ -54,8 +55,7 @@ def headers(operator: Operator, state: str) -> set[bytes]:
     return {
         data
         for task in operator.tasks()
-        for handle in task.handles
-        for header in [task.header(handle)]
+        for header in task.format.headers()
         for described, data in zip(header.states, header.state_bytes)
         if described.name == state
     }
@@ -123,8 +123,9 @@ def test_pojos_of_another_package(tmp_path: Path) -> None:
     """All becomes what Flink wrote: each value, and the snapshot of the serializer."""
     (tmp_path / "old").mkdir()
     old, job = moved_pojos(tmp_path / "old"), point("2.3.0-pojo-canonical").read()
-    [state] = (state for state in old.restore_report(job).operators[0].states if state.reasons)
-    assert state.remedy.startswith("convert_state('pojo', to, value) writes it anew; ")
+    restores = old.restore_report(job).operators[0].states
+    [refused] = (state for state in restores if state.reasons)
+    assert refused.remedy.startswith("convert_state('pojo', to, value) writes it anew; ")
     template = job.operator("pojo")
     new = edited(
         old,

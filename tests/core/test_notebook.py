@@ -453,6 +453,7 @@ def test_entries_are_a_table_of_the_first_few() -> None:
         *("last access", "timestamp"),
     ]
     first = next(entries)
+    assert first.last_access is not None
     place = ["ttlMap", f"{first.key_group}", f"{first.subtask}", repr(first.key)]
     assert rows[1] == [
         *place,
@@ -461,6 +462,7 @@ def test_entries_are_a_table_of_the_first_few() -> None:
     assert len([*entries]) == 99
     timers = "_timer_state/event_user-timers"
     (timer, *_) = operator.entries([timers])
+    assert timer.timestamp is not None
     cells = shown(operator.entries([timers])).rows[1]
     assert cells[-3:] == ["", "", date_text(timer.timestamp)]
 

@@ -32,12 +32,12 @@ pytest.importorskip("numpy")
 from support.inside.columns import (  # noqa: E402
     TEXT,
     TYPED,
+    entry_columns,
     layout_of,
     record_batches,
     typed_columns,
     values,
 )
-from support.inside.savepoints import entry_columns  # noqa: E402
 
 STRING, LONG = sb.simple("String"), sb.simple("Long")
 HEAP = point("2.3.0-heap-canonical")

@@ -14,9 +14,9 @@ from keygroups.errors import (
     UnsupportedKeyTypeError,
 )
 from keygroups.savepoint._edits.merged_header import merged_header
-from keygroups.savepoint._edits.steps import Apply, Calls, Framed, Step, StepContext, named_entry
+from keygroups.savepoint._edits.steps import Apply, Calls, Step, StepContext, named_entry
 from keygroups.savepoint._operator import Operator
-from keygroups.savepoint._state.entries import StateEntry
+from keygroups.savepoint._state.entries import EncodedEntry, StateEntry
 from keygroups.savepoint._state.header import StateDescriptor, write_state
 from keygroups.savepoint._state.stored_values import stored_value
 from keygroups.savepoint._state.writing.new_states import NewState, described_states
@@ -45,13 +45,13 @@ class _Conversion(Calls):
         self._is_list, self._has_ttl = state.kind == "LIST", state.has_ttl
         self._write = stored_value(step.new).writer(allow_any_last_access=True)
 
-    def __call__(self, key_group: int, key: bytes, value: bytes) -> Iterable[Framed] | None:
-        entry, new = self._call(key_group, key, value)
+    def __call__(self, encoded: EncodedEntry) -> Iterable[EncodedEntry] | None:
+        entry, new = self._call(encoded)
         try:
-            encoded = self._write(new, entry.last_access)
+            value = self._write(new, entry.last_access)
         except KeyGroupsError as error:
             raise type(error)(f"{named_entry(entry)}: {error}") from None
-        return None if encoded == value else ((key_group, key, encoded),)
+        return None if value == encoded.value else (encoded._replace(value=value),)
 
     def _converted(self, entry: StateEntry) -> Any:
         if not self._is_list:
