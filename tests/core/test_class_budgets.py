@@ -73,7 +73,7 @@ def write(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("budget", "call"),
-    [(31, lambda path: read()), (58, edit), (56, rekey), (25, write)],
+    [(32, lambda path: read()), (58, edit), (56, rekey), (25, write)],
     ids=["the first entry", "an edit", "another max parallelism", "an entry written"],
 )
 def test_no_path_has_more_classes(

@@ -109,6 +109,9 @@ SHOWN: dict[str, tuple[str, ...]] = {
         "core/test_edit_keyed_state.py::test_restamped",
         "flink/test_flink_edits.py::test_a_job_has_the_new_times_to_live",
     ),
+    "values of another type or class": (
+        "core/test_convert_state.py::test_pojos_of_another_package",
+    ),
     "give the state of a key to another": (
         "core/test_edit_keyed_state.py::test_entries_that_move",
     ),
