@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from keygroups._checks import check_states, check_str, show
+from keygroups._checks import check_states, check_str, iterate, show
 from keygroups.errors import InvalidValueError, KeyGroupsError
 from keygroups.savepoint._columns.arrow_values import arrow_array
 from keygroups.savepoint._columns.batches import (
@@ -17,6 +17,7 @@ from keygroups.savepoint._columns.batches import (
     apart_of,
     bytes_apart,
     layout_of,
+    named_schema,
     record_batches,
     typed_columns,
 )
@@ -47,24 +48,53 @@ class PartedJob:
 
 @dataclass(frozen=True)
 class StateReader:
-    """Reads keyed state of an operator, as rows; it may be pickled."""
+    """Reads keyed state of an operator, as rows of some columns, all if None.
+
+    It may be pickled.
+    """
 
     layout: BatchLayout
+    columns: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, operator: Operator, state: str | None) -> StateReader:
+    def of(
+        cls, operator: Operator, state: str | None, columns: Iterable[str] | None = None
+    ) -> StateReader:
         """Return a reader of a state, of all if None; SavepointError for a damaged header."""
         states = [
             described for described in operator.states if state is None or described.name == state
         ]
         if not states and state is not None:
             operator.tasks([state])  # raises the error that names the operator's states
-        return cls(layout_of(states))
+        layout = layout_of(states)
+        names = None if columns is None else _checked_columns(columns, layout.schema.names)
+        return cls(layout, names)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of batches."""
+        return named_schema(self.layout, self.columns or self.layout.schema.names)
 
     def read(self, tasks: Iterable[ReadTask]) -> Iterator[pa.RecordBatch]:
         """Yield the entries; raises SavepointError where the state is damaged."""
         for task in tasks:
-            yield from record_batches(task, self.layout)
+            yield from record_batches(task, self.layout, self.columns)
+
+
+def _checked_columns(columns: Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Return names of columns; InvalidValueError unless each is known, and there once."""
+    names: list[str] = []
+    for column in iterate("columns", "names", columns):
+        name = check_str("columns", column, "names")
+        if name not in known or name in names:
+            twice = " twice" if name in names else ""
+            raise InvalidValueError(
+                f"columns must be some of {', '.join(known)}, each once, got {show(name)}{twice}"
+            )
+        names.append(name)
+    if not names:
+        raise InvalidValueError(f"columns must be some of {', '.join(known)}, got none")
+    return tuple(names)
 
 
 def read_tasks(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import wraps
 from importlib.util import find_spec
 from inspect import signature
@@ -44,7 +45,7 @@ from keygroups.spark._columns.arguments import check_df, check_session, is_conne
 from keygroups.spark._columns.key_columns import cast_advice, simple_type
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 from keygroups.spark._savepoint.editing import RowsEditor, SparkEditor
-from keygroups.spark._savepoint.entry_files import write_entries
+from keygroups.spark._savepoint.entry_files import encoded, write_entries
 from keygroups.spark._savepoint.jobs import PickledRunner, frame_of
 from keygroups.spark._savepoint.results import described, run_tasks
 from keygroups.spark._savepoint.rows.keyed_states import (
@@ -54,7 +55,6 @@ from keygroups.spark._savepoint.rows.keyed_states import (
     ReducingState,
     ValueState,
 )
-from keygroups.spark._savepoint.rows.sent_entries import entries_of
 from keygroups.spark._savepoint.sought_keys import wanted_keys
 from keygroups.spark._workers import check_workers
 from keygroups.spark.dataframe import named_column
@@ -86,6 +86,7 @@ __all__ = [
 ]
 __dir__ = __all__.copy
 
+_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 _TEXT, _INTEGERS = ("string",), ("tinyint", "smallint", "int", "bigint")
 _FLINK = ("1.17", "1.18", "1.19", "1.20", "2.0", "2.1", "2.2", "2.3")
 
@@ -102,6 +103,7 @@ def read_keyed_state(
     serializers: Mapping[str, type[Serializer] | KryoFields | KryoEnum] | None = None,
     pyflink: tuple[KeyType | Serializer, Iterable[NewState]] | None = None,
     keys: DataFrame | Iterable[Any] | None = None,
+    columns: Iterable[str] | None = None,
 ) -> DataFrame:
     """Read keyed state of an operator: a row an entry, of a MAP a row a user key.
 
@@ -118,6 +120,11 @@ def read_keyed_state(
     the state's type; entries of others are left out, as by a semi join, with the key groups that
     have none of them and, of RocksDB, the blocks. Keys of a DataFrame are collected for that when
     this is called, unless there are more than 65,536: of so many all is read. A null is no key.
+    `columns` are the names of those to return, in that order, None for all: Spark tells Python
+    which columns a query uses in no version, and others take most of its time. Filters of a query
+    leave out what need not be read, as by `keys` and `key_groups`, from Spark 4.1 where
+    `spark.sql.python.filterPushdown.enabled` is on, without `serializers`, `pyflink` and `keys`:
+    the data source of `register_data_source` reads then.
 
     The columns are those of `keygroups.savepoint.StateEntry`: key_group, subtask, state, kind,
     key, namespace, user_key, value, last_access, timestamp, bytes, key_bytes; the two times are
@@ -185,16 +192,20 @@ def read_keyed_state(
         savepoint = savepoint.as_pyflink({operator: pyflink})
     keyed = savepoint.operator(operator)
     states = None if state is None else [check_str("state", state)]
-    state_reader = StateReader.of(keyed, state)
+    state_reader = StateReader.of(keyed, state, columns)
+    names = [*state_reader.schema.names]
+    if keys is not None and "key" not in names:
+        state_reader = replace(state_reader, columns=(*names, "key"))
     from keygroups.spark._savepoint.rows.spark_types import spark_schema
 
-    schema = spark_schema(state_reader.layout.schema)
+    schema = spark_schema(state_reader.schema)
     wanted = None if keys is None else wanted_keys(spark, keyed, keys, schema["key"].dataType)
     encoded = None if wanted is None else wanted.encoded
     groups = read_tasks(keyed, states, key_groups, encoded)
-    if not is_connect(spark):
+    is_plain = not serializers and pyflink is None and wanted is None
+    if not is_connect(spark) and not (is_plain and _pushes(spark)):
         entries = _read_classic(spark, groups, state_reader)
-        return entries if wanted is None else wanted.of(entries)
+        return entries if wanted is None else wanted.of(entries).select(names)
     register_data_source(spark)
     reader = spark.read.format("flink-state").schema(schema).option("operator", operator)
     if state is not None:
@@ -209,7 +220,13 @@ def read_keyed_state(
         places = [absolute_path(os.fspath(place)) for place in allow]
         reader = reader.option("allow", json.dumps(places))
     entries = reader.load(absolute_path(os.fspath(path)))
-    return entries if wanted is None else wanted.of(entries)
+    return entries if wanted is None else wanted.of(entries).select(names)
+
+
+def _pushes(spark: SparkSession) -> bool:
+    """Return whether a session pushes filters down to data sources in Python."""
+    version = tuple(map(int, spark.version.split(".")[:2]))
+    return version >= (4, 1) and spark.conf.get(_PUSHDOWN, "false") == "true"
 
 
 def register_data_source(spark: SparkSession) -> str:
@@ -219,11 +236,12 @@ def register_data_source(spark: SparkSession) -> str:
     >>> spark.read.format(format).option("operator", "by-user").load(path)  # doctest: +SKIP
 
     The options are those of `read_keyed_state`: `operator`; `state`; `keyGroups`, text such as
-    "0-63,70"; `moved`, a JSON object; `allow`, a JSON list. The columns are the same. All is read
-    where Spark runs, which needs keygroups, NumPy and PyArrow. From Spark 4.1 filters by `state`
-    and `key_group`, and by `key` where it is text or an integer, leave out what need not be read,
-    if `spark.sql.python.filterPushdown.enabled` is on: of a key all but its key group is, and of
-    RocksDB's files all but the blocks that may have it.
+    "0-63,70"; `moved`, a JSON object; `allow`, a JSON list; `columns`, text such as "key,value",
+    in place of which the `schema` of a reader may have some columns, with their types. The columns
+    are the same. All is read where Spark runs, which needs keygroups, NumPy and PyArrow. From
+    Spark 4.1 filters by `state` and `key_group`, and by `key` where it is text or an integer,
+    leave out what need not be read, if `spark.sql.python.filterPushdown.enabled` is on: of a key
+    all but its key group is, and of RocksDB's files all but the blocks that may have it.
 
     A table of the catalog reads a savepoint too: CREATE TABLE counts USING `flink-state` OPTIONS
     (operator 'by-user', state 'count') LOCATION '...', without columns, or
@@ -259,7 +277,7 @@ def _read_classic(
     pickled = spark.sparkContext.parallelize(rows, max(len(rows), 1))
     schema = T.StructType([T.StructField("tasks", T.BinaryType())])
     sent = spark.createDataFrame(pickled, schema, verifySchema=False)
-    return map_in_arrow(sent, PickledRunner(reader.read), spark_schema(reader.layout.schema))
+    return map_in_arrow(sent, PickledRunner(reader.read), spark_schema(reader.schema))
 
 
 _Write = TypeVar("_Write", bound="Callable[..., Savepoint]")
@@ -709,7 +727,7 @@ def _plan(
     rows = rows_of(source, keyed, operator.max_parallelism, nulls)
     encoder = WideRows(uid, operator.task(0), keyed.key_type, has_ttl, rows.states)
     elements_of = [number for number, state in enumerate(rows.states) if state.is_element]
-    return _Plan(uid, operator, entries_of(rows.df, encoder), elements_of)
+    return _Plan(uid, operator, encoded(rows.df, encoder, operator, elements_of), elements_of)
 
 
 def _check_arrow(function: str) -> None:

@@ -645,12 +645,12 @@ import os, signal, sys
 from pathlib import Path
 from support.flink.flink_oracle import local_session
 from keygroups.spark import KeyedState, ValueState, write_savepoint
-from keygroups.spark._savepoint import entry_files
+from keygroups.spark._savepoint import entry_pieces
 from keygroups.types import LONG, STRING
 
 FOLDER = sys.argv[1]
 
-class FailsOnce(entry_files.FileWriter):
+class FailsOnce(entry_pieces.PieceRunner):
     def __call__(self, batches):
         batches = list(batches)
         subtask = batches[0].column(0)[0].as_py() // 64
@@ -666,7 +666,7 @@ class FailsOnce(entry_files.FileWriter):
         if subtask == 1:  # the other one is in the middle of its file
             os.kill(os.getpid(), signal.SIGKILL)
 
-entry_files.FileWriter = FailsOnce
+entry_pieces.PieceRunner = FailsOnce
 spark = local_session("local[2,2]")
 df = spark.range(1000).selectExpr("cast(id as string) user", "id n")
 counts = KeyedState(None, "user", STRING, {"count": ValueState("n", LONG)})

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,7 +27,7 @@ from keygroups.savepoint._jobs import (
 from keygroups.spark._savepoint.rows.spark_types import spark_schema
 
 FORMAT = "flink-state"
-_OPTIONS = ("path", "operator", "state", "moved", "allow", "keyGroups")
+_OPTIONS = ("path", "operator", "state", "moved", "allow", "keyGroups", "columns")
 _NAMES = frozenset(name.lower() for name in _OPTIONS)
 _PREFIX = "option."
 """A table's options come twice from Spark: under their own names, and under this prefix."""
@@ -74,6 +75,8 @@ class Options:
         self.allow = _parse_allow(values.get("allow", "[]"))
         text = values.get("keygroups")
         self.key_groups = None if text is None else parse_key_groups(text)
+        columns = values.get("columns")
+        self.columns = None if columns is None else [name.strip() for name in columns.split(",")]
 
     def kept_in(self, schema: T.StructType) -> T.StructType:
         """Return a schema that keeps the options: a table's reader gets them nowhere else."""
@@ -86,9 +89,9 @@ class Options:
         """Return the Operator that the options name; reads `_metadata`."""
         return read_savepoint(self.path, self.moved, allow=self.allow).operator(self.operator)
 
-    def reader(self) -> StateReader:
+    def reader(self, operator: Operator) -> StateReader:
         """Return the StateReader of the options; reads the headers of keyed state."""
-        return StateReader.of(self.open(), self.state)
+        return StateReader.of(operator, self.state, self.columns)
 
 
 @contextmanager
@@ -119,7 +122,7 @@ class FlinkStateDataSource(DataSource):
     def schema(self) -> T.StructType:
         """Return Spark's schema of the state; a table's keeps the options."""
         options = Options(self.options)
-        schema = spark_schema(options.reader().layout.schema)
+        schema = spark_schema(options.reader(options.open()).schema)
         return options.kept_in(schema) if options.is_of_table else schema
 
     @_in_one_line()
@@ -136,19 +139,20 @@ class TaskPartition(InputPartition):
 
 
 class FlinkStateReader(DataSourceReader):
-    """Reads keyed state; filters by state, key group and key leave out bytes of the others."""
+    """Reads keyed state; filters by state, key group and key leave out bytes of the others.
+
+    `schema` is that of the state, or of some columns. A pickled one only reads.
+    """
 
     def __init__(self, options: Options, schema: T.StructType) -> None:
         self._options = options
-        self._reader = options.reader()
-        state_schema = spark_schema(self._reader.layout.schema)
-        if _without_metadata(schema) != state_schema:
-            raise InvalidValueError(
-                f"schema must be that of the state, {state_schema.simpleString()}, got "
-                f"{show(schema.simpleString())}"
-            )
+        self._operator = options.open()
+        self._reader = _with_columns(options.reader(self._operator), schema)
         self._tests: dict[str, list[Callable[[Any], bool]]] = {"state": [], "key_group": []}
         self._keys: list[Sequence[Any]] = []  # keys that each filter lists
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_reader": self._reader}
 
     @property
     def pushFilters(self) -> Any:  # Spark's name
@@ -165,7 +169,7 @@ class FlinkStateReader(DataSourceReader):
     @_in_one_line()
     def partitions(self) -> list[InputPartition]:
         """Return a TaskPartition for each task of Spark, without what the filters exclude."""
-        operator = self._options.open()
+        operator = self._operator
         key_groups = self._options.key_groups
         keys = encoded_keys(operator, self._keys)
         states = [
@@ -184,6 +188,25 @@ class FlinkStateReader(DataSourceReader):
         """Return an iterator over batches of Arrow; over none if there are no tasks."""
         if isinstance(partition, TaskPartition):
             yield from self._reader.read(partition.tasks)
+
+
+def _with_columns(reader: StateReader, schema: T.StructType) -> StateReader:
+    """Return a reader of the columns that a schema has; InvalidValueError for one of others."""
+    state_schema, asked = spark_schema(reader.schema), _without_metadata(schema)
+    if asked == state_schema:
+        return reader
+    of_state = [field for field in state_schema if field.name in asked.names]
+    is_some = bool(of_state) and sorted(asked, key=_name) == sorted(of_state, key=_name)
+    if is_some and reader.columns is None:
+        return replace(reader, columns=tuple(asked.names))
+    raise InvalidValueError(
+        "schema must be that of the state, or of some of its columns, "
+        f"{state_schema.simpleString()}, got {show(schema.simpleString())}"
+    )
+
+
+def _name(field: T.StructField) -> str:
+    return field.name
 
 
 def _push(

@@ -15,11 +15,13 @@ from keygroups.savepoint._edits.edit_task import EditTask, StatePlan
 from keygroups.savepoint._edits.keyed_state import EditedKeyedState, with_keyed_state
 from keygroups.savepoint._edits.merged_header import merged_header
 from keygroups.savepoint._tasks.write import OperatorFiles
-from keygroups.spark._savepoint.entry_files import write_entries
-from keygroups.spark._savepoint.entry_pieces import write_anew
-from keygroups.spark._savepoint.old_entries import old_entries
+from keygroups.spark._savepoint.entry_pieces import (
+    first_state,
+    old_pieces,
+    pieces_of_rows,
+    write_pieces,
+)
 from keygroups.spark._savepoint.results import described, run_tasks
-from keygroups.spark._savepoint.rows.sent_entries import entries_of
 
 
 class SparkEditor(SavepointEditor):
@@ -41,7 +43,7 @@ class SparkEditor(SavepointEditor):
         spark, tasks = self._spark, keyed_state.tasks
         with described(spark, f"edit_savepoint: {keyed_state.label}, to {self._folder.path}"):
             if keyed_state.is_anew and not keyed_state.has_steps:
-                write_anew(spark, keyed_state)
+                write_pieces(old_pieces(spark, tasks), keyed_state)
                 return
             edited = run_tasks(spark, [task.run for task in tasks])
             for file in run_tasks(spark, [task.run for task in keyed_state.merges(edited)]):
@@ -97,10 +99,10 @@ class RowsEditor(SavepointEditor):
         encoder = LongRows(
             *(header.states, groups, allow_any_last_access, rows.columns, rows.places)
         )
-        self._entries = entries_of(rows.df, encoder)
+        self._pieces = pieces_of_rows(rows.df, encoder, self._files)
         kept = self._numbers.keys() - {state.name for state in wanted}
         if kept:
-            self._entries = self._entries.unionAll(self._old_entries(kept))
+            self._pieces = self._pieces.unionAll(self._old_pieces(kept))
 
     def write_rows(self) -> None:
         """Write the keyed state of the operator on Spark.
@@ -109,7 +111,7 @@ class RowsEditor(SavepointEditor):
         """
         label = self._old.label
         with described(self._spark, f"write_keyed_state: {label}, to {self._folder.path}"):
-            write_entries(self._entries, self._files)
+            write_pieces(self._pieces, self._files)
             if self._is_whole:
                 self._check_whole()
 
@@ -117,19 +119,20 @@ class RowsEditor(SavepointEditor):
         written = {number for file in self._files.written.values() for number in file.entries}
         missing = {name for name, number in self._numbers.items() if number not in written}
         if missing:
-            for row in self._old_entries(missing).limit(1).collect():
-                [name] = (name for name in missing if self._numbers[name] == row["state"])
+            for row in self._old_pieces(missing).limit(1).collect():
+                number = first_state(row["heads"])
+                [name] = (name for name in missing if self._numbers[name] == number)
                 raise InvalidValueError(
                     f"df must have rows of all states of operator {self._old.label}, got none of "
                     f"{show(name)}, of which the savepoint has: name those that it has rows of "
                     "in states, and the others are kept"
                 )
 
-    def _old_entries(self, states: Collection[str]) -> DataFrame:
+    def _old_pieces(self, states: Collection[str]) -> DataFrame:
         """Return the entries of some states as they are."""
         plans = {name: StatePlan(self._numbers[name], ()) for name in states}
         write, names = self._files.task(0), frozenset(states)
-        return old_entries(
+        return old_pieces(
             self._spark,
             [
                 EditTask(

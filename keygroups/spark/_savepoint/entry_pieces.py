@@ -1,4 +1,4 @@
-"""Entries in pieces, hundreds to a row, so that Spark moves few rows and sorts none.
+"""Entries in pieces, hundreds to a row, so that Spark moves few rows and sorts none of them.
 
 A piece has entries of one subtask: their heads, their keys and their values, each one after the
 other. All pieces of a batch of Arrow are made, and taken apart, at once. Who writes the file of
@@ -7,16 +7,16 @@ the subtask sorts them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
+from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from keygroups.savepoint._edits.edit_task import EditTask
-from keygroups.savepoint._edits.keyed_state import EditedKeyedState
 from keygroups.savepoint._tasks.read import TASK_BYTES
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 from keygroups.spark._savepoint.results import RESULT, collect_results, result_batch
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
     from keygroups.savepoint._columns.entry_frames import FileWriter
+    from keygroups.savepoint._edits.keyed_state import EditedKeyedState
+    from keygroups.savepoint._tasks.write import OperatorFiles
+
+    _Files = OperatorFiles | EditedKeyedState
 
 _PIECE = 1 << 13  # bytes; Spark sends 10,000 rows to Python at once
 _HEAD = [("key_group", "<i4"), ("state", "<i4"), ("key", "<i4"), ("value", "<i4")]
@@ -39,25 +43,44 @@ _PIECES = T.StructType(
 """The schema of pieces; `key_group` is that of the first entry."""
 
 
-def write_anew(spark: SparkSession, keyed_state: EditedKeyedState) -> None:
-    """Write all entries of an operator, which keep their bytes and change their key groups.
+def pieces_of_rows(
+    df: DataFrame, encode: Callable[[Iterable[Any]], Iterator[Any]], files: _Files
+) -> DataFrame:
+    """Return the entries that a WideRows or LongRows makes of the rows of a DataFrame."""
+    return map_in_arrow(df, RowPieces(encode, files.max_parallelism, files.parallelism), _PIECES)
 
-    They are read in many tasks, and written in one task for each subtask.
-    """
-    from keygroups.savepoint._columns.entry_frames import FileWriter  # needs NumPy and PyArrow
 
-    groups, subtasks = keyed_state.max_parallelism, keyed_state.parallelism
+def old_pieces(spark: SparkSession, edit_tasks: Iterable[EditTask]) -> DataFrame:
+    """Return the entries of tasks without steps, with their new key groups, read in many tasks."""
     tasks = tuple(
-        replace(task, read=split)
-        for task in keyed_state.tasks
-        for split in task.read.split(TASK_BYTES)
+        replace(task, read=split) for task in edit_tasks for split in task.read.split(TASK_BYTES)
     )
     numbers = spark.range(0, len(tasks), 1, max(len(tasks), 1))
-    pieces = map_in_arrow(numbers, PieceReader(tasks), _PIECES)
+    return map_in_arrow(numbers, PieceReader(tasks), _PIECES)
+
+
+def write_pieces(pieces: DataFrame, files: _Files) -> None:
+    """Write the entries of an operator in one task for each subtask, and add the files to it."""
+    from keygroups.savepoint._columns.entry_frames import FileWriter  # needs NumPy and PyArrow
+
+    groups, subtasks = files.max_parallelism, files.parallelism
     placed = repartition_by_key_group(pieces, "key_group", groups, subtasks)
-    writer = FileWriter(tuple(map(keyed_state.task, range(subtasks))), frozenset())
+    writer = FileWriter(tuple(map(files.task, range(subtasks))), frozenset())
     for file in collect_results(map_in_arrow(placed, PieceRunner(writer), RESULT)):
-        keyed_state.add(file)
+        files.add(file)
+
+
+@dataclass(frozen=True)
+class RowPieces:
+    """Makes pieces of the rows of a partition; it may be pickled."""
+
+    encode: Callable[[Iterable[Any]], Iterator[Any]]
+    max_parallelism: int
+    parallelism: int
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Yield pieces; raises what `encode` raises."""
+        return _piece_batches(self.encode(batches), self.max_parallelism, self.parallelism)
 
 
 @dataclass(frozen=True)
@@ -157,3 +180,9 @@ def entries_of_pieces(batch: Any) -> RecordBatch:
         of_octets(values, bounds_of(heads["value"])),
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def first_state(heads: bytes) -> int:
+    """Return the number of the state of the first entry of a piece."""
+    state: int = Struct("<i").unpack_from(heads, 4)[0]
+    return state
