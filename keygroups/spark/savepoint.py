@@ -83,6 +83,7 @@ __all__ = [
 ]
 __dir__ = __all__.copy
 
+_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 _TEXT, _INTEGERS = ("string",), ("tinyint", "smallint", "int", "bigint")
 _FLINK = ("1.17", "1.18", "1.19", "1.20", "2.0", "2.1", "2.2", "2.3")
 
@@ -99,6 +100,7 @@ def read_keyed_state(
     serializers: Mapping[str, type[Serializer] | KryoFields | KryoEnum] | None = None,
     pyflink: tuple[KeyType | Serializer, Iterable[NewState]] | None = None,
     keys: DataFrame | Iterable[Any] | None = None,
+    columns: Iterable[str] | None = None,
 ) -> DataFrame:
     """Read keyed state of an operator: a row an entry, of a MAP a row a user key.
 
@@ -115,6 +117,11 @@ def read_keyed_state(
     the state's type; entries of others are left out, as by a semi join, with the key groups that
     have none of them and, of RocksDB, the blocks. Keys of a DataFrame are collected for that when
     this is called, unless there are more than 65,536: of so many all is read. A null is no key.
+    `columns` are the names of those to return, in that order, None for all: Spark tells Python
+    which columns a query uses in no version, and others take most of its time. Filters of a query
+    leave out what need not be read, as by `keys` and `key_groups`, from Spark 4.1 where
+    `spark.sql.python.filterPushdown.enabled` is on, without `serializers`, `pyflink` and `keys`:
+    the data source of `register_data_source` reads then.
 
     The columns are those of `keygroups.savepoint.StateEntry`: key_group, subtask, state, kind,
     key, namespace, user_key, value, last_access, timestamp, bytes, key_bytes; the two times are
@@ -180,18 +187,21 @@ def read_keyed_state(
 
     if pyflink is not None:
         savepoint = savepoint.as_pyflink({operator: pyflink})
-    query = StateQuery(
-        savepoint.operator(operator), None if state is None else check_str("state", state)
-    )
+    wanted_state = None if state is None else check_str("state", state)
+    query = StateQuery(savepoint.operator(operator), wanted_state, columns)
+    names = [*query.schema.names]
+    if keys is not None and "key" not in names:
+        query.with_columns([*names, "key"])
     from keygroups.spark._savepoint.rows.spark_types import spark_schema
 
     schema = spark_schema(query.schema)
     wanted = None if keys is None else wanted_keys(spark, query, keys, schema["key"].dataType)
     encoded = None if wanted is None else wanted.encoded
     job = query.job(key_groups, encoded)
-    if not is_connect(spark):
+    is_plain = not serializers and pyflink is None and wanted is None
+    if not is_connect(spark) and not (is_plain and _pushes(spark)):
         entries = classic_frame_of(spark, job)
-        return entries if wanted is None else wanted.of(entries)
+        return entries if wanted is None else wanted.of(entries).select(names)
     register_data_source(spark)
     reader = spark.read.format("flink-state").schema(schema).option("operator", operator)
     if state is not None:
@@ -206,7 +216,13 @@ def read_keyed_state(
         places = [absolute_path(os.fspath(place)) for place in allow]
         reader = reader.option("allow", json.dumps(places))
     entries = reader.load(absolute_path(os.fspath(path)))
-    return entries if wanted is None else wanted.of(entries)
+    return entries if wanted is None else wanted.of(entries).select(names)
+
+
+def _pushes(spark: SparkSession) -> bool:
+    """Return whether a session pushes filters down to data sources in Python."""
+    version = tuple(map(int, spark.version.split(".")[:2]))
+    return version >= (4, 1) and spark.conf.get(_PUSHDOWN, "false") == "true"
 
 
 def register_data_source(spark: SparkSession) -> str:
@@ -216,11 +232,12 @@ def register_data_source(spark: SparkSession) -> str:
     >>> spark.read.format(format).option("operator", "by-user").load(path)  # doctest: +SKIP
 
     The options are those of `read_keyed_state`: `operator`; `state`; `keyGroups`, text such as
-    "0-63,70"; `moved`, a JSON object; `allow`, a JSON list. The columns are the same. All is read
-    where Spark runs, which needs keygroups, NumPy and PyArrow. From Spark 4.1 filters by `state`
-    and `key_group`, and by `key` where it is text or an integer, leave out what need not be read,
-    if `spark.sql.python.filterPushdown.enabled` is on: of a key all but its key group is, and of
-    RocksDB's files all but the blocks that may have it.
+    "0-63,70"; `moved`, a JSON object; `allow`, a JSON list; `columns`, text such as "key,value",
+    in place of which the `schema` of a reader may have some columns, with their types. The columns
+    are the same. All is read where Spark runs, which needs keygroups, NumPy and PyArrow. From
+    Spark 4.1 filters by `state` and `key_group`, and by `key` where it is text or an integer,
+    leave out what need not be read, if `spark.sql.python.filterPushdown.enabled` is on: of a key
+    all but its key group is, and of RocksDB's files all but the blocks that may have it.
 
     A table of the catalog reads a savepoint too: CREATE TABLE counts USING `flink-state` OPTIONS
     (operator 'by-user', state 'count') LOCATION '...', without columns, or
@@ -419,7 +436,7 @@ def write_keyed_state(
         missing = editor.missing_entries()
         if missing is not None:
             for row in frame_of(spark, missing).limit(1).collect():
-                editor.refuse(row["state"])
+                editor.refuse(row["heads"])
     return editor.savepoint()
 
 
@@ -706,7 +723,7 @@ def _encoded(rows: DataFrame, job: RowsJob) -> DataFrame:
     """Return the entries that a job makes of rows."""
     from keygroups.spark._savepoint.rows.spark_types import spark_schema  # needs PyArrow
 
-    return map_in_arrow(rows, job.encode, spark_schema(job.schema))
+    return map_in_arrow(rows, job.encode, spark_schema(job.files.schema))
 
 
 def _check_arrow(function: str) -> None:

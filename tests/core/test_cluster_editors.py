@@ -153,13 +153,13 @@ def write_states(
     job = editor.rows_job(fields, True)
     encode = pickle.loads(pickle.dumps(job.encode))
     batches = [*encode(rows.select([*fields]).to_batches())]
-    assert {batch.schema for batch in batches} <= {job.schema}
+    assert {batch.schema for batch in batches} <= {job.files.schema}
     kept = editor.kept_entries()
     with editor:
         write_rows([*batches, *(batches_of(kept) if kept else [])], job.files)
         missing = editor.missing_entries()
         for batch in batches_of(missing) if missing else ():
-            editor.refuse(batch.column(1)[0].as_py())
+            editor.refuse(batch["heads"][0].as_py())
     return editor
 
 

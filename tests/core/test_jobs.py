@@ -159,6 +159,35 @@ def test_rows_of_one_state_and_of_all() -> None:
         StateQuery(operator, "x")
 
 
+def test_rows_of_some_columns() -> None:
+    """They are those of all columns, in the order that is asked for."""
+    operator = point("2.3.0-heap-canonical").read().operator("by-string")
+    whole = StateQuery(operator).reader
+    names = ["value", "bytes", "key", "kind"]
+    some = pickle.loads(pickle.dumps(StateQuery(operator, None, iter(names)).reader))
+    assert some.schema.names == names
+    tasks = [task for group in read_tasks(operator, None, None) for task in group]
+    batches = [*some.read(tasks)]
+    assert all(batch.schema == some.schema for batch in batches)
+    assert batches == [batch.select(names) for batch in whole.read(tasks)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "error", "message"),
+    [
+        ("key", InvalidTypeError, "columns must be an iterable of names, got 'key'"),
+        ([5], InvalidTypeError, "columns must be names, got 5"),
+        ([], InvalidValueError, "columns must be some of key_group, subtask, .*, got none"),
+        (["Key"], InvalidValueError, "columns must be some of .* each once, got 'Key'$"),
+        (["key", "key"], InvalidValueError, "each once, got 'key' twice$"),
+    ],
+)
+def test_columns_that_rows_do_not_have(columns: Any, error: type[Exception], message: str) -> None:
+    operator = point("2.3.0-heap-canonical").read().operator("by-string")
+    with pytest.raises(error, match=message):
+        StateQuery(operator, "count", columns)
+
+
 @pytest.mark.parametrize("states", [None, ["count"]])
 def test_what_is_not_the_same_in_two_savepoints(
     monkeypatch: pytest.MonkeyPatch, states: list[str] | None

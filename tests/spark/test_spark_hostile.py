@@ -70,6 +70,7 @@ def valid(
             "batch_size": [None, 3],
             "change_max_parallelism.operators": [None, ["by-string"]],
             "column": ["substitute"],
+            "columns": [None, ["key", "value"]],
             "compare_savepoints.states": [None, ["count"], ["count", "byCity"]],
             "df": [df],
             "from_savepoint": [None],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import pickle
 import re
 import shutil
 from collections import Counter
@@ -240,6 +241,19 @@ def test_entries_of_some_keys(spark: SparkSession, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(sought_keys, "_MOST_KEYS", len(sought) - 1)
     for passed in (keys, sought):
         assert assert_same(read_heap(spark, state="count", keys=passed), operator, wanted) > 0
+
+
+def test_some_columns(spark: SparkSession) -> None:
+    """In their order; the keys that are wanted need not be among them."""
+    operator = HEAP.read().operator("by-string")
+    rows = {entry.key: (entry.value, entry.bytes) for entry in operator.entries(["count"])}
+    df = read_heap(spark, state="count", columns=["value", "bytes"])
+    assert df.columns == ["value", "bytes"]
+    assert Counter(map(tuple, df.collect())) == Counter(rows.values())
+    sought = [*rows][::3]
+    df = read_heap(spark, state="count", columns=["value", "bytes"], keys=sought)
+    assert df.columns == ["value", "bytes"]
+    assert Counter(map(tuple, df.collect())) == Counter(rows[key] for key in sought)
 
 
 def test_key_groups_without_the_keys_are_not_read(
@@ -780,11 +794,89 @@ def test_options_that_spark_adds(options: dict[str, str], message: str | None) -
         source.schema()
 
 
+@pytest.mark.parametrize("columns", ["value,key", " value, key", None])
+def test_some_columns_of_the_data_source(formatted: SparkSession, columns: str | None) -> None:
+    """By their names in an option, and by a schema: Spark tells of no others."""
+    from keygroups.spark._savepoint.data_source import FlinkStateDataSource
+
+    schema = T.StructType().add("value", "long").add("key", "string")
+    options = {"operator": "by-string", "state": "count", "path": str(HEAP.path)}
+    options |= {} if columns is None else {"columns": columns}
+    source = FlinkStateDataSource(options)
+    if columns is not None:
+        assert source.schema() == schema
+    reader = source.reader(schema)
+    parts = reader.partitions()
+    reader = pickle.loads(pickle.dumps(reader))
+    rows = [row for part in parts for batch in reader.read(part) for row in batch.to_pylist()]
+    entries = HEAP.read().operator("by-string").entries(["count"])
+    assert Counter((row["value"], row["key"]) for row in rows) == Counter(
+        (entry.value, entry.key) for entry in entries
+    )
+    assert [*rows[0]] == ["value", "key"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "schema"),
+    [
+        (None, {"key": "integer"}),
+        (None, {"key": "string", "other": "string"}),
+        (None, {"key": "string", "KEY": "string"}),
+        (None, {}),
+        ("key", {"value": "long"}),
+        ("key,value", {"value": "long", "key": "string"}),
+    ],
+)
+def test_a_schema_of_ones_own_is_refused(
+    formatted: SparkSession, columns: str | None, schema: dict[str, str]
+) -> None:
+    from keygroups.spark._savepoint.data_source import FlinkStateDataSource
+
+    options = {"operator": "by-string", "state": "count", "path": str(HEAP.path)}
+    options |= {} if columns is None else {"columns": columns}
+    asked = T.StructType()
+    for name, spark_type in schema.items():
+        asked.add(name, spark_type)
+    with pytest.raises(InvalidValueError, match="schema must be that of the state, or of some"):
+        FlinkStateDataSource(options).reader(asked)
+
+
 @pytest.mark.slow
-def test_a_schema_of_ones_own_is_refused(formatted: SparkSession) -> None:
-    reader = formatted.read.format("flink-state").schema("key int").option("operator", "by-string")
+def test_the_data_source_sends_some_columns(formatted: SparkSession) -> None:
+    options = {"operator": "by-string", "state": "count"}
+    whole = {row["key"]: row["value"] for row in read_heap(formatted, state="count").collect()}
+    for df in (
+        load(formatted, HEAP.path, **options, columns="key,value"),
+        formatted.read.schema("key string, value bigint")
+        .format("flink-state")
+        .options(**options)
+        .load(str(HEAP.path)),
+    ):
+        assert df.columns == ["key", "value"]
+        assert dict(map(tuple, df.collect())) == whole
     with pytest.raises(PySparkException, match="schema must be that of the state"):
-        reader.load(str(HEAP.path)).collect()
+        formatted.read.schema("key int").format("flink-state").options(**options).load(
+            str(HEAP.path)
+        ).collect()
+
+
+def test_filters_of_a_query_leave_out_bytes(
+    spark: SparkSession, damaged: tuple[Path, int]
+) -> None:
+    """With the filter pushed down, damage in other key groups than the key's is not met."""
+    folder, last = damaged
+    if is_connect(spark) or spark.version < "4.1":
+        pytest.skip("Spark pushes filters down from 4.1")
+    operator = point("2.3.0-files-canonical").read().operator("by-string")
+    entry = next(entry for entry in operator.entries(["count"]) if entry.key_group < last)
+    spark.conf.set(PUSHDOWN, "true")
+    try:
+        df = read_keyed_state(spark, folder, "by-string", "count", columns=["value", "key"])
+        assert df.where(df["key"] == entry.key).collect() == [(entry.value, entry.key)]
+        with pytest.raises(QUERY_FAILS, match="SavepointError"):
+            df.collect()
+    finally:
+        spark.conf.unset(PUSHDOWN)
 
 
 @pytest.mark.slow

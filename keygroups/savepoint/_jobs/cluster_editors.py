@@ -18,11 +18,11 @@ from keygroups.savepoint._columns.row_shapes import (
 from keygroups.savepoint._edits.edit_task import EditTask, StatePlan
 from keygroups.savepoint._edits.keyed_state import EditedKeyedState, with_keyed_state
 from keygroups.savepoint._edits.merged_header import merged_header
+from keygroups.savepoint._jobs.entry_pieces import first_state
 from keygroups.savepoint._jobs.file_jobs import (
     FilesJob,
-    entries_job,
     moving_jobs,
-    old_entries_job,
+    old_pieces_job,
 )
 from keygroups.savepoint._jobs.parted_job import PartedJob
 from keygroups.savepoint._jobs.row_jobs import RowsJob, rows_job
@@ -134,7 +134,7 @@ class RowsEditor(SavepointEditor):
             tuple(fields),
             places,
         )
-        return rows_job(encode, entries_job(self._files))
+        return rows_job(encode, self._files)
 
     def kept_entries(self) -> PartedJob | None:
         """Return the job that reads the entries of the other states, None without others."""
@@ -150,8 +150,9 @@ class RowsEditor(SavepointEditor):
         missing = {name for name, number in self._numbers.items() if number not in written}
         return self._old_entries(missing) if self._is_whole and missing else None
 
-    def refuse(self, state: int) -> None:
-        """Raise InvalidValueError for a state, by its number, of which there are no rows."""
+    def refuse(self, heads: bytes) -> None:
+        """Raise InvalidValueError for the state of which there is a piece, given by its heads."""
+        state = first_state(heads)
         [name] = (name for name, number in self._numbers.items() if number == state)
         raise InvalidValueError(
             f"df must have rows of all states of operator {self._old.label}, got none of "
@@ -163,7 +164,7 @@ class RowsEditor(SavepointEditor):
         """Return the job that reads the entries of some states as they are."""
         plans = {name: StatePlan(self._numbers[name], ()) for name in states}
         write, names = self._files.task(0), frozenset(states)
-        return old_entries_job(
+        return old_pieces_job(
             EditTask(
                 replace(task, states=names), write, self._files.parallelism, plans, is_anew=True
             )

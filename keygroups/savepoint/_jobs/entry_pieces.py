@@ -7,7 +7,7 @@ the subtask sorts them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -47,22 +47,38 @@ class PieceWriter:
             return self.writer.write(sorter.entries())
 
 
-def piece_batches(task: EditTask) -> Iterator[pa.RecordBatch]:
-    """Yield the entries of a task in pieces, in batches of about as many as a task reads.
+@dataclass(frozen=True)
+class RowPieces:
+    """Makes pieces of rows, whose entries `encode` makes; it may be pickled."""
 
-    Raises SavepointError as `EditTask.batches` does.
-    """
-    groups = task.write.max_parallelism
+    encode: Callable[[Iterable[Any]], Iterator[pa.RecordBatch]]
+    max_parallelism: int
+    parallelism: int
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+        """Yield the pieces; raises what `encode` raises."""
+        return _piece_batches(self.encode(batches), self.max_parallelism, self.parallelism)
+
+
+def pieces_of_task(task: EditTask) -> Iterator[pa.RecordBatch]:
+    """Yield the entries of a task in pieces; raises SavepointError as `EditTask.batches` does."""
+    return _piece_batches(task.batches(), task.write.max_parallelism, task.parallelism)
+
+
+def _piece_batches(
+    batches: Iterable[pa.RecordBatch], max_parallelism: int, parallelism: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield entries in pieces, in batches of about as many bytes as a task reads."""
     held: list[pa.RecordBatch] = []
     size = 0
-    for batch in task.batches():
+    for batch in batches:
         held.append(batch)
         size += batch.nbytes
         if size >= TASK_BYTES:
-            yield pieces_of(held, groups, task.parallelism)
+            yield pieces_of(held, max_parallelism, parallelism)
             held, size = [], 0
     if held:
-        yield pieces_of(held, groups, task.parallelism)
+        yield pieces_of(held, max_parallelism, parallelism)
 
 
 def pieces_of(
@@ -101,3 +117,8 @@ def entries_of_pieces(batch: Any) -> pa.RecordBatch:
         of_octets(values, bounds_of(heads["value"])),
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def first_state(heads: bytes) -> int:
+    """Return the number of the state of the first entry of a piece, given by its heads."""
+    return int(np.frombuffer(heads, _HEAD, 1)["state"][0])

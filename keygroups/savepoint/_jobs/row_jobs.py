@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,8 +10,10 @@ import pyarrow as pa
 
 from keygroups._serializers.base import Serializer
 from keygroups.savepoint._columns.column_types import column_to_write
+from keygroups.savepoint._columns.entry_batches import with_types
 from keygroups.savepoint._columns.row_shapes import StateColumns, WideRows
-from keygroups.savepoint._jobs.file_jobs import ENTRIES, FilesJob, entries_job, sent
+from keygroups.savepoint._jobs.entry_pieces import RowPieces
+from keygroups.savepoint._jobs.file_jobs import ENTRIES, FilesJob, files_job
 from keygroups.savepoint._state.writing.write_task import OperatorFiles
 from keygroups.types import KeyType
 
@@ -23,7 +25,6 @@ class RowsJob(NamedTuple):
     """
 
     encode: Callable[[Iterable[Any]], Iterator[pa.RecordBatch]]
-    schema: pa.Schema
     files: FilesJob
 
 
@@ -35,14 +36,19 @@ class _SentEntries:
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         """Yield the entries; raises what `encode` raises."""
-        return sent(self.encode(batches))
+        return (with_types(batch, ENTRIES) for batch in self.encode(batches))
 
 
 def rows_job(
-    encode: Callable[[Iterable[Any]], Iterator[pa.RecordBatch]], files: FilesJob
+    encode: Callable[[Iterable[Any]], Iterator[pa.RecordBatch]],
+    files: OperatorFiles,
+    elements_of: Collection[int] = (),
 ) -> RowsJob:
     """Return the job of a WideRows or LongRows and of the files that it is for."""
-    return RowsJob(_SentEntries(encode), ENTRIES, files)
+    job = files_job(files, elements_of)
+    if job.schema is ENTRIES:
+        return RowsJob(_SentEntries(encode), job)
+    return RowsJob(RowPieces(encode, files.max_parallelism, files.parallelism), job)
 
 
 def wide_rows_job(
@@ -55,7 +61,7 @@ def wide_rows_job(
     """Return the job that writes an operator from wide rows, by the arguments of a WideRows."""
     encode = WideRows(uid, files.task(0), key_type, has_ttl, tuple(states))
     elements_of = [number for number, state in enumerate(states) if state.is_element]
-    return rows_job(encode, entries_job(files, elements_of))
+    return rows_job(encode, files, elements_of)
 
 
 class WideShape(NamedTuple):

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
-from keygroups._checks import iterate, show
+from keygroups._checks import check_str, iterate, show
 from keygroups.errors import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
 from keygroups.hashing import hash_code
-from keygroups.savepoint._columns.batches import BatchLayout, layout_of, record_batches
+from keygroups.savepoint._columns.batches import (
+    BatchLayout,
+    layout_of,
+    named_schema,
+    record_batches,
+)
 from keygroups.savepoint._jobs.parted_job import PartedJob
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._operator import Operator
@@ -25,24 +30,38 @@ _SAME_IN_SPARK = (STRING, BYTE, SHORT, INT, LONG)
 
 @dataclass(frozen=True)
 class StateReader:
-    """Reads keyed state of an operator, as rows; it may be pickled."""
+    """Reads keyed state of an operator, as rows of some columns, all if None.
+
+    It may be pickled.
+    """
 
     layout: BatchLayout
+    columns: tuple[str, ...] | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of batches."""
+        return named_schema(self.layout, self.columns or self.layout.schema.names)
 
     def read(self, tasks: Iterable[ReadTask]) -> Iterator[pa.RecordBatch]:
         """Yield the entries; raises SavepointError where the state is damaged."""
         for task in tasks:
-            yield from record_batches(task, self.layout)
+            yield from record_batches(task, self.layout, self.columns)
 
 
 class StateQuery:
     """A query of one state of an operator, of all if None: `states` are their names.
 
-    Raises SavepointError for a damaged header, and InvalidValueError for a state that is not the
-    operator's.
+    `columns` are the names of those that are wanted, all if None. Raises SavepointError for a
+    damaged header, and InvalidValueError for a state that is not the operator's, and for columns.
     """
 
-    def __init__(self, operator: Operator, state: str | None = None) -> None:
+    def __init__(
+        self,
+        operator: Operator,
+        state: str | None = None,
+        columns: Iterable[str] | None = None,
+    ) -> None:
         states = [
             described for described in operator.states if state is None or described.name == state
         ]
@@ -51,9 +70,19 @@ class StateQuery:
         self._operator = operator
         self.max_parallelism = operator.max_parallelism
         self._read = None if state is None else [state]
-        self.reader = StateReader(layout_of(states))
-        self.states = self.reader.layout.states
-        self.schema = self.reader.layout.schema
+        layout = layout_of(states)
+        names = None if columns is None else _checked_columns(columns, layout.schema.names)
+        self.reader = StateReader(layout, names)
+        self.states = layout.states
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the rows."""
+        return self.reader.schema
+
+    def with_columns(self, columns: Iterable[str]) -> None:
+        """Read these columns, which are there, in place of those before."""
+        self.reader = replace(self.reader, columns=tuple(columns))
 
     def job(
         self,
@@ -112,6 +141,22 @@ class StateQuery:
                 return None
             keys = encoded if keys is None else keys & encoded
         return keys
+
+
+def _checked_columns(columns: Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Return names of columns; InvalidValueError unless each is known, and there once."""
+    names: list[str] = []
+    for column in iterate("columns", "names", columns):
+        name = check_str("columns", column, "names")
+        if name not in known or name in names:
+            twice = " twice" if name in names else ""
+            raise InvalidValueError(
+                f"columns must be some of {', '.join(known)}, each once, got {show(name)}{twice}"
+            )
+        names.append(name)
+    if not names:
+        raise InvalidValueError(f"columns must be some of {', '.join(known)}, got none")
+    return tuple(names)
 
 
 def read_tasks(

@@ -21,7 +21,7 @@ from keygroups.savepoint._jobs.state_query import StateQuery, parse_key_groups
 from keygroups.spark._savepoint.rows.spark_types import spark_schema
 
 FORMAT = "flink-state"
-_OPTIONS = ("path", "operator", "state", "moved", "allow", "keyGroups")
+_OPTIONS = ("path", "operator", "state", "moved", "allow", "keyGroups", "columns")
 _NAMES = frozenset(name.lower() for name in _OPTIONS)
 _PREFIX = "option."
 """A table's options come twice from Spark: under their own names, and under this prefix."""
@@ -69,6 +69,8 @@ class Options:
         self.allow = _parse_allow(values.get("allow", "[]"))
         text = values.get("keygroups")
         self.key_groups = None if text is None else parse_key_groups(text)
+        columns = values.get("columns")
+        self.columns = None if columns is None else [name.strip() for name in columns.split(",")]
 
     def kept_in(self, schema: T.StructType) -> T.StructType:
         """Return a schema that keeps the options: a table's reader gets them nowhere else."""
@@ -83,7 +85,7 @@ class Options:
 
     def query(self) -> StateQuery:
         """Return the StateQuery of the options; reads the headers of keyed state."""
-        return StateQuery(self.open(), self.state)
+        return StateQuery(self.open(), self.state, self.columns)
 
 
 @contextmanager
@@ -131,20 +133,21 @@ class TaskPartition(InputPartition):
 
 
 class FlinkStateReader(DataSourceReader):
-    """Reads keyed state; filters by state, key group and key leave out bytes of the others."""
+    """Reads keyed state; filters by state, key group and key leave out bytes of the others.
+
+    `schema` is that of the state, or of some columns. A pickled one only reads.
+    """
 
     def __init__(self, options: Options, schema: T.StructType) -> None:
         self._options = options
-        query = options.query()
-        self._reader = query.reader
-        state_schema = spark_schema(query.schema)
-        if _without_metadata(schema) != state_schema:
-            raise InvalidValueError(
-                f"schema must be that of the state, {state_schema.simpleString()}, got "
-                f"{show(schema.simpleString())}"
-            )
+        self._query = options.query()
+        _choose_columns(self._query, schema)
+        self._reader = self._query.reader
         self._tests: dict[str, list[Callable[[Any], bool]]] = {"state": [], "key_group": []}
         self._keys: list[Sequence[Any]] = []  # keys that each filter lists
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_reader": self._reader}
 
     @property
     def pushFilters(self) -> Any:  # Spark's name
@@ -161,7 +164,7 @@ class FlinkStateReader(DataSourceReader):
     @_in_one_line()
     def partitions(self) -> list[InputPartition]:
         """Return a TaskPartition for each task of Spark, without what the filters exclude."""
-        query, key_groups = self._options.query(), self._options.key_groups
+        query, key_groups = self._query, self._options.key_groups
         states = [name for name in query.states if _passes(self._tests["state"], name)]
         wanted = [
             key_group
@@ -175,6 +178,25 @@ class FlinkStateReader(DataSourceReader):
         """Return an iterator over batches of Arrow; over none if there are no tasks."""
         if isinstance(partition, TaskPartition):
             yield from self._reader.read(partition.tasks)
+
+
+def _choose_columns(query: StateQuery, schema: T.StructType) -> None:
+    """Read the columns that a schema has; InvalidValueError for one of others."""
+    state_schema, asked = spark_schema(query.schema), _without_metadata(schema)
+    if asked == state_schema:
+        return
+    of_state = [field for field in state_schema if field.name in asked.names]
+    is_some = bool(of_state) and sorted(asked, key=_name) == sorted(of_state, key=_name)
+    if not is_some or query.reader.columns is not None:
+        raise InvalidValueError(
+            "schema must be that of the state, or of some of its columns, "
+            f"{state_schema.simpleString()}, got {show(schema.simpleString())}"
+        )
+    query.with_columns(asked.names)
+
+
+def _name(field: T.StructField) -> str:
+    return field.name
 
 
 def _push(
