@@ -762,6 +762,13 @@ def test_a_table_needs_a_place(formatted: SparkSession) -> None:
         formatted.sql(f"CREATE TABLE {TABLE} {statement}")
 
 
+def data_source(options: dict[str, str]) -> Any:
+    """Return the data source of some options, which PySpark 3.5 has no class for."""
+    from keygroups.spark._savepoint.data_source import FlinkStateDataSource
+
+    return FlinkStateDataSource(options)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -782,11 +789,9 @@ def test_a_table_needs_a_place(formatted: SparkSession) -> None:
 def test_options_that_spark_adds(options: dict[str, str], message: str | None) -> None:
     """A place is one, however it is written, and what Spark says of a table no option."""
     pytest.importorskip("pyspark.sql.datasource")
-    from keygroups.spark._savepoint.data_source import FlinkStateDataSource
-
     path = str(HEAP.path)
     added = {name: value.replace("{}", path) for name, value in options.items()}
-    source = FlinkStateDataSource({"operator": "by-string", "path": path, **added})
+    source = data_source({"operator": "by-string", "path": path, **added})
     if message is None:
         assert source.schema().names[0] == "key_group"
         return
@@ -797,12 +802,10 @@ def test_options_that_spark_adds(options: dict[str, str], message: str | None) -
 @pytest.mark.parametrize("columns", ["value,key", " value, key", None])
 def test_some_columns_of_the_data_source(formatted: SparkSession, columns: str | None) -> None:
     """By their names in an option, and by a schema: Spark tells of no others."""
-    from keygroups.spark._savepoint.data_source import FlinkStateDataSource
-
     schema = T.StructType().add("value", "long").add("key", "string")
     options = {"operator": "by-string", "state": "count", "path": str(HEAP.path)}
     options |= {} if columns is None else {"columns": columns}
-    source = FlinkStateDataSource(options)
+    source = data_source(options)
     if columns is not None:
         assert source.schema() == schema
     reader = source.reader(schema)
@@ -830,15 +833,13 @@ def test_some_columns_of_the_data_source(formatted: SparkSession, columns: str |
 def test_a_schema_of_ones_own_is_refused(
     formatted: SparkSession, columns: str | None, schema: dict[str, str]
 ) -> None:
-    from keygroups.spark._savepoint.data_source import FlinkStateDataSource
-
     options = {"operator": "by-string", "state": "count", "path": str(HEAP.path)}
     options |= {} if columns is None else {"columns": columns}
     asked = T.StructType()
     for name, spark_type in schema.items():
         asked.add(name, spark_type)
     with pytest.raises(InvalidValueError, match="schema must be that of the state, or of some"):
-        FlinkStateDataSource(options).reader(asked)
+        data_source(options).reader(asked)
 
 
 @pytest.mark.slow
@@ -908,11 +909,11 @@ def test_filters_leave_out_bytes(formatted: SparkSession, damaged: tuple[Path, i
 def test_filters_choose_tasks(formatted: SparkSession) -> None:
     from pyspark.sql import datasource as ds
 
-    from keygroups.spark._savepoint.data_source import FlinkStateDataSource, TaskPartition
+    from keygroups.spark._savepoint.data_source import TaskPartition
 
     if not hasattr(ds, "EqualTo"):
         pytest.skip("Spark pushes filters down from 4.1")
-    source = FlinkStateDataSource({"operator": "by-string", "path": str(HEAP.path)})
+    source = data_source({"operator": "by-string", "path": str(HEAP.path)})
     reader = source.reader(source.schema())
     kept: Sequence[Any] = [ds.GreaterThan(("key",), "a"), ds.StringStartsWith(("state",), "c")]
     pushed = [ds.In(("state",), ("count", "sum")), ds.GreaterThanOrEqual(("key_group",), 100)]
