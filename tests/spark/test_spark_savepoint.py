@@ -778,7 +778,7 @@ def data_source(options: dict[str, str]) -> Any:
             "got path '{}' and location '/else'",
         ),
         ({"location": "/else", "provider": "flink-state"}, "got path '{}' and location '/else'"),
-        ({"location": "{}"}, "keyGroups, got 'location'"),
+        ({"location": "{}"}, "keyGroups, columns, got 'location'"),
         ({"option.path": "file:{}/", "location": "{}/", "provider": "flink-state"}, None),
         ({"option.path": "{}"}, "keyGroups, got 'option.path'"),
         ({"option.stat": "1", "stat": "1", "provider": "flink-state"}, "keyGroups, got 'stat'"),
