@@ -1,9 +1,12 @@
 """Keyed state read by Spark with two task threads, against the reader alone on one core.
 
-Run `python tests/benchmarks/bench_spark_savepoint.py`. Both sides read all of a generated
-savepoint in turn, round by round; Spark makes every column of every row and drops it (`noop`). The
-best wall-clock times and their ratio are printed, then CPU seconds of all processes, and the ratio
-that two cores without other work would give, as such work spoils the first.
+Run `python tests/benchmarks/bench_spark_savepoint.py [ENTRIES]`. The sides read a generated
+savepoint in turn, round by round; Spark makes every column of every row, or `key` and `value`,
+and drops them (`noop`). The best wall-clock times and their ratio to entries alone are printed,
+then CPU seconds of all processes, and the ratio that two cores without other work would give, as
+such work spoils the first. Then come CPU seconds of one process that makes columns, by how many
+times Spark takes more than it, and the data source more than `read_keyed_state`: all without the
+CPU time for a savepoint of a thousand entries, which is that of a query and not of entries.
 """
 
 from __future__ import annotations
@@ -11,19 +14,21 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 sys.path.append(str(Path(__file__).parents[1]))
 
+from pyspark.sql import DataFrame, SparkSession
 from support.bytes import large_savepoints
 from support.flink.flink_oracle import local_session
 
 from keygroups.savepoint import read_savepoint
-from keygroups.spark import read_keyed_state
+from keygroups.spark import read_keyed_state, register_data_source
 
-ROUNDS, CORES, LIMIT = 5, 2, 1.6
+ROUNDS, CORES, LIMIT, FEW = 5, 2, 1.6, 1_000
 FORMS = {"canonical": 4_096_000, "native": 4_096_000, "rocksdb": 1_024_000}
 _TICKS = 100  # a second, in /proc
 
@@ -56,34 +61,84 @@ def measured(side: Callable[[], object]) -> tuple[float, float]:
     return time.perf_counter() - clock, cpu_seconds() - cpu
 
 
+def dropped(df: DataFrame) -> None:
+    """Have Spark make all rows."""
+    df.write.format("noop").mode("overwrite").save()
+
+
+def read_entries(_: SparkSession, path: Path) -> None:
+    """Read entry by entry."""
+    for _entry in read_savepoint(path).operator("by-string").entries():
+        pass
+
+
+def read_columns(_: SparkSession, path: Path) -> None:
+    """Read batches of Arrow."""
+    for _batch in read_savepoint(path).operator("by-string").to_arrow_batch_reader("count"):
+        pass
+
+
+def read_rows(spark: SparkSession, path: Path, columns: Sequence[str] | None = None) -> None:
+    """Read with Spark."""
+    dropped(read_keyed_state(spark, path, "by-string", columns=columns))
+
+
+def read_source(spark: SparkSession, path: Path) -> None:
+    """Read with Spark's data source."""
+    dropped(spark.read.format("flink-state").option("operator", "by-string").load(str(path)))
+
+
+SIDES: Mapping[str, Callable[[SparkSession, Path], None]] = {
+    "entries": read_entries,
+    "columns": read_columns,
+    "rows": read_rows,
+    "two columns": partial(read_rows, columns=["key", "value"]),
+    "data source": read_source,
+}
+Measured = tuple[tuple[float, float], tuple[float, float]]
+"""Wall-clock and CPU seconds of the large savepoint, and of the small one."""
+
+
 def main() -> None:
-    """Print a line for each form of state."""
+    """Print the lines of each form of state."""
     spark = local_session()
+    register_data_source(spark)
     print(f"Spark {spark.version}, Python {sys.version.split()[0]}, goal {LIMIT} times one core")
     with TemporaryDirectory() as folder:
         for form, entries in FORMS.items():
-            path = Path(folder, form)
-            count = large_savepoints.write(path, form, entries)
-
-            def alone(path: Path = path) -> None:
-                for _ in read_savepoint(path).operator("by-string").entries():
-                    pass
-
-            def with_spark(path: Path = path) -> None:
-                df = read_keyed_state(spark, path, "by-string")
-                df.write.format("noop").mode("overwrite").save()
-
-            with_spark()
-            rounds = [(measured(alone), measured(with_spark)) for _ in range(ROUNDS)]
-            clock_alone, clock_spark = (min(one[side][0] for one in rounds) for side in (0, 1))
-            cpu_alone, cpu_spark = (min(one[side][1] for one in rounds) for side in (0, 1))
-            print(
-                f"{form}: {count:,} entries; {clock_alone:.2f} s alone, {clock_spark:.2f} s with "
-                f"Spark: {clock_alone / clock_spark:.2f} times; CPU {cpu_alone:.2f} and "
-                f"{cpu_spark:.2f} s: {CORES * cpu_alone / cpu_spark:.2f} times",
-                flush=True,
+            wanted = int(sys.argv[1]) if len(sys.argv) > 1 else entries
+            paths = [Path(folder, f"{form}-{number}") for number in range(2)]
+            count = large_savepoints.write(paths[0], form, wanted)
+            large_savepoints.write(paths[1], form, FEW)
+            large, small = (
+                {name: partial(side, spark, path) for name, side in SIDES.items()}
+                for path in paths
             )
+            for side in (*large.values(), *small.values()):
+                side()
+            rounds = [
+                {name: (measured(large[name]), measured(small[name])) for name in SIDES}
+                for _ in range(ROUNDS)
+            ]
+            report(form, count, rounds)
     spark.stop()
+
+
+def report(form: str, count: int, rounds: Sequence[Mapping[str, Measured]]) -> None:
+    """Print the lines of a form of state."""
+    clocks = {name: min(each[name][0][0] for each in rounds) for name in SIDES}
+    cpu = {name: min(each[name][0][1] for each in rounds) for name in SIDES}
+    net = {name: cpu[name] - min(each[name][1][1] for each in rounds) for name in SIDES}
+    print(
+        f"{form}: {count:,} entries; {clocks['entries']:.2f} s alone, {clocks['rows']:.2f} s with "
+        f"Spark: {clocks['entries'] / clocks['rows']:.2f} times; CPU {cpu['entries']:.2f} and "
+        f"{cpu['rows']:.2f} s: {CORES * cpu['entries'] / cpu['rows']:.2f} times\n"
+        f"  CPU net of a query: columns {net['columns']:.2f} s, Spark {net['rows']:.2f} s, "
+        f"{net['rows'] / net['columns']:.2f} times, of two columns {net['two columns']:.2f} s, "
+        f"{net['two columns'] / net['columns']:.2f} times; data source {net['data source']:.2f} "
+        f"s, {net['data source'] / net['rows']:.2f} times read_keyed_state",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":
