@@ -113,14 +113,13 @@ def test_a_kind_of_state_is_in_the_files_of_its_row() -> None:
 
 def test_a_file_format_is_in_the_files_of_its_row() -> None:
     named = files_with(lambda node: isinstance(node, ast.Name) and node.id == "RocksDBHandle")
-    own, there = "_state/formats/rocksdb.py", row_of("a file format")
-    assert there == {
+    assert row_of("a file format") == {
         *("_metadata/codes.py", "_metadata/handles.py", "_metadata/reader.py"),
         *("_state/formats/", "by_handle.py"),
     }
     assert named == {
         *("_metadata/handles.py", "_metadata/reader.py"),
-        *("_state/formats/by_handle.py", own),
+        *("_state/formats/by_handle.py", "_state/formats/rocksdb.py"),
     }
 
 

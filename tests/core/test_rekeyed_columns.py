@@ -16,7 +16,7 @@ from support.bytes import savepoint_bytes as sb
 from support.bytes.all_states import write_all
 from support.bytes.column_forms import canonical, native, rocksdb
 from support.bytes.damaged_files import damages
-from support.bytes.real_savepoints import POINTS, Point
+from support.bytes.real_savepoints import POINTS, Point, point
 from support.inside.savepoints import keyed_state, spill
 from support.selections import first_by_default
 
@@ -75,6 +75,14 @@ ORDERED = sorted(POINTS, key=lambda one: one.name not in FIRST)
 def test_recorded_points(one: Point, new: int, both: Both) -> None:
     by_columns, by_entries = both(one.read, new)
     assert by_columns == by_entries
+
+
+def test_timers_beside_the_files_of_rocksdb(both: Both) -> None:
+    """Which are raw state, of a handle of its own."""
+    heap_timers = point("2.3.0-heaptimers-checkpoint")
+    by_columns, by_entries = both(heap_timers.read, 300)
+    assert by_columns == by_entries
+    assert isinstance(by_columns, list)
 
 
 KEYS: dict[KeyType, list[Any]] = {

@@ -1,4 +1,4 @@
-"""Entries as bytes: those of a task with the names of states and keys, and those of a step."""
+"""Entries as bytes: those of a task with names of states and keys, and those of a step."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -31,7 +31,7 @@ def framed_entries(task: ReadTask) -> Iterator[FramedEntry]:
 
 
 def bound(step: Any, *arguments: Any) -> Callable[[int, bytes, bytes], Any]:
-    """Return what a step does to an entry of a key group, a key and a value, all as bytes."""
+    """Return a bound step as a function of a key group, and of a key and a value as bytes."""
     apply = step.bind(*arguments)
 
     def bytes_after(key_group: int, key: bytes, value: bytes) -> Any:
