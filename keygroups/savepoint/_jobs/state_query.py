@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -36,38 +37,52 @@ class StateReader:
 
 
 class StateQuery:
-    """A query of one state of an operator, of all if None: `states` are their names.
-
-    Raises SavepointError for a damaged header, and InvalidValueError for a state that is not the
-    operator's.
-    """
+    """A query of one state of an operator, of all if None."""
 
     def __init__(self, operator: Operator, state: str | None = None) -> None:
-        states = [
-            described for described in operator.states if state is None or described.name == state
-        ]
-        if not states and state is not None:
-            operator.tasks([state])  # raises the error that names the operator's states
         self._operator = operator
+        self._state = state
         self.max_parallelism = operator.max_parallelism
-        self._read = None if state is None else [state]
-        self.reader = StateReader(layout_of(states))
-        self.states = self.reader.layout.states
-        self.schema = self.reader.layout.schema
+
+    @cached_property
+    def reader(self) -> StateReader:
+        """The reader of the rows; the headers are read for it, and for nothing else.
+
+        Raises SavepointError for a damaged header, and InvalidValueError for a state that is not
+        the operator's.
+        """
+        name = self._state
+        states = [
+            described
+            for described in self._operator.states
+            if name is None or described.name == name
+        ]
+        if not states and name is not None:
+            self._operator.tasks([name])  # raises the error that names the operator's states
+        return StateReader(layout_of(states))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the rows."""
+        return self.reader.layout.schema
 
     def job(
+        self, key_groups: Iterable[int] | None, keys: frozenset[bytes] | None = None
+    ) -> PartedJob:
+        """Return the job that reads some key groups, all if None, as `parts` cuts them."""
+        parts = tuple(self.parts(key_groups, keys))
+        return PartedJob(parts, self.reader.read, self.schema)
+
+    def parts(
         self,
         key_groups: Iterable[int] | None,
         keys: frozenset[bytes] | None = None,
         states: Collection[str] | None = None,
-    ) -> PartedJob:
-        """Return the job that reads some key groups and keys, all if None, of some of the states.
-
-        The arguments are those of `read_tasks`, which makes a part of each tuple of tasks.
-        """
-        wanted = self._read if states is None else states
-        parts = read_tasks(self._operator, wanted, key_groups, keys)
-        return PartedJob(tuple(parts), self.reader.read, self.schema)
+    ) -> list[tuple[ReadTask, ...]]:
+        """Return the parts of the job, of some of the states, all if None: `read_tasks`."""
+        if states is None and self._state is not None:
+            states = [self._state]
+        return read_tasks(self._operator, states, key_groups, keys)
 
     def sought_type(self) -> KeyType:
         """Return the type of keys that may be sought.
