@@ -39,10 +39,9 @@ from keygroups.savepoint._savepoint import savepoint_of, summarized, verified
 from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.spark._columns.arguments import check_df, check_session, is_connect
 from keygroups.spark._columns.key_columns import cast_advice, simple_type
-from keygroups.spark._savepoint.arrow_map import map_in_arrow
 from keygroups.spark._savepoint.cluster import SparkCluster
 from keygroups.spark._savepoint.entry_files import write_entries
-from keygroups.spark._savepoint.jobs import classic_frame_of, frame_of
+from keygroups.spark._savepoint.jobs import classic_frame_of, frame_of, mapped
 from keygroups.spark._savepoint.results import described
 from keygroups.spark._savepoint.rows.keyed_states import (
     KeyedState,
@@ -60,7 +59,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from keygroups.savepoint._jobs.file_jobs import FilesJob
-    from keygroups.savepoint._jobs.row_jobs import RowsJob
     from keygroups.savepoint.values import KryoEnum, KryoFields
 
 __all__ = [
@@ -428,7 +426,7 @@ def write_keyed_state(
     editor = RowsEditor(savepoint_of(from_savepoint), path, name, states)
     rows = entry_rows(df, editor.columns)
     job = editor.rows_job(rows.fields, allow)
-    entries, kept = _encoded(rows.df, job), editor.kept_entries()
+    entries, kept = mapped(rows.df, job.encode, job.files.schema), editor.kept_entries()
     if kept is not None:
         entries = entries.unionAll(frame_of(spark, kept))
     with editor, described(spark, editor.what):
@@ -716,14 +714,7 @@ def _plan(
     assert source is not None
     rows = rows_of(source, keyed, operator.max_parallelism, nulls)
     job = wide_rows_job(uid, operator, keyed.key_type, has_ttl, rows.states)
-    return _Plan(uid, _encoded(rows.df, job), job.files)
-
-
-def _encoded(rows: DataFrame, job: RowsJob) -> DataFrame:
-    """Return the entries that a job makes of rows."""
-    from keygroups.spark._savepoint.rows.spark_types import spark_schema  # needs PyArrow
-
-    return map_in_arrow(rows, job.encode, spark_schema(job.files.schema))
+    return _Plan(uid, mapped(rows.df, job.encode, job.files.schema), job.files)
 
 
 def _check_arrow(function: str) -> None:

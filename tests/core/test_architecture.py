@@ -42,7 +42,7 @@ REACH_OF_THE_ADAPTER = {
     "keygroups.savepoint._jobs.file_jobs": {"FilesJob"},
     "keygroups.savepoint._jobs.parted_job": {"PartedJob"},
     "keygroups.savepoint._jobs.questions": {"difference_job", "key_size_job"},
-    "keygroups.savepoint._jobs.row_jobs": {"RowsJob", "wide_rows_job", "wide_shapes"},
+    "keygroups.savepoint._jobs.row_jobs": {"wide_rows_job", "wide_shapes"},
     "keygroups.savepoint._jobs.state_query": {"StateQuery", "parse_key_groups"},
     "keygroups.savepoint._savepoint": {"savepoint_of", "summarized", "verified"},
     "keygroups.savepoint._state.writing.new_states": {"NewState"},

@@ -68,7 +68,7 @@ class Ended(NamedTuple):
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Run the command in this process; `given` is its standard input."""
+    """Run the command in this process; `passed` is its standard input."""
 
     def run_command(*arguments: str, passed: bytes = b"") -> Ended:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(passed), encoding="utf-8"))
@@ -119,7 +119,7 @@ def test_trace_as_json(run: Any) -> None:
 def test_trace_of_keys_one_a_line(run: Any) -> None:
     keys = ["a", "", " b\tc ", "\u00e9\U0001f600", "last"]
     passed = "\n".join(keys).encode()
-    text = ok(run("trace", "-", "-m", "1000", "-p", "24", "--type", "STRING", given=passed))
+    text = ok(run("trace", "-", "-m", "1000", "-p", "24", "--type", "STRING", passed=passed))
     assert [line.split("\t") for line in text.splitlines()] == [
         [
             str(assign_key_to_parallel_operator(key, 1000, 24)),
@@ -129,18 +129,18 @@ def test_trace_of_keys_one_a_line(run: Any) -> None:
         for key in keys
     ]
     text = ok(
-        run("trace", "-", "-m", "128", "-p", "24", "--type", "LONG", "--json", given=b"5\n-7\n")
+        run("trace", "-", "-m", "128", "-p", "24", "--type", "LONG", "--json", passed=b"5\n-7\n")
     )
     found = [json.loads(line) for line in text.splitlines()]
     assert [(one["key"], one["subtask"]) for one in found] == [
         (str(key), assign_key_to_parallel_operator(key, 128, 24, LONG)) for key in (5, -7)
     ]
-    assert ok(run("trace", "-", "-m", "128", "-p", "24", given=b"")) == ""
+    assert ok(run("trace", "-", "-m", "128", "-p", "24", passed=b"")) == ""
 
 
 def test_line_that_is_no_key(run: Any) -> None:
     for bad, says in ((b"x", "such as 42"), (b"\xff", r"got '\udcff'")):
-        ended = run("trace", "-", "-m", "128", "-p", "24", "--type", "LONG", given=b"5\n" + bad)
+        ended = run("trace", "-", "-m", "128", "-p", "24", "--type", "LONG", passed=b"5\n" + bad)
         assert ended.status == 2
         assert ended.out.count("\n") == 1
         assert ended.err.startswith("keygroups trace: line 2: key ")
@@ -180,7 +180,9 @@ def test_plan_with_a_load(run: Any, tmp_path: Path, text: str) -> None:
     file = tmp_path / "load.txt"
     file.write_text(text, encoding="utf-8")
     assert ok(run("plan", "8", "2", "3", "--load", str(file))) == f"{report}\n"
-    data = json.loads(ok(run("plan", "8", "2", "3", "--load", "-", "--json", given=text.encode())))
+    data = json.loads(
+        ok(run("plan", "8", "2", "3", "--load", "-", "--json", passed=text.encode()))
+    )
     assert data["weight_after"] == report.weight_after
     assert data["imbalance_before"] == report.imbalance_before
     assert data["moved_weight"] == report.moved_weight
@@ -361,7 +363,7 @@ def test_explain(run: Any) -> None:
     text = "Key group 193 is not in KeyGroupRange{startKeyGroup=144, endKeyGroup=179}"
     explained = explain_exception(text, 720, 20)
     assert ok(run("explain", text, "-m", "720", "-p", "20")) == f"{explained}\n"
-    output = ok(run("explain", "-", "-m", "720", "-p", "20", given=f"ERROR\n{text}\n".encode()))
+    output = ok(run("explain", "-", "-m", "720", "-p", "20", passed=f"ERROR\n{text}\n".encode()))
     assert output == f"{explained}\n"
     assert json.loads(ok(run("explain", text, "--json"))) == {
         name: list(value) if isinstance(value, tuple) else value
@@ -805,7 +807,7 @@ def test_signals_leave_nothing(
 
     monkeypatch.setattr(f"keygroups.savepoint.{write}", interrupted)
     monkeypatch.setattr(shutil, "rmtree", remove)
-    ended = run("savepoint", SAVEPOINT, *what, "--output", str(tmp_path / "new"), given=b"a\n")
+    ended = run("savepoint", SAVEPOINT, *what, "--output", str(tmp_path / "new"), passed=b"a\n")
     assert ended == (128 + getattr(signal, name), "", "")
     assert not list(tmp_path.iterdir())
     assert {one: signal.getsignal(getattr(signal, one)) for one in SIGNALS} == handlers

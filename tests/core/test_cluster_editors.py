@@ -138,7 +138,7 @@ def test_entries_that_change_and_move_are_edited(tmp_path: Path) -> None:
 def rows_of(operator: Operator, states: Sequence[str]) -> Any:
     """Return the rows of some states as `read_keyed_state` gives them."""
     query = state_query.StateQuery(operator, states[0] if len(states) == 1 else None)
-    return pa.Table.from_batches(batches_of(query.job(None, states=states)), query.schema)
+    return pa.Table.from_batches(batches_of(query.job(None)), query.schema)
 
 
 def write_states(
@@ -276,7 +276,7 @@ def test_wide_rows_become_files(tmp_path: Path) -> None:
 def test_keys_that_are_sought() -> None:
     savepoint = HEAP.read()
     query = state_query.StateQuery(savepoint.operator("by-string"), "count")
-    assert query.states == ["count"]
+    assert query.reader.layout.states == ["count"]
     assert query.sought_type() == STRING
     assert query.sought_keys(["b", "a", "b"]) == ["b", "a"]
     with pytest.raises(InvalidTypeError, match="key"):

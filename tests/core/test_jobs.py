@@ -156,7 +156,7 @@ def test_rows_of_one_state_and_of_all() -> None:
         entries = operator.entries(names)
         assert rows == Counter((one.state, one.key_group, one.bytes) for one in entries)
     with pytest.raises(InvalidValueError, match="states must be of by-string"):
-        StateQuery(operator, "x")
+        StateQuery(operator, "x").reader.read([])
 
 
 def test_rows_of_some_columns() -> None:

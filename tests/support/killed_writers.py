@@ -98,8 +98,7 @@ SPARK_ATTEMPTS = f"""{_BUILDER}
 import os, signal, time
 from pathlib import Path
 from pyspark import TaskContext
-from keygroups.spark import savepoint as spark_savepoint
-from keygroups.spark._savepoint import arrow_map, entry_files
+from keygroups.spark._savepoint import arrow_map, entry_files, jobs
 from keygroups.spark.savepoint import KeyedState, ListState, ValueState, write_savepoint
 from keygroups.types import LONG, STRING
 
@@ -127,7 +126,7 @@ class Killed:
 def killed_map(df, function, schema):
     return arrow_map.map_in_arrow(df, Killed(function), schema)
 
-spark_savepoint.map_in_arrow = entry_files.map_in_arrow = killed_map
+jobs.map_in_arrow = entry_files.map_in_arrow = killed_map
 for name, value in {{
     "spark.speculation": "true",
     "spark.speculation.quantile": "0.1",

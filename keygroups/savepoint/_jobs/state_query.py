@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -50,10 +51,9 @@ class StateReader:
 
 
 class StateQuery:
-    """A query of one state of an operator, of all if None: `states` are their names.
+    """A query of one state of an operator, of all if None.
 
-    `columns` are the names of those that are wanted, all if None. Raises SavepointError for a
-    damaged header, and InvalidValueError for a state that is not the operator's, and for columns.
+    `columns` are the names of those that are wanted, all if None.
     """
 
     def __init__(
@@ -62,18 +62,29 @@ class StateQuery:
         state: str | None = None,
         columns: Iterable[str] | None = None,
     ) -> None:
-        states = [
-            described for described in operator.states if state is None or described.name == state
-        ]
-        if not states and state is not None:
-            operator.tasks([state])  # raises the error that names the operator's states
         self._operator = operator
+        self._state = state
+        self._columns = columns
         self.max_parallelism = operator.max_parallelism
-        self._read = None if state is None else [state]
-        layout = layout_of(states)
+
+    @cached_property
+    def reader(self) -> StateReader:
+        """The reader of the rows; the headers are read for it, and for nothing else.
+
+        Raises SavepointError for a damaged header, and InvalidValueError for a state that is not
+        the operator's, and for columns that its rows do not have.
+        """
+        name = self._state
+        states = [
+            described
+            for described in self._operator.states
+            if name is None or described.name == name
+        ]
+        if not states and name is not None:
+            self._operator.tasks([name])  # raises the error that names the operator's states
+        layout, columns = layout_of(states), self._columns
         names = None if columns is None else _checked_columns(columns, layout.schema.names)
-        self.reader = StateReader(layout, names)
-        self.states = layout.states
+        return StateReader(layout, names)
 
     @property
     def schema(self) -> pa.Schema:
@@ -85,18 +96,22 @@ class StateQuery:
         self.reader = replace(self.reader, columns=tuple(columns))
 
     def job(
+        self, key_groups: Iterable[int] | None, keys: frozenset[bytes] | None = None
+    ) -> PartedJob:
+        """Return the job that reads some key groups, all if None, as `parts` cuts them."""
+        parts = tuple(self.parts(key_groups, keys))
+        return PartedJob(parts, self.reader.read, self.schema)
+
+    def parts(
         self,
         key_groups: Iterable[int] | None,
         keys: frozenset[bytes] | None = None,
         states: Collection[str] | None = None,
-    ) -> PartedJob:
-        """Return the job that reads some key groups and keys, all if None, of some of the states.
-
-        The arguments are those of `read_tasks`, which makes a part of each tuple of tasks.
-        """
-        wanted = self._read if states is None else states
-        parts = read_tasks(self._operator, wanted, key_groups, keys)
-        return PartedJob(tuple(parts), self.reader.read, self.schema)
+    ) -> list[tuple[ReadTask, ...]]:
+        """Return the parts of the job, of some of the states, all if None: `read_tasks`."""
+        if states is None and self._state is not None:
+            states = [self._state]
+        return read_tasks(self._operator, states, key_groups, keys)
 
     def sought_type(self) -> KeyType:
         """Return the type of keys that may be sought.

@@ -84,7 +84,7 @@ class Options:
         return read_savepoint(self.path, self.moved, allow=self.allow).operator(self.operator)
 
     def query(self) -> StateQuery:
-        """Return the StateQuery of the options; reads the headers of keyed state."""
+        """Return the StateQuery of the options; reads `_metadata`."""
         return StateQuery(self.open(), self.state, self.columns)
 
 
@@ -165,14 +165,16 @@ class FlinkStateReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Return a TaskPartition for each task of Spark, without what the filters exclude."""
         query, key_groups = self._query, self._options.key_groups
-        states = [name for name in query.states if _passes(self._tests["state"], name)]
+        states = [
+            name for name in self._reader.layout.states if _passes(self._tests["state"], name)
+        ]
         wanted = [
             key_group
             for key_group in (range(query.max_parallelism) if key_groups is None else key_groups)
             if _passes(self._tests["key_group"], key_group)
         ]
-        job = query.job(wanted, query.encoded_keys(self._keys), states)
-        return [*map(TaskPartition, job.parts)]
+        keys = query.encoded_keys(self._keys)
+        return [*map(TaskPartition, query.parts(wanted, keys, states))]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Return an iterator over batches of Arrow; over none if there are no tasks."""

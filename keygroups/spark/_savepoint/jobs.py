@@ -14,27 +14,34 @@ from pyspark.sql import types as T
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from keygroups.savepoint._jobs.parted_job import PartedJob
 
 
 def frame_of(spark: SparkSession, job: PartedJob) -> DataFrame:
     """Return a DataFrame of the batches of a job, whose parts run in a task of Spark each."""
-    from keygroups.spark._savepoint.rows.spark_types import spark_schema  # needs PyArrow
-
     numbers = spark.range(0, len(job.parts), 1, max(len(job.parts), 1))
-    return map_in_arrow(numbers, JobRunner(job), spark_schema(job.schema))
+    return mapped(numbers, JobRunner(job), job.schema)
 
 
 def classic_frame_of(spark: SparkSession, job: PartedJob) -> DataFrame:
     """Return the DataFrame of a job in a classic session, which sends each task its part alone."""
-    from keygroups.spark._savepoint.rows.spark_types import spark_schema  # needs PyArrow
-
     # The user's script may define the serializers: cloudpickle sends their code with them.
     rows = [(cloudpickle.dumps(part),) for part in job.parts]  # type: ignore[no-untyped-call]
     pickled = spark.sparkContext.parallelize(rows, max(len(rows), 1))
     schema = T.StructType([T.StructField("part", T.BinaryType())])
     sent = spark.createDataFrame(pickled, schema, verifySchema=False)
-    return map_in_arrow(sent, PickledRunner(job.run), spark_schema(job.schema))
+    return mapped(sent, PickledRunner(job.run), job.schema)
+
+
+def mapped(
+    df: DataFrame, function: Callable[[Iterable[Any]], Iterator[Any]], schema: pa.Schema
+) -> DataFrame:
+    """Return the DataFrame of the batches, of a schema of Arrow, that a function makes of one."""
+    from keygroups.spark._savepoint.rows.spark_types import spark_schema  # needs PyArrow
+
+    return map_in_arrow(df, function, spark_schema(schema))
 
 
 @dataclass(frozen=True)
