@@ -536,9 +536,8 @@ def test_place_that_repeats_a_password() -> None:
 def test_answer_that_repeats_what_basic_has(signs_in: str, scheme: str, repeated: str) -> None:
     sent = f"{scheme} {b64encode(signs_in.encode()).decode()}"
     with peer(says(OK, b"\r\n", repeated.encode())) as url:
-        for more in ("", " realm=x"):
-            said = refused(url, headers={"Authorization": sent + more})
-            assert said.endswith("it repeats what signs in, and is not shown")
+        said = refused(url, headers={"Authorization": sent})
+    assert said.endswith("it repeats what signs in, and is not shown")
 
 
 def test_name_of_a_job_that_repeats_what_was_sent() -> None:
