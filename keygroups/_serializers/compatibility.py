@@ -52,6 +52,8 @@ _OF_EQUAL_TYPES = (  # The logical types are all that Flink compares of these.
 )
 # Starts of the names of classes that every job has: Java's, and one that stands for Avro's.
 _OF_ALL = ("java.", "[", "org.apache.avro.generic.GenericData$Array")
+# Names of the classes of Java's primitives; other names without a dot are in the default package.
+_PRIMITIVES = {"boolean", "byte", "char", "double", "float", "int", "long", "short", "void"}
 _MAPS = ("registered class", "class with a default serializer", "class with a default serializer")
 
 
@@ -139,7 +141,7 @@ def _missing(classes: Collection[str], known: Collection[str]) -> list[str]:
     return [
         name
         for name in dict.fromkeys(classes)
-        if "." in name and name not in known and not name.startswith(_OF_ALL)
+        if name not in _PRIMITIVES and name not in known and not name.startswith(_OF_ALL)
     ]
 
 

@@ -304,3 +304,13 @@ INT_TYPE = LogicalType("INT")
 )
 def test_serializers_without_a_writer(serializer: Serializer) -> None:
     assert column_writer(serializer) is None
+
+
+def test_a_part_without_a_writer_is_written_one_by_one() -> None:
+    """A LocalTime is in bytes 1, 1, 1, 4, and the numbers beside it are written as a column."""
+    pair = serializers.TupleSerializer([LocalTimeSerializer(), serializer_of(INT)])
+    made, writer = column_of(pair), column_writer(pair)
+    assert made is not None
+    assert writer is not None
+    rows = pa.array([{"f0": 3_661 * 10**9 + 5, "f1": 7}], made.data_type)
+    assert writer.write(rows).to_pylist() == [bytes([1, 1, 1, 0, 0, 0, 5, 0, 0, 0, 7])]

@@ -182,3 +182,19 @@ def test_subclasses_that_state_has_met() -> None:
         "state has subclasses that nobody registered",
     ]
     assert [*classes_of(old)] == ["a.B", "a.Child", "a.Child"]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_known"),
+    [
+        *[("Child", False), ("a.Child", False), ("java.util.UUID", True), ("[I", True)],
+        *[(name, True) for name in ("int", "long", "short", "byte", "char", "float", "double")],
+        *[("boolean", True), ("void", True)],
+    ],
+)
+def test_classes_that_every_job_has(name: str, is_known: bool) -> None:
+    """Class.getName of a primitive has no dot, nor has that of a class in the default package."""
+    child = Member(name, None, Serializer.from_snapshot(read_hex("LONG")))
+    old, new = PojoSerializer("a.B", registered=[child]), PojoSerializer("a.B")
+    said = [*map(str, resolve(old, new))]
+    assert (f"subclass {name}: it takes a job that still has the class" not in said) == is_known

@@ -384,6 +384,15 @@ def test_a_job_of_pyflink_is_declared(tmp_path: Path) -> None:
     assert declared.restore_report({"a": (PYFLINK(STRING), states)}).restores is False
 
 
+def test_a_declared_job_is_of_the_newest_flink(tmp_path: Path) -> None:
+    """FORMAT.md: 2.3.0 converts state that gets a TTL."""
+    states = [ValueStateDescriptor("s", INT, has_ttl=True)]
+    before = saved(tmp_path / "0", named("a", task([value(INTS)])))
+    [operator] = before.restore_report({"a": (STRING, states)}).operators
+    [state] = operator.states
+    assert state.reasons == ("it gets a TTL, which Flink converts",)
+
+
 @pytest.mark.parametrize(
     ("job", "error", "text"),
     [

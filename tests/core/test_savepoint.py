@@ -573,3 +573,9 @@ def test_key_groups_that_an_operator_does_not_have(tmp_path: Path) -> None:
     ]:
         with pytest.raises(InvalidValueError, match=says):
             operator.entries(key_groups=key_groups)
+
+
+def test_operators_that_are_no_names(tmp_path: Path) -> None:
+    says = "^operators must be an iterable of names, got 5$"
+    with pytest.raises(InvalidTypeError, match=says):
+        change_max_parallelism(HEAP.path, 64, tmp_path / "new", operators=5)  # type: ignore[arg-type]

@@ -392,3 +392,12 @@ def test_a_missing_pyarrow_is_named(
     status, _, err = run(capsys, savepoint(tmp_path), "--export", str(target), "--state", "n")
     assert (status, target.exists()) == (1, False)
     assert "tables of state need NumPy and PyArrow: pip install 'keygroups[arrays]'" in err
+
+
+def test_a_savepoint_without_keyed_state(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(sb.write(tmp_path / "s", [sb.operator([], uid="a")]))
+    status, _, err = run(capsys, path, "--key", "x")
+    assert status == 2
+    assert err.endswith("--operator must name the one to read, of those with keyed state: none\n")
