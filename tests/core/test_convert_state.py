@@ -123,8 +123,8 @@ def test_pojos_of_another_package(tmp_path: Path) -> None:
     """All becomes what Flink wrote: each value, and the snapshot of the serializer."""
     (tmp_path / "old").mkdir()
     old, job = moved_pojos(tmp_path / "old"), point("2.3.0-pojo-canonical").read()
-    [state] = (state for state in old.restore_report(job).operators[0].states if state.reasons)
-    assert state.remedy.startswith("convert_state('pojo', to, value) writes it anew; ")
+    [refused] = (each for each in old.restore_report(job).operators[0].states if each.reasons)
+    assert refused.remedy.startswith("convert_state('pojo', to, value) writes it anew; ")
     template = job.operator("pojo")
     new = edited(
         old,
