@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from keygroups.savepoint import Operator, Savepoint, SavepointSummary, StateSummary
 
 _LONGEST = 300  # characters of a line
-_LINES = 10  # lines of an answer
+_LINES = 10  # lines of an answer, and commands
 _SHOWN = 5  # states, operators or subtasks of an answer
 _MUCH = 2  # state that is so many times as large has grown
 _OLD = ("older", "within a year")  # the ages of state that was not used for 30 days
@@ -90,8 +90,8 @@ def _doctor(options: argparse.Namespace) -> Iterator[str]:
     if options.json:
         names = ("path", "kind", "checkpoint_id")
         data = {name: getattr(savepoint, name, None) for name in names}
-        found = [answer._asdict() for answer in answers]
-        yield json_line({"job": job and job_data(job), **data, "answers": found})
+        listed = [answer._asdict() for answer in answers]
+        yield json_line({"job": job and job_data(job), **data, "answers": listed})
         return
     if job is not None:
         yield str(job).partition("\n")[0]
@@ -241,7 +241,8 @@ class _Patient:
         }
         for question, answer in questions.items():
             try:
-                yield answer()
+                answered = answer()
+                yield answered._replace(commands=answered.commands[:_LINES])
             except (KeyGroupsError, ModuleNotFoundError) as error:
                 yield Answer(question, True, [f"not known: {error}"], [])
 
