@@ -31,7 +31,8 @@ r"""The command `keygroups`, also `python -m keygroups`: key groups from a shell
 `trace -` reads keys from standard input, one a line, and answers each with a line of subtask, key
 group and key, between tabs. Unprintable characters of a key, a name or a path are escaped as in
 Python, a tab as \t. With `--json` an answer is one JSON value on one line, for each key of
-`trace -` too, with all text as it is; `--help` of a command has its members. Work of more than two
+`trace -` too, with all text as it is; `--help` of a command has its members, and beside this
+module output-1.schema.json is the JSON Schema of keys, values and errors. Work of more than two
 seconds shows its progress on standard error, if that is a terminal and `--quiet` is not given.
 
 The status is 0, 2 for a wrong argument and 1 where a file, an answer of Flink or standard output

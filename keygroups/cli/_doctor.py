@@ -16,7 +16,14 @@ from keygroups.cli._job import add_sign_in, job_data, sign_in
 from keygroups.cli._parser import FAULT, AddCommand
 from keygroups.cli._reading import add_options, moved_places, read
 from keygroups.cli._streams import json_line
-from keygroups.errors import InvalidValueError, JobError, KeyGroupsError, SavepointError, short
+from keygroups.errors import (
+    InvalidValueError,
+    JobError,
+    KeyGroupsError,
+    SavepointError,
+    printable,
+    short,
+)
 from keygroups.key_group_range import ranges_imbalance
 from keygroups.skew import ALIKE
 
@@ -25,7 +32,7 @@ if TYPE_CHECKING:
     from keygroups.savepoint import Operator, Savepoint, SavepointSummary, StateSummary
 
 _LONGEST = 300  # characters of a line
-_LINES = 10  # lines of an answer
+_LINES = 10  # lines of an answer, and commands
 _SHOWN = 5  # states, operators or subtasks of an answer
 _MUCH = 2  # state that is so many times as large has grown
 _OLD = ("older", "within a year")  # the ages of state that was not used for 30 days
@@ -62,8 +69,9 @@ def _doctor(options: argparse.Namespace) -> Iterator[str]:
 
     PLACE is a savepoint or checkpoint; the folder of a job, of which the newest checkpoint is
     taken; or the URL of Flink's REST API, unless it ends in /_metadata: then the job's newest
-    checkpoint or savepoint is read, where this machine reaches it, and the options of `keygroups
-    job` sign in. No command that is printed has a header or a certificate.
+    checkpoint or savepoint is read from where that server says it is, if this machine reaches it,
+    and the options of `keygroups job` sign in. No command that is printed has a header or a
+    certificate.
 
     The status is 0, and 1 if verify finds a fault or the state of a job cannot be read.
 
@@ -90,17 +98,21 @@ def _doctor(options: argparse.Namespace) -> Iterator[str]:
     if options.json:
         names = ("path", "kind", "checkpoint_id")
         data = {name: getattr(savepoint, name, None) for name in names}
-        found = [answer._asdict() for answer in answers]
-        yield json_line({"job": job and job_data(job), **data, "answers": found})
+        listed = [answer._asdict() for answer in answers]
+        yield json_line({"job": job and job_data(job), **data, "answers": listed})
         return
     if job is not None:
         yield str(job).partition("\n")[0]
     for answer in answers:
-        yield f"{'!' if answer.needs_attention else ' '} {answer.question}"
-        yield from (f"    {short(text, _LONGEST)}" for text in answer.texts[:_LINES])
-        if len(answer.texts) > _LINES:
-            yield f"    and {len(answer.texts) - _LINES:,} lines more, with --json"
-        yield from (f"    $ {line}" for line in answer.commands)
+        yield from _lines(answer)
+
+
+def _lines(answer: Answer) -> Iterator[str]:
+    yield f"{'!' if answer.needs_attention else ' '} {answer.question}"
+    yield from (f"    {short(text, _LONGEST)}" for text in answer.texts[:_LINES])
+    if len(answer.texts) > _LINES:
+        yield f"    and {len(answer.texts) - _LINES:,} lines more, with --json"
+    yield from (f"    $ {printable(line)}" for line in answer.commands)
 
 
 # --- where it is ------------------------------------------------------------------------------
@@ -241,7 +253,8 @@ class _Patient:
         }
         for question, answer in questions.items():
             try:
-                yield answer()
+                answered = answer()
+                yield answered._replace(commands=answered.commands[:_LINES])
             except (KeyGroupsError, ModuleNotFoundError) as error:
                 yield Answer(question, True, [f"not known: {error}"], [])
 

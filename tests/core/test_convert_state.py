@@ -123,8 +123,7 @@ def test_pojos_of_another_package(tmp_path: Path) -> None:
     """All becomes what Flink wrote: each value, and the snapshot of the serializer."""
     (tmp_path / "old").mkdir()
     old, job = moved_pojos(tmp_path / "old"), point("2.3.0-pojo-canonical").read()
-    restores = old.restore_report(job).operators[0].states
-    [refused] = (state for state in restores if state.reasons)
+    [refused] = (each for each in old.restore_report(job).operators[0].states if each.reasons)
     assert refused.remedy.startswith("convert_state('pojo', to, value) writes it anew; ")
     template = job.operator("pojo")
     new = edited(

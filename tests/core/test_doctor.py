@@ -184,6 +184,16 @@ def test_operators_of_one_name_and_of_odd_ones(doctor: Any, tmp_path: Path) -> N
     runs(page)
 
 
+def test_a_path_cannot_write_to_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(DATA, tmp_path / "\x1b[2J")
+    assert main(["doctor", str(tmp_path / "\x1b[2J")]) == 0
+    text = capsys.readouterr().out
+    assert "\x1b" not in text
+    assert "$ keygroups verify " in text
+
+
 def test_damage(doctor: Any, tmp_path: Path) -> None:
     """What cannot be told of a savepoint costs its answer alone."""
     folder = shutil.copytree(point("2.3.0-files-canonical").path, tmp_path / "savepoint")

@@ -26,6 +26,7 @@ from keygroups.errors import InvalidValueError, ParallelismError, SavepointError
 from keygroups.savepoint import (
     DELETE,
     EditReport,
+    ListStateDescriptor,
     OperatorEditor,
     Savepoint,
     SavepointEditor,
@@ -35,7 +36,7 @@ from keygroups.savepoint import (
     convert_to_canonical,
     read_savepoint,
 )
-from keygroups.types import STRING
+from keygroups.types import LONG, STRING
 
 TIMERS = "_timer_state/event_user-timers"
 TIME = 1_700_000_000_000
@@ -71,6 +72,7 @@ def timer(entry: StateEntry) -> Any:
     return [DELETE, entry.timestamp, entry.timestamp + 5][entry.timestamp % 3]
 
 
+LONGS = ListStateDescriptor("history", LONG)  # ints before
 VERBS: dict[str, Verb] = {
     "map_entries": lambda operator: operator.map_entries("count", several),
     "user keys": lambda operator: operator.map_entries(
@@ -80,6 +82,7 @@ VERBS: dict[str, Verb] = {
         lambda key: DELETE if "9" in key else f"x{key}"
     ),
     "map_timers": lambda operator: operator.map_timers(TIMERS, timer),
+    "convert_state": lambda operator: operator.convert_state("history", LONGS),
     "delete_keys": lambda operator: operator.delete_keys(["user-89019", "nobody"]),
     "set_ttl": lambda operator: operator.set_ttl("ttlMap", last_access=TIME),
     "rename_state": lambda operator: operator.rename_state("count", "number"),

@@ -457,14 +457,14 @@ def test_entries_are_a_table_of_the_first_few() -> None:
     place = ["ttlMap", f"{first.key_group}", f"{first.subtask}", repr(first.key)]
     assert rows[1] == [
         *place,
-        *("", repr(first.user_key), repr(first.value), date_text(first.last_access), ""),
+        *("", repr(first.user_key), repr(first.value), date_text(first.last_access or 0), ""),
     ]
     assert len([*entries]) == 99
     timers = "_timer_state/event_user-timers"
     (timer, *_) = operator.entries([timers])
     assert timer.timestamp is not None
     cells = shown(operator.entries([timers])).rows[1]
-    assert cells[-3:] == ["", "", date_text(timer.timestamp)]
+    assert cells[-3:] == ["", "", date_text(timer.timestamp or 0)]
 
 
 def test_entries_that_are_damaged(tmp_path: Path) -> None:
