@@ -185,7 +185,7 @@ def test_rows_of_some_columns() -> None:
 def test_columns_that_rows_do_not_have(columns: Any, error: type[Exception], message: str) -> None:
     operator = point("2.3.0-heap-canonical").read().operator("by-string")
     with pytest.raises(error, match=message):
-        StateQuery(operator, "count", columns).schema
+        _ = StateQuery(operator, "count", columns).schema
 
 
 @pytest.mark.parametrize("states", [None, ["count"]])
