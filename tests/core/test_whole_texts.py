@@ -248,7 +248,7 @@ def test_tables_of_an_operator(tmp_path: Path) -> None:
         *("0 ", "hot", "[0, 63]", size, "2.00"),
         *table,
     ]
-    page = operator.get("x")._repr_html_()  # type: ignore[attr-defined]  # For notebooks.
+    page = operator.get("x")._repr_html_()
     assert alignments(page) == ["ll"]
     assert cells(page) == [
         *("States of the key", "state", "value"),
@@ -272,7 +272,8 @@ def test_names_of_at_most_100_characters(size: int, tmp_path: Path) -> None:
         states = [ValueStateDescriptor(name, LONG)]
         writer.add_operator("by-user", STRING, states, 128, 1).write(name, "x", 1)
     operator = read_savepoint(tmp_path / "s").operator("by-user")
-    for table in (operator.states, operator.get("x")):
+    tables: list[Any] = [operator.states, operator.get("x")]
+    for table in tables:
         [shown] = named(table._repr_html_())
         assert (len(shown), "..." in shown) == (100, size > 100)
 
