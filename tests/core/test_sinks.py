@@ -330,9 +330,9 @@ def test_a_producer_without_transactions(tmp_path: Path) -> None:
     first = producer(
         tmp_path / "c", producer_bytes(started("tx", since=0), [], None), struct.pack(">qi", 0, 0)
     )
-    [pending] = first.sink_state().writers
-    assert isinstance(pending, KafkaProducerState)
-    assert pending.pending_since == 0
+    assert first.sink_state().writers == (
+        KafkaProducerState(0, KafkaTransaction("tx", 1000, 1), 0, next_free_id=0),
+    )
     [writer] = operator.sink_state().writers
     assert writer == KafkaProducerState(0, none, 1_632_995_566_106, next_free_id=0)
     [report] = operator_reports(read_savepoint(tmp_path / "a"))
