@@ -644,8 +644,8 @@ FAILING = """
 import os, signal, sys
 from pathlib import Path
 from support.flink.flink_oracle import local_session
+from support.inside.adapter import entry_pieces
 from keygroups.spark import KeyedState, ValueState, write_savepoint
-from keygroups.spark._savepoint import entry_pieces
 from keygroups.types import LONG, STRING
 
 FOLDER = sys.argv[1]

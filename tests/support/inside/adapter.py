@@ -20,6 +20,7 @@ from keygroups.spark._group_by.landing import landing_of, lands_on
 from keygroups.spark._group_by.packing import _pack
 from keygroups.spark._group_by.query_checks import ROCKSDB
 from keygroups.spark._group_by.retention import Retention
+from keygroups.spark._savepoint import entry_pieces
 from keygroups.spark._savepoint.rows.spark_types import spark_schema, spark_type_of
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "build",
     "catalyst",
     "current_backend",
+    "entry_pieces",
     "hash_key",
     "is_connect",
     "key_hash",
