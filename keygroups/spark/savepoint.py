@@ -81,7 +81,6 @@ __all__ = [
 ]
 __dir__ = __all__.copy
 
-_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 _TEXT, _INTEGERS = ("string",), ("tinyint", "smallint", "int", "bigint")
 _FLINK = ("1.17", "1.18", "1.19", "1.20", "2.0", "2.1", "2.2", "2.3")
 
@@ -116,10 +115,8 @@ def read_keyed_state(
     have none of them and, of RocksDB, the blocks. Keys of a DataFrame are collected for that when
     this is called, unless there are more than 65,536: of so many all is read. A null is no key.
     `columns` are the names of those to return, in that order, None for all: Spark tells Python
-    which columns a query uses in no version, and others take most of its time. Filters of a query
-    leave out what need not be read, as by `keys` and `key_groups`, from Spark 4.1 where
-    `spark.sql.python.filterPushdown.enabled` is on, without `serializers`, `pyflink` and `keys`:
-    the data source of `register_data_source` reads then.
+    which columns a query uses in no version. A filter of a query leaves out nothing that is read,
+    as `keys` and `key_groups` do.
 
     The columns are those of `keygroups.savepoint.StateEntry`: key_group, subtask, state, kind,
     key, namespace, user_key, value, last_access, timestamp, bytes, key_bytes; the two times are
@@ -196,8 +193,7 @@ def read_keyed_state(
     wanted = None if keys is None else wanted_keys(spark, query, keys, schema["key"].dataType)
     encoded = None if wanted is None else wanted.encoded
     job = query.job(key_groups, encoded)
-    is_plain = not serializers and pyflink is None and wanted is None
-    if not is_connect(spark) and not (is_plain and _pushes(spark)):
+    if not is_connect(spark):
         entries = classic_frame_of(spark, job)
         return entries if wanted is None else wanted.of(entries).select(names)
     register_data_source(spark)
@@ -217,12 +213,6 @@ def read_keyed_state(
     return entries if wanted is None else wanted.of(entries).select(names)
 
 
-def _pushes(spark: SparkSession) -> bool:
-    """Return whether a session pushes filters down to data sources in Python."""
-    version = tuple(map(int, spark.version.split(".")[:2]))
-    return version >= (4, 1) and spark.conf.get(_PUSHDOWN, "false") == "true"
-
-
 def register_data_source(spark: SparkSession) -> str:
     """Register keyed state as a format of `spark.read`, and return its name, flink-state.
 
@@ -232,10 +222,9 @@ def register_data_source(spark: SparkSession) -> str:
     The options are those of `read_keyed_state`: `operator`; `state`; `keyGroups`, text such as
     "0-63,70"; `moved`, a JSON object; `allow`, a JSON list; `columns`, text such as "key,value",
     in place of which the `schema` of a reader may have some columns, with their types. The columns
-    are the same. All is read where Spark runs, which needs keygroups, NumPy and PyArrow. From
-    Spark 4.1 filters by `state` and `key_group`, and by `key` where it is text or an integer,
-    leave out what need not be read, if `spark.sql.python.filterPushdown.enabled` is on: of a key
-    all but its key group is, and of RocksDB's files all but the blocks that may have it.
+    are the same. All is read where Spark runs, which needs keygroups, NumPy and PyArrow. Filters
+    are Spark's work and leave out nothing that is read: Spark 4.1 to 4.3 would keep what it has
+    pushed down for other queries of the same DataFrame, which then miss rows.
 
     A table of the catalog reads a savepoint too: CREATE TABLE counts USING `flink-state` OPTIONS
     (operator 'by-user', state 'count') LOCATION '...', without columns, or

@@ -28,23 +28,23 @@ def test_each_entry_is_in_a_piece_of_its_subtask(
     """All of them, whatever the size of pieces is, and with either of Arrow's types of bytes."""
     monkeypatch.setattr(entry_pieces, "_PIECE", piece)
     batches = [entry_batch(ENTRIES[:200]), entry_batch(ENTRIES[200:])]
-    pieces = pieces_of(batches, 200, parallelism)
+    pieces = entry_pieces.pieces_of(batches, 200, parallelism)
     assert pieces.schema.types == [pa.int32(), *[pa.binary()] * 3]
     seen: list[tuple[Any, ...]] = []
     for row in range(len(pieces)):
         batch = pieces.slice(row, 1)
-        entries = entries_of_pieces(batch)
+        entries = entry_pieces.entries_of_pieces(batch)
         key_groups = entries.column(0).to_pylist()
         assert batch.column(0).to_pylist() == key_groups[:1]
         assert len({group * parallelism // 200 for group in key_groups}) == 1
         seen += map(EncodedEntry, *(column.to_pylist() for column in entries.columns))
     # Those of a subtask are in the order in which they came.
     assert seen == sorted(ENTRIES, key=lambda entry: entry.key_group * parallelism // 200)
-    whole = entries_of_pieces(pieces)
+    whole = entry_pieces.entries_of_pieces(pieces)
     assert whole.schema == SCHEMA
     assert [*map(EncodedEntry, *(column.to_pylist() for column in whole.columns))] == seen
     large = pieces.cast(pa.schema([("key_group", pa.int32()), *_large_fields()]))
-    assert entries_of_pieces(large) == whole
+    assert entry_pieces.entries_of_pieces(large) == whole
     # Where it may, a piece has many entries.
     least = {1: 300, 500: 40, 1 << 20: parallelism}[piece]
     assert len(pieces) >= min(least, 120)

@@ -103,14 +103,10 @@ class StateQuery:
         return PartedJob(parts, self.reader.read, self.schema)
 
     def parts(
-        self,
-        key_groups: Iterable[int] | None,
-        keys: frozenset[bytes] | None = None,
-        states: Collection[str] | None = None,
+        self, key_groups: Iterable[int] | None, keys: frozenset[bytes] | None = None
     ) -> list[tuple[ReadTask, ...]]:
-        """Return the parts of the job, of some of the states, all if None: `read_tasks`."""
-        if states is None and self._state is not None:
-            states = [self._state]
+        """Return the parts of the job, as `read_tasks` cuts them."""
+        states = None if self._state is None else [self._state]
         return read_tasks(self._operator, states, key_groups, keys)
 
     def sought_type(self) -> KeyType:
@@ -137,25 +133,17 @@ class StateQuery:
             sought[key] = None
         return [*sought]
 
-    def encoded_keys(self, values: Iterable[Iterable[Any]]) -> frozenset[bytes] | None:
-        """Return the keys that every filter lists, each as the bytes of its key group and its own.
+    def encoded_keys(self, keys: Iterable[Any]) -> frozenset[bytes] | None:
+        """Return keys of Spark, each as the bytes of its key group and its own.
 
-        `values` has a list of Spark's values for each filter. None is for all keys: there is no
-        filter, or one has a value that is not of the keys' type.
+        None is for keys of which one is not of the operator's type: then all are read.
         """
-        keys: frozenset[bytes] | None = None
-        for listed in values:
-            key_type = self._operator.states[0].key_type
-            if key_type not in _SAME_IN_SPARK:
-                return None
-            serializer = CompositeKeySerializer(self.max_parallelism, key_type)
-            try:
-                # The last byte, the VoidNamespace's, is cut off: entries of all namespaces match.
-                encoded = frozenset(serializer.serialize(value)[:-1] for value in listed)
-            except KeyGroupsError:
-                return None
-            keys = encoded if keys is None else keys & encoded
-        return keys
+        serializer = CompositeKeySerializer(self.max_parallelism, self.sought_type())
+        try:
+            # The last byte, the VoidNamespace's, is cut off: entries of all namespaces match.
+            return frozenset(serializer.serialize(key)[:-1] for key in keys)
+        except KeyGroupsError:
+            return None
 
 
 def _checked_columns(columns: Iterable[str], known: Sequence[str]) -> tuple[str, ...]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 from pyspark.sql import types as T
@@ -27,16 +26,6 @@ _PREFIX = "option."
 """A table's options come twice from Spark: under their own names, and under this prefix."""
 _KEPT = "flink-state"
 """The name of a table's options in the metadata of its first column."""
-_TESTS: Mapping[str, Callable[[Any, Any], bool]] = {  # class name of Spark's filter to its test
-    "EqualTo": lambda mine, value: mine == value,
-    "EqualNullSafe": lambda mine, value: mine == value,
-    "GreaterThan": lambda mine, value: mine > value,
-    "GreaterThanOrEqual": lambda mine, value: mine >= value,
-    "LessThan": lambda mine, value: mine < value,
-    "LessThanOrEqual": lambda mine, value: mine <= value,
-    "In": lambda mine, value: mine in value,
-}
-_EQUALITIES = ("EqualTo", "EqualNullSafe", "In")
 
 
 class Options:
@@ -121,7 +110,7 @@ class FlinkStateDataSource(DataSource):
 
     @_in_one_line()
     def reader(self, schema: T.StructType) -> DataSourceReader:
-        """Return the FlinkStateReader for a schema, which has to be that of the state."""
+        """Return the FlinkStateReader for a schema, that of the state or of some columns."""
         return FlinkStateReader(Options(self.options, schema), schema)
 
 
@@ -133,9 +122,11 @@ class TaskPartition(InputPartition):
 
 
 class FlinkStateReader(DataSourceReader):
-    """Reads keyed state; filters by state, key group and key leave out bytes of the others.
+    """Reads keyed state; `schema` is that of the state, or of some columns.
 
-    `schema` is that of the state, or of some columns. A pickled one only reads.
+    It takes no filters. Spark 4.1 to 4.3 keeps the partitions that it made with pushed filters for
+    the whole table, and reads those again in the next query, whatever its filters are. A pickled
+    one only reads.
     """
 
     def __init__(self, options: Options, schema: T.StructType) -> None:
@@ -143,38 +134,14 @@ class FlinkStateReader(DataSourceReader):
         self._query = options.query()
         _choose_columns(self._query, schema)
         self._reader = self._query.reader
-        self._tests: dict[str, list[Callable[[Any], bool]]] = {"state": [], "key_group": []}
-        self._keys: list[Sequence[Any]] = []  # keys that each filter lists
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_reader": self._reader}
 
-    @property
-    def pushFilters(self) -> Any:  # Spark's name
-        """The function to which Spark pushes filters down.
-
-        Spark calls it where that is on, which it is not by default; where it is off, Spark
-        refuses a reader whose method is another than the one it inherits.
-        """
-        push = partial(_push, self._tests, self._keys)
-        # A partial takes any attribute, which its stub does not say.
-        push.__func__ = getattr(DataSourceReader, "pushFilters", None)  # type: ignore[attr-defined]
-        return push
-
     @_in_one_line()
     def partitions(self) -> list[InputPartition]:
-        """Return a TaskPartition for each task of Spark, without what the filters exclude."""
-        query, key_groups = self._query, self._options.key_groups
-        states = [
-            name for name in self._reader.layout.states if _passes(self._tests["state"], name)
-        ]
-        wanted = [
-            key_group
-            for key_group in (range(query.max_parallelism) if key_groups is None else key_groups)
-            if _passes(self._tests["key_group"], key_group)
-        ]
-        keys = query.encoded_keys(self._keys)
-        return [*map(TaskPartition, query.parts(wanted, keys, states))]
+        """Return a TaskPartition for each task of Spark."""
+        return [*map(TaskPartition, self._query.parts(self._options.key_groups))]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Return an iterator over batches of Arrow; over none if there are no tasks."""
@@ -199,34 +166,6 @@ def _choose_columns(query: StateQuery, schema: T.StructType) -> None:
 
 def _name(field: T.StructField) -> str:
     return field.name
-
-
-def _push(
-    tests: dict[str, list[Callable[[Any], bool]]],
-    keys: list[Sequence[Any]],
-    filters: Iterable[Any],
-) -> Iterator[Any]:
-    """Keep the filters by state or key group, and yield all others, which Spark has to apply.
-
-    The keys in a filter by key are noted, so that fewer bytes are read; Spark applies it too.
-    """
-    for pushed in filters:
-        test = _TESTS.get(type(pushed).__name__)
-        column = ".".join(getattr(pushed, "attribute", ()))
-        if column == "key" and type(pushed).__name__ in _EQUALITIES:
-            keys.append(pushed.value if isinstance(pushed.value, tuple) else (pushed.value,))
-        if test is None or column not in tests:
-            yield pushed
-        else:
-            tests[column].append(partial(_test, test, pushed.value))
-
-
-def _test(test: Callable[[Any, Any], bool], value: Any, mine: Any) -> bool:
-    return test(mine, value)
-
-
-def _passes(tests: Iterable[Callable[[Any], bool]], value: Any) -> bool:
-    return all(test(value) for test in tests)
 
 
 def _check_place(options: Mapping[str, str]) -> None:

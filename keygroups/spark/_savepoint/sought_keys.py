@@ -51,7 +51,7 @@ def wanted_keys(
         df, found = None, query.sought_keys(keys)
     if df is None or len(found) <= _MOST_KEYS:
         df = F.broadcast(spark.createDataFrame([(key,) for key in found], schema))
-    return WantedKeys(df, query.encoded_keys([found] if len(found) <= _MOST_KEYS else []))
+    return WantedKeys(df, query.encoded_keys(found) if len(found) <= _MOST_KEYS else None)
 
 
 def _column_of(df: DataFrame, spark_type: T.DataType) -> DataFrame:
