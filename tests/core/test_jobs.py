@@ -18,7 +18,7 @@ from support.bytes.unread_values import CLASSES
 from support.bytes.unread_values import operator_of as unread_operator
 from support.inside.savepoints import verified, verify
 
-from keygroups.errors import InvalidTypeError, InvalidValueError
+from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.savepoint import StateEntry, read_savepoint
 
 pa: Any = pytest.importorskip("pyarrow")
@@ -103,17 +103,17 @@ def test_sizes_that_are_read_together(
     assert {task.states for group in read_tasks(operator, None, None) for task in group} == {None}
 
 
-def test_keys_that_filters_name() -> None:
+def test_keys_as_bytes() -> None:
     """A is in key group 104 of 128, B in 17."""
     operator = point("2.3.0-heap-canonical").read().operator("by-string")
     encoded_keys = StateQuery(operator).encoded_keys
-    assert encoded_keys([]) is None
-    assert encoded_keys([["A", "B"]]) == frozenset([b"\x68\2A", b"\x11\2B"])
-    assert encoded_keys([["A", "B"], ["B"], ["B", "C"]]) == frozenset([b"\x11\2B"])
-    assert encoded_keys([["A"], [5]]) is None
-    assert encoded_keys([["A", None]]) is None
+    assert encoded_keys([]) == frozenset()
+    assert encoded_keys(["A", "B"]) == frozenset([b"\x68\2A", b"\x11\2B"])
+    assert encoded_keys(["A", 5]) is None
+    assert encoded_keys(["A", None]) is None
     tuples = point("2.3.0-heap-canonical").read().operator("by-tuple")
-    assert StateQuery(tuples).encoded_keys([["A"]]) is None
+    with pytest.raises(UnsupportedKeyTypeError, match="keys must be None for operator by-tuple"):
+        StateQuery(tuples).encoded_keys(["A"])
     # Tasks have the key groups of keys, of those that are wanted, each with the keys in them.
     keys = frozenset([b"\x68\2A", b"\x11\2B"])
     for key_groups, expected in (
@@ -127,12 +127,12 @@ def test_keys_that_filters_name() -> None:
     assert read_tasks(operator, None, None, frozenset()) == []
 
 
-def test_keys_that_filters_name_of_one_state(tmp_path: Path) -> None:
+def test_keys_as_bytes_of_one_state(tmp_path: Path) -> None:
     operator = operator_of(tmp_path, [sb.state("n", "VALUE", LONG)], [[(0, [])]])
     assert len(operator.states) == 1
     query = StateQuery(operator)
-    assert query.encoded_keys([["A", "B"]]) == frozenset([b"\x68\2A", b"\x11\2B"])
-    assert query.encoded_keys([[5]]) is None
+    assert query.encoded_keys(["A", "B"]) == frozenset([b"\x68\2A", b"\x11\2B"])
+    assert query.encoded_keys([5]) is None
 
 
 def test_key_groups_as_text() -> None:
