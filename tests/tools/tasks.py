@@ -74,6 +74,7 @@ def prepare(folder: str, url: str) -> None:
     PLACES["KEYS"] = str(work() / "one-key.txt")
     PLACES["MOVED_FROM"] = on_call.copy_checkpoint()
     PLACES["BARE"] = with_tools.bare_command()
+    PLACES["OLDEST_PYTHON"] = on_spark.oldest_python()
     PLACES["OWN_SUBTASK"] = str(with_tools.own_subtask())
     with_tools.windows_checkpoint()
 

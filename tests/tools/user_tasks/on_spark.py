@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
 import sys
 from collections import Counter
 from importlib.util import find_spec
+from pathlib import Path
 
 import pyarrow.parquet as pq
 
@@ -201,13 +204,12 @@ spark.read.format(name).option("operator", "by-strin").load("NATIVE")
 """,
         fails=True,
     ),
-    HEAD
+    HEAD.replace("builder", 'builder.config("spark.sql.warehouse.dir", "WORK/warehouse")')
     + """
 from keygroups.spark import register_data_source
 name = register_data_source(spark)
 count = spark.read.format(name).option("operator", "by-string").option("state", "count")
 print(count.load("NATIVE").where("value = 1").count())
-spark.conf.set("spark.sql.warehouse.dir", "WORK/warehouse")
 spark.sql("create table counts using `flink-state` options (operator 'by-string', state 'count') "
           "location 'NATIVE'")
 print(spark.sql("select count(*) n from counts").first().n)
@@ -274,13 +276,23 @@ def check_loads(rows: Output) -> None:
     assert {*rows.out.splitlines()} == true
 
 
+def oldest_python() -> str:
+    """Return the path of a Python 3.10, "" if there is none; a shim of pyenv may run nothing."""
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    for candidate in ("python3.10", *map(str, root.glob("versions/3.10.*/bin/python"))):
+        path = shutil.which(candidate)
+        if path and not subprocess.run([path, "--version"], capture_output=True).returncode:
+            return path
+    return ""
+
+
 def no_oldest() -> str:
-    return "" if shutil.which("python3.10") else "there is no Python 3.10"
+    return "" if oldest_python() else "there is no Python 3.10"
 
 
 @task(
     "With PySpark 3.5 on Python 3.10",
-    """$ python3.10 -m venv WORK/oldest
+    """$ OLDEST_PYTHON -m venv WORK/oldest
 $ WORK/oldest/bin/pip install -q 'pyspark==3.5.*' setuptools 'CHECKOUT[spark]'
 $ PYSPARK_PYTHON=WORK/oldest/bin/python WORK/oldest/bin/python examples/route_events.py""",
     needs=no_oldest,
@@ -316,7 +328,8 @@ with SavepointWriter("WORK/group-by", template="SQL_JOB") as writer:
     sums.write("accState", ("bob",), (1, 2, "y"), last_access=1_700_000_000_000)
 made = read_savepoint("WORK/group-by")
 print(made)
-print(made.operator("GroupAggregate[4]").get(("ann",), "accState"))
+[sums] = made.operators
+print(sums.get(("ann",), "accState"))
 """,
 )
 def group_by(made: Output) -> None:
