@@ -114,9 +114,9 @@ def read_keyed_state(
     the state's type; entries of others are left out, as by a semi join, with the key groups that
     have none of them and, of RocksDB, the blocks. Keys of a DataFrame are collected for that when
     this is called, unless there are more than 65,536: of so many all is read. A null is no key.
-    `columns` are the names of those to return, in that order, None for all: Spark tells Python
-    which columns a query uses in no version. A filter of a query leaves out nothing that is read,
-    as `keys` and `key_groups` do.
+    `columns` are the names of those to return, in that order, None for all: Spark,
+    up to 4.3, does not tell Python which columns a query uses. What filters of a query leave out
+    is read all the same; what `keys` and `key_groups` leave out is not.
 
     The columns are those of `keygroups.savepoint.StateEntry`: key_group, subtask, state, kind,
     key, namespace, user_key, value, last_access, timestamp, bytes, key_bytes; the two times are
@@ -223,7 +223,7 @@ def register_data_source(spark: SparkSession) -> str:
     "0-63,70"; `moved`, a JSON object; `allow`, a JSON list; `columns`, text such as "key,value",
     in place of which the `schema` of a reader may have some columns, with their types. The columns
     are the same. All is read where Spark runs, which needs keygroups, NumPy and PyArrow. Filters
-    are Spark's work and leave out nothing that is read: Spark 4.1 to 4.3 would keep what it has
+    are Spark's work and leave out nothing that is read: Spark 4.3 would keep what it has
     pushed down for other queries of the same DataFrame, which then miss rows.
 
     A table of the catalog reads a savepoint too: CREATE TABLE counts USING `flink-state` OPTIONS

@@ -124,7 +124,7 @@ class TaskPartition(InputPartition):
 class FlinkStateReader(DataSourceReader):
     """Reads keyed state; `schema` is that of the state, or of some columns.
 
-    It takes no filters. Spark 4.1 to 4.3 keeps the partitions that it made with pushed filters for
+    It takes no filters. Spark 4.3 keeps the partitions that it made with pushed filters for
     the whole table, and reads those again in the next query, whatever its filters are. A pickled
     one only reads.
     """
