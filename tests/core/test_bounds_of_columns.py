@@ -141,14 +141,14 @@ CASES: list[tuple[Any, list[tuple[bytes, Any]], list[bytes]]] = [
 ]
 
 
-@pytest.mark.parametrize(("key_type", "good", "left"), CASES, ids=lambda case: str(case)[:20])
-def test_what_is_read(key_type: Any, good: list[tuple[bytes, Any]], left: list[bytes]) -> None:
+@pytest.mark.parametrize(("key_type", "good", "unread"), CASES, ids=lambda case: str(case)[:20])
+def test_what_is_read(key_type: Any, good: list[tuple[bytes, Any]], unread: list[bytes]) -> None:
     serializer = serializer_of(key_type)
     written = [data for data, _ in good]
     assert read(serializer, written) == [value for _, value in good]
     for data, value in good:
         assert read(serializer, [data]) == [value]
-    for data in left:
+    for data in unread:
         assert read(serializer, [data]) is None
         assert read(serializer, [written[0], data, written[0]]) is None
 
@@ -216,13 +216,15 @@ SQL_CASES: list[tuple[str, list[tuple[bytes, Any]], list[bytes]]] = [
 ]
 
 
-@pytest.mark.parametrize(("field", "good", "left"), SQL_CASES, ids=lambda case: str(case)[:20])
-def test_what_is_read_of_sql(field: str, good: list[tuple[bytes, Any]], left: list[bytes]) -> None:
+@pytest.mark.parametrize(("field", "good", "unread"), SQL_CASES, ids=lambda case: str(case)[:20])
+def test_what_is_read_of_sql(
+    field: str, good: list[tuple[bytes, Any]], unread: list[bytes]
+) -> None:
     serializer = RowDataSerializer([parse_logical_type(field)])
     read_rows = read(serializer, [data for data, _ in good])
     assert [each["f0"] for each in read_rows] == [value for _, value in good]
     assert [each["row_kind"] for each in read_rows] == ["+I"] * len(good)
-    for data in left:
+    for data in unread:
         assert read(serializer, [data]) is None
         assert read(serializer, [good[0][0], data]) is None
 
@@ -321,10 +323,10 @@ WRITTEN: list[tuple[Any, Any, list[tuple[Any, bytes]], list[Any]]] = [
 
 
 @pytest.mark.parametrize(
-    ("key_type", "data_type", "good", "left"), WRITTEN, ids=lambda case: str(case)[:20]
+    ("key_type", "data_type", "good", "unread"), WRITTEN, ids=lambda case: str(case)[:20]
 )
 def test_what_is_written(
-    key_type: Any, data_type: Any, good: list[tuple[Any, bytes]], left: list[Any]
+    key_type: Any, data_type: Any, good: list[tuple[Any, bytes]], unread: list[Any]
 ) -> None:
     writer = column_writer(key_type)
     assert writer is not None
@@ -333,7 +335,7 @@ def test_what_is_written(
     assert writer.write(array.slice(1)).to_pylist() == [data for _, data in good[1:]]
     for value, data in good:
         assert writer.write(pa.array([value], data_type)).to_pylist() == [data]
-    for value in left:
+    for value in unread:
         with pytest.raises(UnwrittenError):
             writer.write(pa.array([good[0][0], value], data_type))
 
@@ -404,10 +406,10 @@ SQL_WRITTEN: list[tuple[str, Any, list[tuple[Any, bytes]], list[Any]]] = [
 
 
 @pytest.mark.parametrize(
-    ("field", "data_type", "good", "left"), SQL_WRITTEN, ids=lambda case: str(case)[:20]
+    ("field", "data_type", "good", "unread"), SQL_WRITTEN, ids=lambda case: str(case)[:20]
 )
 def test_what_is_written_of_sql(
-    field: str, data_type: Any, good: list[tuple[Any, bytes]], left: list[Any]
+    field: str, data_type: Any, good: list[tuple[Any, bytes]], unread: list[Any]
 ) -> None:
     writer = column_writer(RowDataSerializer([parse_logical_type(field)]))
     assert writer is not None
@@ -418,7 +420,7 @@ def test_what_is_written_of_sql(
 
     values = [value for value, _ in good]
     assert writer.write(rows(values)).to_pylist() == [data for _, data in good]
-    for value in left:
+    for value in unread:
         with pytest.raises(UnwrittenError):
             writer.write(rows([values[0], value]))
 

@@ -1217,7 +1217,7 @@ def test_the_arguments_of_each_command() -> None:
     assert isinstance(commands.choices, dict)
     assert commands.choices.keys() == ARGUMENTS_OF.keys()
     for name, command in commands.choices.items():
-        said = []
+        texts = []
         for argument in command._actions:
             value = argument.metavar or ("" if argument.nargs == 0 else argument.dest.upper())
             words = [*argument.option_strings[-1:], " ".join(argument.choices or [value])]
@@ -1225,11 +1225,11 @@ def test_the_arguments_of_each_command() -> None:
             words += [f"= {argument.default}"] if argument.default else []
             again = ", again" if type(argument).__name__ == "_AppendAction" else ""
             is_required = argument.required and argument.option_strings
-            said.append(" ".join(filter(None, words)) + again + ", required" * bool(is_required))
+            texts.append(" ".join(filter(None, words)) + again + ", required" * bool(is_required))
         assert [
-            text for text in said if text not in ("--help = ==SUPPRESS==", "--json", "--quiet")
+            text for text in texts if text not in ("--help = ==SUPPRESS==", "--json", "--quiet")
         ] == (ARGUMENTS_OF[name].split("; "))
-        assert len(said) == len(ARGUMENTS_OF[name].split("; ")) + 3
+        assert len(texts) == len(ARGUMENTS_OF[name].split("; ")) + 3
 
 
 def test_counts_are_read_for_a_max_parallelism_alone(run: Any) -> None:

@@ -196,5 +196,7 @@ def test_classes_that_every_job_has(name: str, is_known: bool) -> None:
     """Class.getName of a primitive has no dot, nor has that of a class in the default package."""
     child = Member(name, None, Serializer.from_snapshot(read_hex("LONG")))
     old, new = PojoSerializer("a.B", registered=[child]), PojoSerializer("a.B")
-    said = [*map(str, resolve(old, new))]
-    assert (f"subclass {name}: it takes a job that still has the class" not in said) == is_known
+    findings = [*map(str, resolve(old, new))]
+    assert (
+        f"subclass {name}: it takes a job that still has the class" not in findings
+    ) == is_known

@@ -69,7 +69,7 @@ def bytes_of(value: Any) -> bytes:
 
 
 def number(value: Any) -> Any:
-    """Return what Flink's classes read as an int, or a list of these."""
+    """Return a value that Flink's classes read as an int, or a list of such values."""
     if not isinstance(value, dict):
         return int(value)
     [(kind, read)] = value.items()

@@ -160,7 +160,7 @@ def test_all_that_needs_a_look(doctor: Any, tmp_path: Path) -> None:
     assert old["texts"][1] == "-by user _timer_state/event_user-timers: 1 timers never fire"
     assert old["needs_attention"]
     runs(page)
-    runs(doctor(path))  # by ids
+    runs(doctor(path))  # Its commands name operators by ids.
 
 
 @pytest.mark.parametrize("name", ["2.3.0-rockschurn-native", "2.3.0-unaligned-checkpoint"])

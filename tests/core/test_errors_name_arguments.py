@@ -122,5 +122,7 @@ def test_what_is_refused_is_named(
     for parameter in first.keys() - NOT_ASKED.get(name, set()):
         expected = OTHERS.get(f"{name} {parameter}", parameter)
         for value in [Unwanted()] + [1 << 200] * (type(first[parameter]) is int):
-            said = refusal(name, first | {parameter: value})
-            assert re.match(rf"(.* of )?{expected}\b", said), f"{parameter} of {name}: {said}"
+            message = refusal(name, first | {parameter: value})
+            assert re.match(rf"(.* of )?{expected}\b", message), (
+                f"{parameter} of {name}: {message}"
+            )

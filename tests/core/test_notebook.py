@@ -447,7 +447,7 @@ def test_entries_are_a_table_of_the_first_few() -> None:
     operator = point("2.3.0-heap-canonical").read().operator("by-string")
     entries = operator.entries(["ttlMap"])
     rows = shown(entries).rows
-    assert len(rows) == 51  # of 100
+    assert len(rows) == 51  # The headings, and 50 of 100 entries.
     assert rows[0] == [
         *("state", "key group", "subtask", "key", "namespace", "user key", "value"),
         *("last access", "timestamp"),

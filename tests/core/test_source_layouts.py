@@ -100,7 +100,9 @@ TOPIC = texts("persistent://a/b/c") + i32(3)
 MESSAGE = framed(b"\x08\xac\x02\x10\x07\x18\x03\x2a\1a")  # 300, 7, 3, and acknowledgements
 NO_PARTITION = framed(b"\x08\1\x10\2\x18" + b"\xff" * 9 + b"\1\x20\5")
 LAST = YES + MESSAGE + NO
-WHOLE = framed(b"\x08\xac\x02\x10\x07")  # without a partition and a place in a batch: -1, -1
+WHOLE = framed(
+    b"\x08\xac\x02\x10\x07"
+)  # The partition and the place in a batch are absent: -1, -1.
 IN_TOPIC = {
     **{"topic": "persistent://a/b/c", "partition": 3, "ranges": ((0, 65_535),)},
     **{"stop_cursor": JAVA, "last_message": (300, 7, 3, -1), "transaction": None},

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from support.bytes.real_savepoints import point
 
 CHECKOUT = Path(__file__).parents[3]
-SAVEPOINT = point("2.3.0-heaptimers-canonical")  # that of examples/data
+SAVEPOINT = point("2.3.0-heaptimers-canonical")  # The savepoint of examples/data.
 NEW = point("2.3.0-rocks-canonical")
 NATIVE = point("2.3.0-rocksinc-native")
 CHECKPOINT = point("2.3.0-merged-checkpoint")
@@ -33,7 +33,7 @@ POINTS = {
 PLACES: dict[str, str] = {"VENV": sys.prefix, "CHECKOUT": str(CHECKOUT)}
 """The words of a step that stand for places, and these."""
 
-_OURS = re.compile("PYTHON|KEYGROUPS")  # what a new user has not set
+_OURS = re.compile("PYTHON|KEYGROUPS")  # Variables that a new user has not set.
 
 
 class Step(NamedTuple):
@@ -82,8 +82,8 @@ def tasks() -> tuple[list[Task], Callable[..., Callable[[Callable[..., None]], N
         question: str, *steps: str | Step, needs: Callable[[], str] = lambda: ""
     ) -> Callable[[Callable[..., None]], None]:
         def add(check: Callable[..., None]) -> None:
-            taken = [step if isinstance(step, Step) else Step(step) for step in steps]
-            made.append(Task(question, taken, check, needs))
+            used = [step if isinstance(step, Step) else Step(step) for step in steps]
+            made.append(Task(question, used, check, needs))
 
         return add
 

@@ -37,7 +37,7 @@ def check_aircraft(printed: Output) -> None:
 
 
 def loads_of_aircraft() -> list[int]:
-    """Return how many flights with a tail number each of 4 subtasks gets."""
+    """Return the number of flights with a tail number of each of 4 subtasks."""
     load = [0] * 4
     for key, records in flights("tailnum").items():
         if key is not None:

@@ -13,7 +13,7 @@ from user_tasks.asking import CHECKOUT, NEW, SQL
 
 
 def java_hash(text: str) -> int:
-    """Return what the JDK's String.hashCode is modulo 2^32."""
+    """Return the JDK's String.hashCode modulo 2^32."""
     units = text.encode("utf-16-be")
     code = 0
     for high, low in zip(units[::2], units[1::2]):
@@ -44,13 +44,13 @@ def subtask(text: str, max_parallelism: int, parallelism: int) -> int:
 
 
 def flights(column: str) -> Counter[str]:
-    """Return how many flights each value of a column has."""
+    """Return the number of flights of each value of a column."""
     table = pq.read_table(CHECKOUT / "examples/data/nycflights13.parquet", columns=[column])
     return Counter(table[column].to_pylist())
 
 
 def loads(column: str, max_parallelism: int, parallelism: int) -> list[int]:
-    """Return how many flights each subtask gets that are keyed by a column of text."""
+    """Return the number of flights of each subtask, keyed by a column of text."""
     load = [0] * parallelism
     for key, records in flights(column).items():
         load[subtask(key, max_parallelism, parallelism)] += records
@@ -66,7 +66,7 @@ def operator_id(uid: str) -> str:
 def entries(
     point: Point, uid: str, state: str | None = None, key: str | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Yield what Flink's own classes read in keyed state, of all states and keys or of these."""
+    """Yield the rows that Flink read in keyed state, of all states and keys or of these."""
     wanted = {"operator": operator_id(uid), "state": state, "key": key}
     wanted = {name: value for name, value in wanted.items() if value is not None}
     for line in point.lines(point.entries):

@@ -70,7 +70,7 @@ def export(_: Output, arrow: Output) -> None:
         {name: entry[name] for name in columns} | {"value": entry["value"]["long"]}
         for entry in entries(
             CHECKPOINT, "by-string", "byCity"
-        )  # of the same job, at the same time
+        )  # It is of the same job, at the same time.
     ]
     assert sorted(rows, key=repr) == sorted(true, key=repr)
     assert arrow.out.split() == [str(len(true)), str(sum(row["value"] for row in true))]
