@@ -38,7 +38,14 @@ OTHERS = {
     "state_keys.CompositeKeySerializer user_key_type": "key_type",
 } | {
     f"OperatorEditor.{verb} name": "state"
-    for verb in ("map_entries", "map_timers", "remove_state", "rename_state", "set_ttl")
+    for verb in (
+        "convert_state",
+        "map_entries",
+        "map_timers",
+        "remove_state",
+        "rename_state",
+        "set_ttl",
+    )
 }
 OTHERS |= {
     f"SavepointEditor.{verb} name": "operator"
