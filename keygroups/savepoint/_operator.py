@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import replace
@@ -180,7 +180,7 @@ class Operator(OperatorStateReader):
         """
         return Entries(partial(self._entries, self.tasks(states, key_groups)))
 
-    def _entries(self, tasks: Sequence[ReadTask]) -> Iterator[StateEntry]:
+    def _entries(self, tasks: Sequence[ReadTask]) -> Generator[StateEntry, None, None]:
         with self._measured("read", tasks) as meter:
             for task in ahead(tasks, meter=meter):
                 yield from task.entries()

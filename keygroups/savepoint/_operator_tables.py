@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from heapq import nlargest
 from itertools import islice
 from typing import Any
@@ -62,7 +62,7 @@ class Entries(Iterator[StateEntry]):
     itself, so that an entry costs no call more.
     """
 
-    def __init__(self, read: Callable[[], Iterator[StateEntry]]) -> None:
+    def __init__(self, read: Callable[[], Generator[StateEntry, None, None]]) -> None:
         self._read = read
         self._entries = read()
 
@@ -71,6 +71,10 @@ class Entries(Iterator[StateEntry]):
 
     def __next__(self) -> StateEntry:
         return next(self._entries)
+
+    def close(self) -> None:
+        """End the iteration, and close what it reads."""
+        self._entries.close()
 
     def _repr_html_(self) -> str:
         texts, rows = [], list[tuple[str, ...]]()

@@ -1202,6 +1202,8 @@ ARGUMENTS_OF = {
     "--set-max-parallelism N; --delete-keys FILE, again; --remove-operator UID, again; "
     f"--rename-operator OLD=NEW, again; --clean; --relocate PATH; {PATHS}",
     "verify": f"PATH; --operator UID, again; {PATHS}",
+    "doctor": "PLACE; JOB_ID ?; --against OLD; --timeout N = 10.0; --header 'NAME: VALUE', again; "
+    f"--ca-file FILE; --client-certificate FILE; --client-key FILE; {PATHS}",
     "diff": f"OLD; NEW +; --operator UID, again; --state STATE, again; --exit-code; {PATHS}",
     "restore": f"OLD; NEW; {PATHS}",
     "files": f"PATH; --older-than HOURS = 24.0; --other PATH, again; --delete; {PATHS}",

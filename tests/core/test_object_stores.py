@@ -320,7 +320,7 @@ def test_tasks(store: type[CountedStore]) -> None:
     numbers = {state.name: number for number, state in enumerate(read.states)}
     rest = read.entries()
     next(rest)
-    rest.close()  # type: ignore[attr-defined]  # it is a generator
+    rest.close()  # type: ignore[attr-defined]  # An Iterator need not have it.
     store.asked.clear()
     for task in pickle.loads(pickle.dumps(read.tasks())):
         # A text has its length and one more before it; the namespace is a byte.
