@@ -12,9 +12,6 @@ from support.bytes import savepoint_bytes as sb
 from support.bytes.framed_entries import framed_entries
 from support.bytes.real_savepoints import point
 
-from keygroups._serializers.collections import ListSerializer
-from keygroups._serializers.jvm.kryo import KryoSerializer
-from keygroups._serializers.scalars import BYTES
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.savepoint import (
     AggregatingStateDescriptor,
@@ -30,7 +27,7 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.state_keys import Serializer
+from keygroups.state_keys import BYTES, Serializer
 from keygroups.types import BOOLEAN, DOUBLE, INT, LONG, STRING, TUPLE
 
 POINT = point("2.3.0-heap-canonical")
@@ -329,7 +326,13 @@ def test_a_null_before_which_nothing_was_cut_off(tmp_path: Path) -> None:
 @pytest.mark.parametrize("verb", ["convert_state", "map_keys"])
 def test_another_kryo(verb: str, tmp_path: Path) -> None:
     """Flink reads the whole savepoint by one: 5.0 of Kryo 2 would be 2.561e-320."""
-    two, five = (KryoSerializer("java.lang.Double", version) for version in (2, 5))
+    kryo = sb.utf("java.lang.Double") + sb.optional_map({}) * 3
+    snapshot = sb.list_of(sb.snapshot(f"{sb.JAVA}kryo.KryoSerializerSnapshot", 2, kryo))
+    if verb == "map_keys":
+        snapshot = sb.snapshot(f"{sb.JAVA}kryo.KryoSerializerSnapshot", 2, kryo)
+    two, five = (
+        Serializer.from_snapshot(sb.i32(2) + snapshot, kryo_version=version) for version in (2, 5)
+    )
     number = sb.state("s", "VALUE", sb.simple("Int"))
     old = one_state(tmp_path / "old", number, [(b"\2a\0", sb.i32(5))])
 
@@ -337,7 +340,7 @@ def test_another_kryo(verb: str, tmp_path: Path) -> None:
         if verb == "map_keys":
             by.map_keys(lambda key: float(len(key)), serializer)
         else:
-            to = ValueStateDescriptor("s", ListSerializer(serializer))
+            to = ValueStateDescriptor("s", serializer)
             by.convert_state("s", to, lambda value: [float(value)])
 
     name = "key_type" if verb == "map_keys" else "to"
