@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -21,7 +22,6 @@ from keygroups.errors import (
     JobError,
     KeyGroupsError,
     SavepointError,
-    printable,
     short,
 )
 from keygroups.key_group_range import ranges_imbalance
@@ -112,7 +112,29 @@ def _lines(answer: Answer) -> Iterator[str]:
     yield from (f"    {short(text, _LONGEST)}" for text in answer.texts[:_LINES])
     if len(answer.texts) > _LINES:
         yield f"    and {len(answer.texts) - _LINES:,} lines more, with --json"
-    yield from (f"    $ {printable(line)}" for line in answer.commands)
+    yield from (f"    $ {typed_command(command)}" for command in answer.commands)
+
+
+def typed_command(command: str) -> str:
+    """Return a command as it is typed, of printable characters alone.
+
+    A folder's name with an escape in it is in the quotes of ANSI C then, which bash and zsh read.
+    """
+    if command.isprintable():
+        return command
+    words = shlex.split(command)
+    return " ".join(shlex.quote(word) if word.isprintable() else _ansi_c(word) for word in words)
+
+
+def _ansi_c(word: str) -> str:
+    # Octal digits are always three: a text may go on with digits that hexadecimal ones would take.
+    chars = [
+        char
+        if char.isprintable() and char not in "\\'"
+        else "".join(f"\\{byte:03o}" for byte in os.fsencode(char))
+        for char in word
+    ]
+    return f"$'{''.join(chars)}'"
 
 
 # --- where it is ------------------------------------------------------------------------------
@@ -271,11 +293,14 @@ class _Patient:
         ]
         return sorted(states, key=lambda pair: -(pair[1].bytes or 0))
 
-    def _unread(self) -> list[str]:
-        """Return lines about the state that could not be read, of which no number is known."""
+    def _unread(self, summary: SavepointSummary | None = None) -> list[str]:
+        """Return lines about the state that could not be read, of which no number is known.
+
+        It is that of the older savepoint, with its summary.
+        """
         texts = []
-        for operator in self._summary.operators:
-            name = self._shell.names[operator.operator_id]
+        for operator in (summary or self._summary).operators:
+            name = self._shell.names.get(operator.operator_id, operator.operator_id)
             reasons = [f"{name}: not known: {reason}" for reason in operator.unread]
             reasons += [
                 f"{name} {state.state}: not known: {state.unread}"
@@ -314,10 +339,11 @@ class _Patient:
         from keygroups.savepoint import SavepointGrowth
 
         assert self._old is not None
-        growth = SavepointGrowth.of([self._old.summary(top=1), self._summary])
+        old = self._old.summary(top=1)
+        growth = SavepointGrowth.of([old, self._summary])
         texts, has_grown = [], False
         for state in growth.states[:_SHOWN]:
-            if state.growth:
+            if (state.growth or 0) > 0:
                 first, last = state.bytes[0] or 0, state.bytes[-1] or 0
                 has_grown = has_grown or last >= _MUCH * first
                 entries = " -> ".join(f"{count:,}" for count in state.entries if count is not None)
@@ -326,7 +352,7 @@ class _Patient:
                     f"{last:,}; entries {entries}"
                 )
         commands = [*self._shell.with_old("diff"), self._shell.command("savepoint", "--full")]
-        unread = self._unread()
+        unread = [*(f"before: {text}" for text in self._unread(old)), *self._unread()]
         texts = [*texts, *unread] or ["none grew"]
         return Answer("the states that grew", has_grown or bool(unread), texts, commands)
 

@@ -424,6 +424,8 @@ def _state_growths(points: Sequence[OperatorSummary | None]) -> Iterator[StateGr
                 (isinstance(state, StateSummary), state.state), [None] * len(points)
             )
             of_points[number] = state
+    # A state that is not there has no bytes, unless it is what cannot be read.
+    absent = [None if point is not None and point.unread else 0 for point in points]
     for at_points in named.values():
         last = [state for state in at_points if state is not None][-1]
         is_keyed = isinstance(last, StateSummary)
@@ -433,7 +435,10 @@ def _state_growths(points: Sequence[OperatorSummary | None]) -> Iterator[StateGr
             last.state,
             last.kind if isinstance(last, StateSummary) else last.mode,
             *(
-                tuple(0 if state is None else getattr(state, name) for state in at_points)
+                tuple(
+                    size if state is None else getattr(state, name)
+                    for state, size in zip(at_points, absent)
+                )
                 for name in ("bytes", "entries" if is_keyed else "elements", "elements")
             ),
         )

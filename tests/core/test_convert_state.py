@@ -27,6 +27,7 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
+from keygroups.state_keys import BYTES, Serializer
 from keygroups.types import BOOLEAN, DOUBLE, INT, LONG, STRING, TUPLE
 
 POINT = point("2.3.0-heap-canonical")
@@ -231,20 +232,124 @@ def test_what_is_refused(tmp_path: Path) -> None:
         with pytest.raises(InvalidValueError, match="state must be of "):
             by.convert_state("nothing", other)
         timers = "_timer_state/event_user-timers"
-        with pytest.raises(UnsupportedKeyTypeError, match="only the job reads it"):
+        with pytest.raises(InvalidValueError, match="state must be one whose values the job sets"):
             by.convert_state(timers, old.operator("by"))
 
 
-def test_a_class_that_only_the_job_writes(tmp_path: Path) -> None:
-    """A test run of the job left nothing in a state of a class that Kryo writes."""
-    states = [sb.state("value", "VALUE", sb.kryo_of("a.D"))]
-    keyed = sb.keyed_header(sb.simple("String"), states)
-    handle = sb.canonical(0, [len(keyed)], sb.inline(keyed + sb.canonical_key_group([(0, [])])))
+def of_kryo(folder: Path, entries: list[tuple[bytes, bytes]]) -> Savepoint:
+    """Write a state of a class that Kryo writes, and nobody reads here."""
+    return one_state(folder, sb.state("value", "VALUE", sb.kryo_of("a.D")), entries)
+
+
+def one_state(folder: Path, state: bytes, entries: list[tuple[bytes, bytes]]) -> Savepoint:
+    """Write a state whose entries, bytes of a key and a value each, are in key group 3."""
+    keyed = sb.keyed_header(sb.simple("String"), [state])
+    key_group = sb.canonical_key_group([(0, [(b"\3" + key, value) for key, value in entries])])
+    handle = sb.canonical(3, [len(keyed)], sb.inline(keyed + key_group))
     operator = sb.operator([sb.subtask(managed_keyed=handle)], uid="by")
-    template = read_savepoint(sb.write(tmp_path, [operator])).operators[0]
-    old = written(tmp_path / "old")
+    return read_savepoint(sb.write(folder, [operator]))
+
+
+def test_a_class_that_only_the_job_writes_or_reads(tmp_path: Path) -> None:
+    """A test run of the job left nothing in a state of a class that Kryo writes."""
+    of_job, old = of_kryo(tmp_path / "kryo", []), written(tmp_path / "old")
     with pytest.raises(UnsupportedKeyTypeError, match=r"'value' cannot become .*: only the job"):
-        edited(old, tmp_path / "new", "by", lambda by: by.convert_state("value", template))
+        edited(
+            old,
+            tmp_path / "1",
+            "by",
+            lambda by: by.convert_state("value", of_job.operator("by")),
+        )
+    with pytest.raises(UnsupportedKeyTypeError, match="'value' cannot be converted: only the job"):
+        edited(
+            of_job,
+            tmp_path / "2",
+            "by",
+            lambda by: by.convert_state("value", ValueStateDescriptor("value", INT)),
+        )
+
+
+POJO = sb.pojo_of("x.P", {"id": sb.simple("Int")})
+SUBCLASS = b"\4" + sb.utf("x.Q") + b"12"  # No snapshot tells of x.Q.
+
+
+@pytest.mark.parametrize("has_ttl", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "to"),
+    [("VALUE", ValueStateDescriptor), ("LIST", ListStateDescriptor), ("MAP", MapStateDescriptor)],
+)
+def test_values_that_only_the_job_reads(kind: str, to: Any, has_ttl: bool, tmp_path: Path) -> None:
+    """They are bytes for other verbs; the bytes of a list would be its elements."""
+    value = sb.ttl_of(POJO) if has_ttl else POJO
+    state = {"LIST": sb.list_of(value), "MAP": sb.map_of(sb.simple("Int"), value)}.get(kind, value)
+    user_key, mark = (sb.i32(9), b"\0") if kind == "MAP" else (b"", b"")
+    written = mark + sb.i64(5) * has_ttl + SUBCLASS
+    old = one_state(tmp_path / "old", sb.state("s", kind, state), [(b"\2a\0" + user_key, written)])
+    new = to("s", INT, STRING, has_ttl=has_ttl) if user_key else to("s", INT, has_ttl=has_ttl)
+    says = r"^key 'a'.* in state 's': its value cannot .*: 'x\.Q', a subclass of x\.P, is in no"
+    with pytest.raises(UnsupportedKeyTypeError, match=says):
+        edited(old, tmp_path / "new", "by", lambda by: by.convert_state("s", new, len))
+
+
+def test_values_that_are_bytes(tmp_path: Path) -> None:
+    old = one_state(
+        tmp_path / "old",
+        sb.state("s", "VALUE", BYTES.versioned_snapshot()),
+        [(b"\2a\0", sb.i32(2) + b"12")],
+    )
+    to = ValueStateDescriptor("s", INT)
+    new = edited(old, tmp_path / "new", "by", lambda by: by.convert_state("s", to, int))
+    assert values(new, "s") == [12]
+
+
+def test_nulls_of_a_map_whose_values_are_never_null(tmp_path: Path) -> None:
+    """Flink's LongSerializer writes no null: its mark stands alone."""
+    rocksdb = point("2.3.0-extrarocks-canonical")
+    old = rocksdb.read()
+    to = MapStateDescriptor("nulls", STRING, INT)
+    new = edited(old, tmp_path / "new", "after-finished", lambda by: by.convert_state("nulls", to))
+    true = [line["value"] for line in rocksdb.lines(rocksdb.entries) if line["state"] == "nulls"]
+    expected = [b"\1" if value is None else b"\0" + sb.i32(value["long"]) for value in true]
+    assert b"\1" in expected
+    assert sorted(entries_of(new, "nulls").values()) == sorted(expected)
+
+
+def test_a_null_before_which_nothing_was_cut_off(tmp_path: Path) -> None:
+    """The hashmap backend writes more behind the mark; with a time to live it has no time."""
+    state = sb.state("s", "MAP", sb.map_of(sb.simple("Int"), sb.ttl_of(sb.simple("Int"))))
+    old = one_state(tmp_path / "old", state, [(b"\2a\0" + sb.i32(9), b"\1" + sb.i32(0))])
+    to = MapStateDescriptor("s", INT, LONG, has_ttl=True)
+    new = edited(old, tmp_path / "new", "by", lambda by: by.convert_state("s", to))
+    assert [*entries_of(new, "s").values()] == [b"\1"]
+
+
+@pytest.mark.parametrize("verb", ["convert_state", "map_keys"])
+def test_another_kryo(verb: str, tmp_path: Path) -> None:
+    """Flink reads the whole savepoint by one: 5.0 of Kryo 2 would be 2.561e-320."""
+    kryo = sb.utf("java.lang.Double") + sb.optional_map({}) * 3
+    snapshot = sb.list_of(sb.snapshot(f"{sb.JAVA}kryo.KryoSerializerSnapshot", 2, kryo))
+    if verb == "map_keys":
+        snapshot = sb.snapshot(f"{sb.JAVA}kryo.KryoSerializerSnapshot", 2, kryo)
+    two, five = (
+        Serializer.from_snapshot(sb.i32(2) + snapshot, kryo_version=version) for version in (2, 5)
+    )
+    number = sb.state("s", "VALUE", sb.simple("Int"))
+    old = one_state(tmp_path / "old", number, [(b"\2a\0", sb.i32(5))])
+
+    def call(by: OperatorEditor, serializer: Serializer) -> None:
+        if verb == "map_keys":
+            by.map_keys(lambda key: float(len(key)), serializer)
+        else:
+            to = ValueStateDescriptor("s", serializer)
+            by.convert_state("s", to, lambda value: [float(value)])
+
+    name = "key_type" if verb == "map_keys" else "to"
+    with pytest.raises(
+        InvalidValueError, match=f"^{name} must have values of Kryo 5, .* got those of Kryo 2$"
+    ):
+        edited(old, tmp_path / "1", "by", lambda by: call(by, two))
+    [entry] = edited(old, tmp_path / "2", "by", lambda by: call(by, five)).entries()
+    assert (entry.key, entry.value) == ((1.0, 5) if verb == "map_keys" else ("a", [5.0]))
 
 
 def test_errors_name_the_entry(tmp_path: Path) -> None:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
 import socket
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import point
 from support.golden import read
 from support.rest_server import OK, peer
 
 from keygroups.cli import main
+from keygroups.cli._doctor import typed_command
 from keygroups.errors import JobError
 from keygroups.job import Job
 from keygroups.savepoint import (
@@ -129,6 +133,26 @@ def test_against_an_older_one(doctor: Any, tmp_path: Path) -> None:
     ]
 
 
+def test_against_one_that_cannot_be_read(doctor: Any, tmp_path: Path) -> None:
+    """What grew is not known then; a state that shrank is none that grew."""
+    with SavepointWriter(tmp_path / "new") as writer:
+        writer.add_operator("by", LONG, [COUNT], 128, 1).write("count", 7, 5)
+    [operator] = read_savepoint(tmp_path / "new").operators
+    damaged = sb.subtask(managed_keyed=sb.canonical(3, [4], sb.inline(sb.i32(7))))
+    operator_id = bytes.fromhex(operator.operator_id)
+    old = sb.write(tmp_path / "old", [sb.operator([damaged], operator_id=operator_id)])
+    page = doctor(str(tmp_path / "new"), "--against", str(old))
+    grown = page.answers["the states that grew"]
+    assert grown["needs_attention"]
+    [text] = grown["texts"]
+    assert text.startswith("before: ")
+    assert "version of keyed state 7 is not known" in text
+    with SavepointWriter.from_existing_savepoint(DATA, tmp_path / "less") as writer:
+        writer.operator("by-string").map_entries("count", lambda _: DELETE)
+    shrunk = doctor(str(tmp_path / "less"), "--against", DATA)
+    assert shrunk.answers["the states that grew"]["texts"] == ["none grew"]
+
+
 def test_all_that_needs_a_look(doctor: Any, tmp_path: Path) -> None:
     """Sources, open transactions, old state, timers that never fire, uneven key groups."""
     path = str(tmp_path / "it's a savepoint")
@@ -191,7 +215,17 @@ def test_a_path_cannot_write_to_the_terminal(
     assert main(["doctor", str(tmp_path / "\x1b[2J")]) == 0
     text = capsys.readouterr().out
     assert "\x1b" not in text
-    assert "$ keygroups verify " in text
+    assert f"$ keygroups verify $'{tmp_path}/\\033[2J'\n" in text
+
+
+@pytest.mark.parametrize("word", ["\n", "a\nb'1", "\x1b1", "a\\\t7", "\u202e`id`", "\udc80$(id)"])
+def test_a_shell_reads_a_typed_command(word: str, tmp_path: Path) -> None:
+    """Its words are those of the command, and nothing in it is not printable."""
+    typed = typed_command(shlex.join(["echo", word]))
+    assert typed.isprintable()
+    _, _, quoted = typed.partition(" ")
+    read = subprocess.run(["bash", "-c", f"printf %s {quoted}"], check=True, capture_output=True)
+    assert read.stdout == os.fsencode(word)
 
 
 def test_damage(doctor: Any, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from keygroups._checks import show
@@ -147,3 +147,24 @@ def check_described(serializers: Mapping[str, object]) -> None:
                             f"field {show(name)} of {show(java_class)} must be of classes that "
                             f"are read here, or that are in serializers, got {show(class_name)}"
                         )
+
+
+def check_kryo_version(name: str, serializer: Serializer | None, version: int) -> None:
+    """Raise InvalidValueError for values of another Kryo than that of a savepoint.
+
+    Flink reads all of a savepoint by one, and its Kryo 5 what 2 wrote as something else.
+    """
+    if others := {*_versions(serializer)} - {version}:
+        raise InvalidValueError(
+            f"{name} must have values of Kryo {version}, as the savepoint has, got those of Kryo "
+            f"{others.pop()}"
+        )
+
+
+def _versions(part: object) -> Iterator[int]:
+    """Yield the version of each Kryo of a serializer, or of those in a tuple."""
+    if isinstance(part, KryoSerializer):
+        yield part.kryo_version
+    elif isinstance(part, (tuple, Serializer)):
+        for argument in part if isinstance(part, tuple) else part.__reduce__()[1]:
+            yield from _versions(argument)

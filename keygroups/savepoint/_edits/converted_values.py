@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from keygroups._checks import show
+from keygroups._serializers.base import UnreadableError
+from keygroups._serializers.jvm.kryo import check_kryo_version
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -18,7 +20,7 @@ from keygroups.savepoint._edits.steps import Apply, Calls, Step, StepContext, na
 from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._state.entries import EncodedEntry, StateEntry
 from keygroups.savepoint._state.header import StateDescriptor, write_state
-from keygroups.savepoint._state.stored_values import stored_value
+from keygroups.savepoint._state.stored_values import elements_reader, stored_value
 from keygroups.savepoint._state.writing.new_states import NewState, described_states
 
 ValueFunction = Callable[[Any], Any]
@@ -43,15 +45,44 @@ class _Conversion(Calls):
         super().__init__("convert_state", self._converted, state, place)
         self._convert = step.function
         self._is_list, self._has_ttl = state.kind == "LIST", state.has_ttl
+        self._old = stored_value(state)
         self._write = stored_value(step.new).writer(allow_any_last_access=True)
+        decode = self._read
+
+        def read(key_group: int, key: bytes, value: bytes) -> StateEntry:
+            entry = decode(key_group, key, value)
+            if type(entry.value) is bytes:  # A value, or what only the job reads.
+                self._check_read(entry, value)
+            return entry
+
+        self._read = read
 
     def __call__(self, encoded: EncodedEntry) -> Iterable[EncodedEntry] | None:
         entry, new = self._call(encoded)
-        try:
-            value = self._write(new, entry.last_access)
-        except KeyGroupsError as error:
-            raise type(error)(f"{named_entry(entry)}: {error}") from None
+        value, null = encoded.value, self._old.null
+        if null is not None and not value.startswith(self._old.before_value):
+            value = null  # The mark alone: no serializer of values sees it.
+        else:
+            try:
+                value = self._write(new, entry.last_access)
+            except KeyGroupsError as error:
+                raise type(error)(f"{named_entry(entry)}: {error}") from None
         return None if value == encoded.value else (encoded._replace(value=value),)
+
+    def _check_read(self, entry: StateEntry, value: bytes) -> None:
+        """Refuse an entry whose value is the bytes that Flink wrote, as only the job reads it."""
+        read = self._old.serializer.read
+        assert read is not None  # The verb has checked it.
+        try:
+            if self._is_list:
+                elements_reader(read)(value, 0)
+            else:
+                read(value, len(self._old.before_value))
+        except UnreadableError as error:
+            raise UnsupportedKeyTypeError(
+                f"{named_entry(entry)}: its value cannot be converted, as only the job can read "
+                f"it: {error}"
+            ) from None
 
     def _converted(self, entry: StateEntry) -> Any:
         if not self._is_list:
@@ -64,13 +95,15 @@ class _Conversion(Calls):
         return value if value is None or self._convert is None else self._convert(value)
 
 
-def converted_state(old: StateDescriptor, to: object) -> tuple[StateDescriptor, bytes]:
+def converted_state(
+    old: StateDescriptor, to: object, kryo_version: int
+) -> tuple[StateDescriptor, bytes]:
     """Return the state that `old` becomes, and its part of the header.
 
     `to` is a descriptor, or an operator of a savepoint of the job, whose state of this name gives
-    the bytes of the header as Flink wrote them. Raises InvalidTypeError, InvalidValueError for a
-    state that Flink would not restore as that, and UnsupportedKeyTypeError for values that only
-    the job reads or writes.
+    the bytes of the header as Flink wrote them. `kryo_version` is that of the savepoint. Raises
+    InvalidTypeError, InvalidValueError for a state that Flink would not restore as that, and
+    UnsupportedKeyTypeError for values that only the job reads or writes.
     """
     if isinstance(to, Operator):
         new, data = _of_template(old, to)
@@ -92,6 +125,7 @@ def converted_state(old: StateDescriptor, to: object) -> tuple[StateDescriptor, 
         raise UnsupportedKeyTypeError(
             f"state {old.name!r} cannot become {new}: only the job writes it"
         )
+    check_kryo_version("to", new.value_serializer, kryo_version)
     return new, write_state(new) if data is None else data
 
 

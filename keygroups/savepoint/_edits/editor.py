@@ -20,6 +20,7 @@ from keygroups._checks import (
 from keygroups._serializers.base import Serializer
 from keygroups._serializers.collections import is_in_order
 from keygroups._serializers.data_output import utf
+from keygroups._serializers.jvm.kryo import check_kryo_version
 from keygroups._serializers.scalars import VOID_NAMESPACE
 from keygroups.errors import (
     InvalidValueError,
@@ -266,12 +267,13 @@ class OperatorEditor(OperatorStateEditor):
         null stays one. Names, keys, user keys, windows and times of last access stay. On Spark
         the function is pickled.
 
-        Raises InvalidValueError for a state that is not there, for timers, and where name, kind,
-        time to live, keys, namespaces or user keys of `to` are others, which Flink would not
-        restore as the job's; UnsupportedKeyTypeError where only the job's classes read or write
-        the values; InvalidTypeError; SavepointError as `remove_state`. When it is written: what
-        the function raises, and InvalidTypeError or InvalidValueError for what it returns and is
-        no value of `to`.
+        Raises InvalidValueError for a state that is not there, for timers, for the set of merging
+        windows, and where name, kind, time to live, keys, namespaces, user keys or Kryo of `to`
+        are others, which Flink would not restore as the job's; UnsupportedKeyTypeError where only
+        the job's classes read or write the values; InvalidTypeError; SavepointError as
+        `remove_state`. When it is written: what the function raises, InvalidTypeError or
+        InvalidValueError for what it returns and is no value of `to`, and UnsupportedKeyTypeError
+        for a value that only the job's classes read, such as a subclass of a POJO.
 
         >>> from tempfile import mkdtemp
         >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
@@ -290,10 +292,10 @@ class OperatorEditor(OperatorStateEditor):
         >>> print(*by_user.states, by_user.get("ann", "count"))
         count: VALUE <STRING, LONG> 5000
         """
-        state = self._state(name)
+        state = self._with_values(name)
         if value is not None:
             check_callable("value", value)
-        new, data = converted_state(state.descriptor, to)
+        new, data = converted_state(state.descriptor, to, self._operator._context.kryo_version)
         self._add(state, ConvertValues(new, value))
         state.descriptor, state.data = new, data
 
@@ -359,15 +361,9 @@ class OperatorEditor(OperatorStateEditor):
         InvalidValueError for what it returns, as `OperatorWriter.write` raises them,
         UnsupportedKeyTypeError for another value that only the job's classes write.
         """
-        state = self._state(name)
-        descriptor = state.descriptor
+        state = self._with_values(name)
         check_callable("function", function)
         allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
-        if descriptor.value_serializer is None or descriptor.name == _MERGING:
-            raise InvalidValueError(
-                f"state must be one whose values the job sets, got {show(descriptor.name)}, which "
-                "Flink's own operator keeps"
-            )
         self._add(state, MapEntries(function, allow))
         self._deletion = None
 
@@ -431,8 +427,9 @@ class OperatorEditor(OperatorStateEditor):
 
         Raises UnsupportedKeyTypeError for keys that only the job reads, or that nobody can write
         here, and for a namespace that only the job reads if its length is needed;
-        InvalidTypeError; SavepointError as `remove_state`. When it is written: what the function
-        raises, InvalidTypeError or InvalidValueError for what it returns and is no key, and
+        InvalidTypeError; InvalidValueError for keys of another Kryo than that of the savepoint;
+        SavepointError as `remove_state`. When it is written: what the function raises,
+        InvalidTypeError or InvalidValueError for what it returns and is no key, and
         InvalidValueError for two keys that become one.
 
         >>> from tempfile import mkdtemp
@@ -453,6 +450,7 @@ class OperatorEditor(OperatorStateEditor):
         old = self._key_serializer()
         check_callable("function", function)
         new = old if key_type is None else operator_key_to_write(key_type)
+        check_kryo_version("key_type", new, self._operator._context.kryo_version)
         is_known = new.key_type is not None and new.write is not None
         if not (is_known or new == old) or not is_in_order(new):
             raise UnsupportedKeyTypeError(
@@ -586,6 +584,17 @@ class OperatorEditor(OperatorStateEditor):
             raise InvalidValueError(
                 f"state must be of {self._operator.label}, which has "
                 f"{', '.join(states) or 'none'}, got {show(name)}"
+            )
+        return state
+
+    def _with_values(self, name: str) -> _State:
+        """Return a state whose values the job sets; refuse others."""
+        state = self._state(name)
+        descriptor = state.descriptor
+        if descriptor.value_serializer is None or descriptor.name == _MERGING:
+            raise InvalidValueError(
+                f"state must be one whose values the job sets, got {show(descriptor.name)}, which "
+                "Flink's own operator keeps"
             )
         return state
 
