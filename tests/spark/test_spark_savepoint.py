@@ -780,10 +780,13 @@ def data_source(options: dict[str, str]) -> Any:
         ({"location": "/else", "provider": "flink-state"}, "got path '{}' and location '/else'"),
         ({"location": "{}"}, "keyGroups, columns, got 'location'"),
         ({"option.path": "file:{}/", "location": "{}/", "provider": "flink-state"}, None),
-        ({"option.path": "{}"}, "keyGroups, got 'option.path'"),
-        ({"option.stat": "1", "stat": "1", "provider": "flink-state"}, "keyGroups, got 'stat'"),
+        ({"option.path": "{}"}, "keyGroups, columns, got 'option.path'"),
+        (
+            {"option.stat": "1", "stat": "1", "provider": "flink-state"},
+            "keyGroups, columns, got 'stat'",
+        ),
         ({"stat": "1", "provider": "flink-state"}, None),
-        ({"stat": "1"}, "keyGroups, got 'stat'"),
+        ({"stat": "1"}, "keyGroups, columns, got 'stat'"),
     ],
 )
 def test_options_that_spark_adds(options: dict[str, str], message: str | None) -> None:

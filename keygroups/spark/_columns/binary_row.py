@@ -189,7 +189,7 @@ def _decimal(backend: Portable, key: KeyColumn, logical_type: LogicalType, is_ke
     size = logical_type.reserved
     if not size:
         return Value(backend.unscaled_long(column, scale))
-    data = backend.unscaled_bytes(column)
+    data = backend.unscaled_bytes(column, scale)
     count = F.octet_length(data)
     tail = backend.joined(data, zeros(backend, F.lit(size) - count))
     return _long_form(backend, column, count.cast("bigint"), tail, size, is_key)

@@ -201,7 +201,7 @@ class Catalyst(Portable):
         """Return the unscaled value of a decimal of at most 18 digits, as a bigint."""
         return self._column(self._expressions.UnscaledValue(self._expression(column)))
 
-    def unscaled_bytes(self, column: Column) -> Column:
+    def unscaled_bytes(self, column: Column, scale: int) -> Column:
         """Call BigInteger.toByteArray on the unscaled value of a decimal."""
         big_decimal, big_integer = (
             self._types.ObjectType(self._class(f"java.math.{name}"))
@@ -293,7 +293,7 @@ def _probes(catalyst: Catalyst) -> Iterator[tuple[Column, Any]]:
     decimal = F.lit(Decimal(_LONG_PROBE).scaleb(-2))
     yield catalyst.unscaled_long(decimal.cast(T.DecimalType(18, 2)), 2), _LONG_PROBE
     unscaled = _LONG_PROBE.to_bytes(6, "big", signed=True)
-    yield catalyst.unscaled_bytes(decimal.cast(T.DecimalType(38, 2))), unscaled
+    yield catalyst.unscaled_bytes(decimal.cast(T.DecimalType(38, 2)), 2), unscaled
     just_before = F.lit("1969-12-31 23:59:59.999999").cast(T.TimestampNTZType())
     yield from zip(catalyst.day_and_micros(just_before), (-1, 86_399_999_999))
 

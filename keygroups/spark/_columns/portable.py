@@ -367,30 +367,38 @@ class Portable:
         precision, scale = (F.regexp_extract(name, size, 1).cast("int") for size in sizes)
         return precision, scale
 
-    def _unscaled_text(self, column: Column) -> Column:
+    def _unscaled_text(self, column: Column, scale: int | None = None) -> Column:
         """Return the digits of a decimal's unscaled value, after a minus where it is negative.
 
-        The text of a decimal of a scale from 0 to 6 is always such as "-1.50". Of others it
-        may, with ANSI mode off, be "0E-18" or "-1.0000000000E-8". A scale below zero (a legacy
-        setting) is "1.23E+4" there, and with ANSI mode on "12300", whose last zeros go. The name
-        of any other type matches nothing.
+        `scale` is that of its type, None if only Spark knows it: then it may be below zero, by a
+        legacy setting. The text of a decimal of a scale from 0 to 6 is always such as "-1.50". Of
+        others it may, with ANSI mode off, be "0E-18" or "-1.0000000000E-8". That of a scale below
+        zero is "1.23E+4" there, and with ANSI mode on "12300", whose last zeros go. The name of
+        any other type matches nothing.
         """
         F, text = self.F, column.cast("string")
+        if scale is not None:
+            is_plain = scale <= 6
+            return (
+                F.translate(text, ".", "") if is_plain else F.regexp_replace(text, "[.]|E.*", "")
+            )
         zeros = F.regexp_replace(F.typeof(column), "^.*-([0-9]+)[)]$", "(?<=[0-9])0{$1}")
         beside = F.concat(F.lit("[.]|E.*|"), zeros, F.lit("$"))
-        _, scale = self._decimal_size(column)
-        return F.when(scale.between(0, 6), F.translate(text, ".", "")).otherwise(
+        _, own_scale = self._decimal_size(column)
+        return F.when(own_scale.between(0, 6), F.translate(text, ".", "")).otherwise(
             F.regexp_replace(text, beside, F.lit(""))
         )
 
-    def _decimal_words(self, column: Column) -> tuple[Column, Column, Column]:
+    def _decimal_words(
+        self, column: Column, scale: int | None = None
+    ) -> tuple[Column, Column, Column]:
         """Return the unscaled value of a decimal as bigints: two 32-bit words and what is above.
 
         They are cut towards zero, so each has the sign of the whole: that is how BigInteger hashes
         its magnitude and its sign. Decimals of 38 digits hold all that is computed here.
         """
         F = self.F
-        unscaled = self._unscaled_text(column).cast(T.DecimalType(38, 0))
+        unscaled = self._unscaled_text(column, scale).cast(T.DecimalType(38, 0))
         two32, two64 = (F.lit(Decimal(2**bits)) for bits in (32, 64))
         word0 = (unscaled % two32).cast("bigint")
         word1 = F.call_function("div", unscaled % two64, two32)
@@ -456,10 +464,10 @@ class Portable:
         power = self.F.lit(10**scale).cast(T.DecimalType(scale + 1, 0))
         return (column * power).cast("bigint")
 
-    def unscaled_bytes(self, column: Column) -> Column:
+    def unscaled_bytes(self, column: Column, scale: int) -> Column:
         """BigInteger.toByteArray of the unscaled value of a decimal: big endian, no spare byte."""
         F = self.F
-        word0, word1, upper = self._decimal_words(column)
+        word0, word1, upper = self._decimal_words(column, scale)
         # Two's complement: a negative word borrows one from the next.
         word1 = word1 + F.shiftright(word0, 63)
         lower = F.shiftleft(word1, 32).bitwiseOR(self.low32(word0))

@@ -145,7 +145,7 @@ def _fitting(column: KeyColumn, wanted: list[T.DataType], name: str) -> int:
     differing = first_difference(_type(column), wanted[0], _holds)
     raise InvalidTypeError(
         f"{name} takes a column of type {' or '.join(texts)}, but {column.name} is "
-        f"{_type(column).simpleString()}" + (differing or cast_advice(_type(column), texts[0]))
+        f"{_type(column).simpleString()}" + differing + cast_advice(_type(column), texts[0])
     )
 
 
