@@ -85,6 +85,11 @@ _MOST_UNKNOWN = 1_000  # uids that no operator has, which an endless iterable wo
 _UIDS = "ids are hashes of uids: those that the job sets are told by uids=[...] (--uids FILE)"
 
 
+def kryo_version_of(version: int) -> int:
+    """Return the version of Kryo by which Flink reads a savepoint, of one of `_metadata`."""
+    return 5 if version >= FLINK_2 else 2
+
+
 class Savepoint:
     """A savepoint or checkpoint; `str()` lists its operators.
 
@@ -104,8 +109,7 @@ class Savepoint:
         metadata = read_metadata(*metadata_of(files))
         files.elsewhere = find_files(files, metadata)
         check_apart(files, metadata)
-        kryo_version = 5 if metadata.version >= FLINK_2 else 2
-        context = ReadingContext(serializers, kryo_version)
+        context = ReadingContext(serializers, kryo_version_of(metadata.version))
         self.files = files
         self.metadata = metadata
         self.serializers = serializers

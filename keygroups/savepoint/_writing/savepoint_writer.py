@@ -17,6 +17,7 @@ from keygroups._checks import (
     show,
 )
 from keygroups._serializers.base import Serializer
+from keygroups._serializers.jvm.kryo import check_kryo_version
 from keygroups._serializers.jvm.kryo_classes import KryoClass
 from keygroups._show.progress import checked_progress
 from keygroups.errors import InvalidTypeError, InvalidValueError
@@ -35,7 +36,12 @@ from keygroups.savepoint._metadata.handles import (
 from keygroups.savepoint._metadata.writer import write_metadata, write_operator
 from keygroups.savepoint._named_operators import known_uids
 from keygroups.savepoint._operator import Operator
-from keygroups.savepoint._savepoint import Savepoint, read_savepoint, savepoint_of
+from keygroups.savepoint._savepoint import (
+    Savepoint,
+    kryo_version_of,
+    read_savepoint,
+    savepoint_of,
+)
 from keygroups.savepoint._sources.kafka import KafkaOffsets
 from keygroups.savepoint._sources.source_splits import (
     READER_STATE,
@@ -212,11 +218,12 @@ class SavepointWriter(FolderWriter):
         then it is as there, with all keyed states, timers too. What is given is compared with the
         template, but for operator state.
 
-        Raises InvalidValueError for a uid or a state that is there twice or has no name, or is
-        not in the template, for a uid of 32 hexadecimal digits, which may be an id, for what is
-        otherwise there, where the template has no keyed state, and for the splits of a source,
-        which `add_source` writes; UnsupportedKeyTypeError for a type whose serializer is not
-        known, ParallelismError, InvalidTypeError.
+        Raises InvalidValueError for a uid or a state that is there twice or has no name, or is not
+        in the template, for a uid of 32 hexadecimal digits, which may be an id, for what is
+        otherwise there, where the template has no keyed state, for the splits of a source, which
+        `add_source` writes, and for values of another Kryo than that of the savepoint it is from;
+        UnsupportedKeyTypeError for a type whose serializer is not known, ParallelismError,
+        InvalidTypeError.
 
         A GROUP BY of Flink SQL has its accumulators in a row, here of COUNT(*) and SUM, as
         `describe_sql_state` tells it; the key is a row too. Its savepoint is made here, and would
@@ -257,6 +264,11 @@ class SavepointWriter(FolderWriter):
         allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
         is_sorted = check_class("sort", sort, bool, "a bool")
         header, descriptors = keyed_states(key_type, states, bool(operator_states))
+        if (source := self._source()) is not None:
+            kryo_version = kryo_version_of(source.version)
+            for state in descriptors:
+                for serializer in (state.key_serializer, state.value_serializer):
+                    check_kryo_version(f"state {show(state.name)}", serializer, kryo_version)
         operator = OperatorWriter(
             self._folder,
             operator_id,
