@@ -224,9 +224,10 @@ def test_what_is_refused(tmp_path: Path) -> None:
     with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as writer:
         by = writer.operator("by")
         with pytest.raises(InvalidTypeError, match="to must be a descriptor such as Value"):
-            by.convert_state("value", 5)  # type: ignore[arg-type]
+            by.convert_state("value", 5)  # type: ignore[arg-type]  # A user may do so.
+        to = ValueStateDescriptor("value", LONG)
         with pytest.raises(InvalidTypeError, match="value must be"):
-            by.convert_state("value", ValueStateDescriptor("value", LONG), 5)  # type: ignore[arg-type]
+            by.convert_state("value", to, 5)  # type: ignore[arg-type]  # A user may do so.
         with pytest.raises(InvalidValueError, match="with the state 'value', and by-long has "):
             by.convert_state("value", other)
         with pytest.raises(InvalidValueError, match="state must be of "):

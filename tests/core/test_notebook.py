@@ -475,4 +475,4 @@ def test_entries_that_are_damaged(tmp_path: Path) -> None:
     for file in folder.iterdir():
         if file.name != "_metadata":
             file.unlink()
-    assert "No such file" in entries._repr_html_()  # type: ignore[attr-defined]
+    assert "No such file" in entries._repr_html_()  # type: ignore[attr-defined]  # For notebooks.

@@ -57,7 +57,13 @@ class Portable:
     """Words, at most, that are hashed without a lambda function, whose code does not grow."""
 
     most_calls = 0
-    """Calls, at most, that `write` a row in place; here nothing can be."""
+    """Calls, at most, that `write` a row in place; without that method, none."""
+
+    write: Callable[[Column, Sequence[Column], Sequence[tuple[Column, Column]]], Column]
+    """Returns bytes of a size: words of 8, and tails of a position and their bytes; zeros else.
+
+    No column is null. A backend has it whose `most_calls` is not 0.
+    """
 
     def __init__(self, F: Any) -> None:
         self.F = F
@@ -112,15 +118,6 @@ class Portable:
                 lambda state, word: self.low32(murmur.state_after(self.F, [word], state)),
             )
         return self._murmur(self.as_code(murmur.last_word(self.F, state, size)))
-
-    def write(
-        self, size: Column, words: Sequence[Column], tails: Sequence[tuple[Column, Column]]
-    ) -> Column:
-        """Return `size` bytes: words of 8, and `tails` of a position and its bytes; zeros else.
-
-        No column is null. At most `most_calls` words and ends of tails can be written.
-        """
-        raise NotImplementedError
 
     def joined(self, *pieces: Column) -> Column:
         """Return binaries one after another.
