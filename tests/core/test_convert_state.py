@@ -353,26 +353,6 @@ def test_another_kryo(verb: str, tmp_path: Path) -> None:
     assert (entry.key, entry.value) == ((1.0, 5) if verb == "map_keys" else ("a", [5.0]))
 
 
-@pytest.mark.parametrize("role", ["key", "value"])
-def test_another_kryo_in_a_new_operator(role: str, tmp_path: Path) -> None:
-    kryo = sb.utf("java.lang.Double") + sb.optional_map({}) * 3
-    snapshot = sb.i32(2) + sb.snapshot(f"{sb.JAVA}kryo.KryoSerializerSnapshot", 2, kryo)
-    two, five = (Serializer.from_snapshot(snapshot, kryo_version=version) for version in (2, 5))
-    old = one_state(tmp_path / "old", sb.state("s", "VALUE", sb.simple("Int")), [])
-
-    def added(folder: Path, serializer: Serializer) -> Operator:
-        key, value = (serializer, INT) if role == "key" else (INT, serializer)
-        with SavepointWriter.from_existing_savepoint(old, folder) as writer:
-            new = writer.add_operator("new", key, [ValueStateDescriptor("n", value)], 128, 1)
-            new.write("n", 5.0 if role == "key" else 5, 5 if role == "key" else 5.0)
-        return read_savepoint(folder).operator("new")
-
-    with pytest.raises(InvalidValueError, match="state 'n' must have values of Kryo 5"):
-        added(tmp_path / "1", two)
-    [entry] = added(tmp_path / "2", five).entries()
-    assert (entry.key, entry.value) == (5, 5)
-
-
 def test_errors_name_the_entry(tmp_path: Path) -> None:
     old = written(tmp_path / "old")
     to = ValueStateDescriptor("value", BOOLEAN)

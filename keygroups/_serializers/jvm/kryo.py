@@ -149,22 +149,23 @@ def check_described(serializers: Mapping[str, object]) -> None:
                         )
 
 
-def check_kryo_version(name: str, serializer: Serializer | None, version: int) -> None:
+def check_kryo_version(name: str, part: object, version: int) -> None:
     """Raise InvalidValueError for values of another Kryo than that of a savepoint.
 
-    Flink reads all of a savepoint by one, and its Kryo 5 what 2 wrote as something else.
+    Flink reads all of a savepoint by one, and its Kryo 5 what 2 wrote as something else. `part`
+    is a serializer, or a tuple of some.
     """
-    if others := {*_versions(serializer)} - {version}:
+    if others := {*kryo_versions(part)} - {version}:
         raise InvalidValueError(
             f"{name} must have values of Kryo {version}, as the savepoint has, got those of Kryo "
             f"{others.pop()}"
         )
 
 
-def _versions(part: object) -> Iterator[int]:
+def kryo_versions(part: object) -> Iterator[int]:
     """Yield the version of each Kryo of a serializer, or of those in a tuple."""
     if isinstance(part, KryoSerializer):
         yield part.kryo_version
     elif isinstance(part, (tuple, Serializer)):
         for argument in part if isinstance(part, tuple) else part.__reduce__()[1]:
-            yield from _versions(argument)
+            yield from kryo_versions(argument)

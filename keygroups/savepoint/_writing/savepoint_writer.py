@@ -17,10 +17,10 @@ from keygroups._checks import (
     show,
 )
 from keygroups._serializers.base import Serializer
-from keygroups._serializers.jvm.kryo import check_kryo_version
+from keygroups._serializers.jvm.kryo import check_kryo_version, kryo_versions
 from keygroups._serializers.jvm.kryo_classes import KryoClass
 from keygroups._show.progress import checked_progress
-from keygroups.errors import InvalidTypeError, InvalidValueError
+from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.progress import ProgressCallback, measured
 from keygroups.savepoint._edits.editor import OperatorEditor
 from keygroups.savepoint._edits.keyed_state import EditedKeyedState
@@ -29,7 +29,6 @@ from keygroups.savepoint._files.output_folder import FolderWriter
 from keygroups.savepoint._metadata.handles import (
     Metadata,
     OperatorId,
-    OperatorMetadata,
     is_id,
     operator_id_of,
 )
@@ -37,6 +36,7 @@ from keygroups.savepoint._metadata.writer import write_metadata, write_operator
 from keygroups.savepoint._named_operators import known_uids
 from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._savepoint import (
+    FLINK_2,
     Savepoint,
     kryo_version_of,
     read_savepoint,
@@ -59,6 +59,7 @@ from keygroups.savepoint._state.writing.new_states import (
     operator_key_to_write,
 )
 from keygroups.savepoint._state.writing.operator_state_writer import (
+    NewOperatorState,
     new_operator_states,
 )
 from keygroups.savepoint._windows.window_writer import (
@@ -93,7 +94,9 @@ class SavepointWriter(FolderWriter):
     row or two, or none. The ids of operators, their types, as the bytes that Flink wrote of them,
     and parallelisms come from it, but no entry: an operator of it that is not added is left out,
     and starts as a new one. That is how state of Flink SQL is written, whose operators have no
-    uid, and types that only Flink writes, such as ARRAY and MAP, or a job's own classes.
+    uid, and types that only Flink writes, such as ARRAY and MAP, or a job's own classes. After a
+    template of Flink 2 the new savepoint is of Flink 2 too: it has the operators' names and uids.
+    So is one with values of Kryo 5, which Flink 1 would read by another.
 
     `checkpoint_id`, 1..2^63-2, is the number of the savepoint: the checkpoints of the job that
     restores it are counted from there on, as the names of some sinks' transactions are.
@@ -137,6 +140,7 @@ class SavepointWriter(FolderWriter):
         self._progress = checked_progress(progress)
         self._operators: list[OperatorWriter] = []
         self._uids: dict[str, str] = {}  # operator id to uid, "" if only the id is known
+        self._new_kryo: int | None = None  # the version of Kryo of new states, None without any
 
     @staticmethod
     def from_existing_savepoint(
@@ -264,11 +268,7 @@ class SavepointWriter(FolderWriter):
         allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
         is_sorted = check_class("sort", sort, bool, "a bool")
         header, descriptors = keyed_states(key_type, states, bool(operator_states))
-        if (source := self._source()) is not None:
-            kryo_version = kryo_version_of(source.version)
-            for state in descriptors:
-                for serializer in (state.key_serializer, state.value_serializer):
-                    check_kryo_version(f"state {show(state.name)}", serializer, kryo_version)
+        kryo = self._kryo_version((*descriptors, *operator_states))
         operator = OperatorWriter(
             self._folder,
             operator_id,
@@ -280,7 +280,7 @@ class SavepointWriter(FolderWriter):
             operator_states,
             sort=is_sorted,
         )
-        self._add(uid, operator)
+        self._add(uid, operator, kryo)
         return operator
 
     def add_source(
@@ -315,7 +315,7 @@ class SavepointWriter(FolderWriter):
             coordinator=coordinator_bytes(source),
         )
         operator.write_operator_state(READER_STATE.name, reader_elements(source))
-        self._add(uid, operator)
+        self._add(uid, operator, self._new_kryo)
 
     def add_window_operator(
         self,
@@ -366,6 +366,7 @@ class SavepointWriter(FolderWriter):
         lateness = check_lateness(assigner, allowed_lateness)
         header = write_keyed_header(key.snapshot_bytes(), [*map(write_state, states)])
         elements_of = [number for number, state in enumerate(states) if state.name == SESSIONS]
+        kryo = self._kryo_version(states)
         operator = OperatorWriter(
             self._folder,
             operator_id,
@@ -375,7 +376,7 @@ class SavepointWriter(FolderWriter):
             subtasks,
             elements_of=elements_of,
         )
-        self._add(uid, operator)
+        self._add(uid, operator, kryo)
         encoder = EntryEncoder(states, groups)
         return WindowOperatorWriter(assigner, lateness, encoder, operator._hold)
 
@@ -412,10 +413,11 @@ class SavepointWriter(FolderWriter):
         """Return the uids whose hash is the operator's id; a template's label may be no uid."""
         return [uid for known, uid in self._uids.items() if operator_id_of(uid) == known]
 
-    def _add(self, uid: str, operator: OperatorWriter) -> None:
+    def _add(self, uid: str, operator: OperatorWriter, kryo: int | None) -> None:
         if self._progress is not None:
             operator._tell(self._progress, f"write {uid}")
         self._operators.append(operator)
+        self._new_kryo = kryo
         self._uids[operator.operator_id] = _uid_of(uid)
 
     def _new_operator_id(self, name: str, uid: str, renamed: Operator | None = None) -> str:
@@ -465,17 +467,52 @@ class SavepointWriter(FolderWriter):
     def _operator_ids(self) -> Collection[str]:
         return [operator.operator_id for operator in self._operators]
 
+    @property
+    def _version(self) -> int:
+        """The version of the new `_metadata`: what Flink 1.17 reads too, unless it is for Flink 2.
+
+        It is for that after a template of Flink 2, and with values of its Kryo: Flink 1 would
+        take them for those of its own.
+        """
+        if self._template is not None and self._template.version >= FLINK_2:
+            return self._template.version
+        return FLINK_2 if self._new_kryo == kryo_version_of(FLINK_2) else _VERSION
+
+    def _kryo_version(self, states: Iterable[StateDescriptor | NewOperatorState]) -> int | None:
+        """Return the version of Kryo of the new states, with those that are to be added.
+
+        Raises InvalidValueError where they are of several, or of another than Flink reads the
+        savepoint by.
+        """
+        version = self._new_kryo
+        known = None if self._source() is None else kryo_version_of(self._version)
+        for state in states:
+            serializers = (*vars(state).values(),)
+            for of_state in kryo_versions(serializers):
+                version = version or known or of_state
+                check_kryo_version(f"state {show(state.name)}", serializers, version)
+        return version
+
     def _finish(self) -> tuple[Collection[str], bytes]:
         names, new = self._close_operators()
-        written = (write_operator(operator, _VERSION) for operator in new)
-        return names, write_metadata(Metadata(_VERSION, self._checkpoint_id, None, ()), written)
+        metadata = Metadata(self._version, self._checkpoint_id, None, ())
+        return names, write_metadata(metadata, new)
 
-    def _close_operators(self) -> tuple[list[str], list[OperatorMetadata]]:
-        """Close the files of the new operators; return their names, and the operators."""
+    def _close_operators(self) -> tuple[list[str], list[bytes]]:
+        """Close the files of the new operators; return their names, and the operators' bytes."""
+        olds = () if self._template is None else self._template.metadata.operators
+        known = {old.operator_id: old for old in olds}
+        hashed, names, written = {*self._told_uids()}, [], []
         for operator in self._operators:
             operator.close()
-        names = [name for operator in self._operators for name in operator.file_names]
-        return names, [operator.metadata() for operator in self._operators]
+            names += operator.file_names
+            new, uid = operator.metadata(), self._uids[operator.operator_id]
+            if (old := known.get(new.operator_id)) is not None:
+                new = replace(new, name=old.name, uid=uid if uid in hashed else old.uid)
+            else:
+                new = replace(new, uid=uid)
+            written.append(write_operator(new, self._version))
+        return names, written
 
     def _abandon(self) -> None:
         for operator in self._operators:
@@ -648,6 +685,12 @@ class SavepointEditor(SavepointWriter):
         other = savepoint_of(other_savepoint)
         check_outside(self._path_name, other, self._folder)
         copied = self._copied.added(other, name)
+        kryo = kryo_version_of(max(self._version, other.version))
+        if self._new_kryo not in (None, kryo):
+            raise SavepointError(
+                f"{other.path}: operator {copied.old_label} cannot be added to new ones with "
+                f"values of Kryo {self._new_kryo}, which Flink would read by {kryo}"
+            )
         if uid is not None:
             operator_id = self._new_operator_id("uid", uid, copied.old)
             copied.rename(_uid_of(uid), operator_id)
@@ -673,6 +716,10 @@ class SavepointEditor(SavepointWriter):
             pass
         return self.report()
 
+    @property
+    def _version(self) -> int:
+        return self._copied.version
+
     def _source(self) -> Savepoint | None:
         return self._copied.savepoint
 
@@ -694,19 +741,14 @@ class SavepointEditor(SavepointWriter):
         names, new = self._close_operators()
         for keyed_state in keyed_states:
             self._write_keyed_state(keyed_state)
-        version = self._copied.version
         work = f"copy to {self._folder.path}"
         with measured(self._progress, work, lambda: self._copied.copied_bytes) as meter:
             written = [*self._copied.written(self._folder, meter)]
-        metadata = replace(self._copied.savepoint.metadata, version=version)
+        metadata = replace(self._copied.savepoint.metadata, version=self._version)
         if self._copied.is_canonical and metadata.kind != _CANONICAL:
             # Flink takes null for the properties of a savepoint in the canonical format.
             metadata = replace(metadata, properties=b"")
-        written += [
-            write_operator(replace(operator, uid=self._uids[operator.operator_id]), version)
-            for operator in new
-        ]
-        return [*names, *self._copied.names], write_metadata(metadata, written)
+        return [*names, *self._copied.names], write_metadata(metadata, [*written, *new])
 
     def _write_keyed_state(self, keyed_state: EditedKeyedState) -> None:
         """Write the edited keyed state of an operator."""
