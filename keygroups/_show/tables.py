@@ -41,7 +41,7 @@ class Section(NamedTuple):
 
     `left_columns` are the columns of text; in HTML `named_by`, the one that names the row, always
     is one. `marks` has a word for each row that stands out, by its index. The last three are for
-    HTML alone.
+    HTML alone; the caption of lines without a table stands above them.
     """
 
     texts: Sequence[str]
@@ -73,7 +73,8 @@ def html_table(
     """
     shown = "".join(f"<p>{html_text(text)}</p>" for text in texts)
     if not header:
-        return f"<div {NO_TEX}>{shown}</div>" if shown else ""
+        above = f"<p><strong>{html_text(caption)}</strong></p>" if caption else ""
+        return f"<div {NO_TEX}>{above}{shown}</div>" if shown else ""
     styles = [
         f' style="text-align:{"left" if column in (*left_columns, named_by) else "right"}"'
         for column in range(len(header))

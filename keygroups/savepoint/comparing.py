@@ -360,7 +360,8 @@ class SavepointComparison:
         equal = [state.equal for _, state in states if not state.has_differences]
         texts = [f"equal: {len(equal):,} states, {sum(equal):,} entries"] if equal else []
         header = ("operator", "state", *(name.replace("_", " ") for name in _COUNTS))
-        yield Section(texts, header if rows else (), rows, (1,), "Entries of states that differ")
+        caption = "Entries of states that differ" if rows else ""
+        yield Section(texts, header if rows else (), rows, (1,), caption)
         entries = [
             (entry.operator, entry.state, entry.kind.replace("_", " "), str(entry))
             for _, state in states

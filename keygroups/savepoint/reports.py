@@ -124,7 +124,8 @@ class EditedOperator:
             places = self.deleted_keys.may_be_in
             texts = [*self._deleted_lines(self.deleted_keys)]
             names = UnsearchedPlace._fields if places else ()
-            yield Section(texts, names, places, (1,), "Where keys may also be")
+            caption = "Where keys may also be" if places else ""
+            yield Section(texts, names, places, (1,), caption)
         if self.committables != ():
             yield removed_section(self.committables)
 

@@ -359,7 +359,7 @@ class SavepointGrowth:
         header = ("operator", "state", *numbers, "growth", "entries", "elements")
         same = len(self.states) - len(grown)
         texts = [f"{same:,} states have as many bytes, entries and elements"] if same else []
-        yield Section(texts, header if rows else (), rows, (0, 1), caption, named_by=1)
+        yield Section(texts, header if rows else (), rows, (0, 1), caption if rows else "", 1)
         rows = [
             (
                 short(group.operator, _LABEL),
