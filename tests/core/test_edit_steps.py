@@ -326,6 +326,41 @@ def test_only_what_nobody_searched_is_named(
     assert {place for operator, place in keys.may_be_in if operator == "b"} == places
 
 
+def test_an_operator_without_keyed_state_is_edited_beside(tmp_path: Path) -> None:
+    """Its keyed state is not asked for where only its operator state changes."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    with SavepointWriter(old) as writer:
+        by_user = writer.add_operator("a", STRING, [ValueStateDescriptor("count", LONG)], 128, 1)
+        by_user.write("count", "ann", 1)
+        lists = [ListStateDescriptor("numbers", LONG)]
+        other = writer.add_operator("b", None, None, 128, 1, list_states=lists)
+        other.write_operator_state("numbers", [1, 2])
+    with SavepointWriter.from_existing_savepoint(old, new, uids=["a", "b"]) as editor:
+        editor.operator("a").delete_keys(["ann"])
+        editor.operator("b").map_operator_state("numbers", lambda element: element.value + 1)
+    [keys] = [by.deleted_keys for by in editor.report().operators if by.operator == "a"]
+    assert keys is not None
+    assert keys.may_be_in == (UnsearchedPlace("b", "operator state 'numbers'"),)
+    numbers = editor.savepoint().operator("b").operator_state()
+    assert [state.elements for state in numbers] == [[2, 3]]
+
+
+def test_an_editor_has_the_name_that_its_operator_gets(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    with SavepointWriter(old) as writer:
+        by_user = writer.add_operator("a", STRING, [ValueStateDescriptor("count", LONG)], 128, 1)
+        by_user.write("count", "ann", 1)
+    with SavepointWriter.from_existing_savepoint(old, new, uids=["a"]) as editor:
+        operator = editor.operator("a")
+        operator.rename_state("count", "number")
+        editor.change_operator_identifier("a", "b")
+        assert editor.operator("b") is operator
+        assert repr(operator) == "<OperatorEditor of <Operator b>>"
+        with pytest.raises(InvalidValueError, match="state must be of b, which has number, got"):
+            operator.remove_state("count")
+    assert [state.name for state in editor.savepoint().operator("b").states] == ["number"]
+
+
 def test_in_flight_data_and_what_cannot_be_read(tmp_path: Path) -> None:
     operator = point("2.3.0-heap-canonical").read().operator("by-string")
     unaligned = point("2.3.0-unaligned-checkpoint").read().operators

@@ -482,21 +482,19 @@ class OperatorEditor(OperatorStateEditor):
             check_class("others", other, Operator, "operators of a savepoint")
             for other in iterate("others", "operators", others)
         ]
-        return self._unsearched((other, None) for other in checked)
+        return self._unsearched(map(OperatorEditor, checked))
 
-    def _unsearched(
-        self, others: Iterable[tuple[Operator, OperatorEditor | None]]
-    ) -> tuple[UnsearchedPlace, ...] | None:
-        """Return the places that nobody searched; an other operator may have an editor too."""
+    def _unsearched(self, others: Iterable[OperatorEditor]) -> tuple[UnsearchedPlace, ...] | None:
+        """Return the places that nobody searched, beside what the other operators delete."""
         if self._deleted_from is None:
             return None
         places = [
             OtherOperator(
-                other,
-                partial(getattr, other if editor is None else editor, "states"),
-                editor is not None and self._is_searched_by(editor),
+                other._operator,
+                partial(getattr, other if other.is_changed else other._operator, "states"),
+                self._is_searched_by(other),
             )
-            for other, editor in others
+            for other in others
         ]
         return tuple(key_traces(self._deleted_from, self._operator, self.states, places))
 
@@ -542,7 +540,7 @@ class OperatorEditor(OperatorStateEditor):
             self._is_anew,
         )
 
-    def _write_anew(self, max_parallelism: int) -> None:
+    def _move_all(self, max_parallelism: int) -> None:
         """Plan that every entry moves to its key group under another max parallelism.
 
         Raises SavepointError where the hash of the keys is not known and the new max parallelism
