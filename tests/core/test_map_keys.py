@@ -22,8 +22,8 @@ from support.bytes.job_points import JOB_POINTS, job_point
 from support.bytes.large_savepoints import write as write_large
 from support.bytes.real_savepoints import FORMATS, POINTS, point
 from support.inside.savepoints import KeyMapping, StepContext
-from support.inside.savepoints import edit_task as edit_module
 from support.inside.savepoints import files as files_module
+from support.inside.savepoints import moved_entries as moved_module
 from support.inside.savepoints import spill as spill_module
 from support.inside.serializers import UnknownSerializer
 
@@ -648,7 +648,7 @@ def test_verbs_see_another_type(users: Path) -> None:
 def test_memory_is_flat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four times the entries, all of which move, take hardly more memory."""
     monkeypatch.setattr(files_module, "CHUNK", 1 << 10)
-    monkeypatch.setattr(edit_module, "_BUFFERED", 1 << 14)
+    monkeypatch.setattr(moved_module, "_BUFFERED", 1 << 14)
     monkeypatch.setattr(spill_module, "_HELD", 1 << 17)
     monkeypatch.setattr(spill_module, "_BUFFERED", 1 << 8)
     peaks = []

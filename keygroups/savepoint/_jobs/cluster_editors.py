@@ -65,9 +65,8 @@ class ClusterEditor(SavepointEditor):
         if keyed_state.is_anew and not keyed_state.has_steps:
             cluster.write(what, *moving_jobs(keyed_state))
             return
-        edited = cluster.run(what, [task.run for task in keyed_state.tasks])
-        for file in cluster.run(what, [task.run for task in keyed_state.merges(edited)]):
-            keyed_state.add(file)
+        merges = keyed_state.done(cluster.run(what, [task.run for task in keyed_state.tasks]))
+        keyed_state.done(cluster.run(what, [task.run for task in merges]))
 
 
 class RowsEditor(SavepointEditor):

@@ -1,7 +1,7 @@
 """The parts of reading and writing savepoints, which no public name gives."""
 
 from keygroups.savepoint._comparison.contents import exact
-from keygroups.savepoint._edits import edit_task, keyed_state
+from keygroups.savepoint._edits import edit_task, keyed_state, moved_entries
 from keygroups.savepoint._edits.edit_task import EditTask, StatePlan
 from keygroups.savepoint._edits.keyed_state import EditedKeyedState
 from keygroups.savepoint._edits.steps import (
@@ -166,6 +166,7 @@ __all__ = [
     "keyed_state",
     "keyed_state_file",
     "labels_of",
+    "moved_entries",
     "new_states",
     "operator_id_of",
     "operator_state",
