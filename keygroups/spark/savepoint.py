@@ -186,7 +186,7 @@ def read_keyed_state(
     query = StateQuery(savepoint.operator(operator), wanted_state, columns)
     names = [*query.schema.names]
     if keys is not None and "key" not in names:
-        query.with_columns([*names, "key"])
+        query = query.with_columns([*names, "key"])
     from keygroups.spark._savepoint.rows.spark_types import spark_schema
 
     schema = spark_schema(query.schema)

@@ -29,12 +29,12 @@ from support.inside.savepoints import (
     DeleteKeys,
     EditedKeyedState,
     KeyGroupsHandle,
-    SetTtl,
     SoughtKeys,
+    set_ttl,
 )
 from support.inside.savepoints import StepContext as StepPlace
-from support.inside.savepoints import edit_task as edit_module
 from support.inside.savepoints import files as files_module
+from support.inside.savepoints import moved_entries as moved_module
 from support.selections import examples
 
 from keygroups import assign_to_key_group
@@ -475,7 +475,7 @@ def test_entries_that_move(users: Path) -> None:
 
 def test_many_entries_that_move(users: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many times as they do not fit what is held."""
-    monkeypatch.setattr(edit_module, "_BUFFERED", 64)
+    monkeypatch.setattr(moved_module, "_BUFFERED", 64)
     new = mapped(
         users, "tags", lambda entry: [entry, *(entry._replace(key=f"{n}") for n in range(1))]
         if entry.key == "k3"
@@ -664,7 +664,7 @@ def test_nulls_and_time_to_live(users: Path) -> None:
 def test_a_null_that_no_serializer_writes() -> None:
     """A MAP of LONG has a null by its mark alone, which a state with a time to live has not."""
     (state,) = MapStateDescriptor("m", STRING, LONG).described(serializer_of(STRING))
-    apply = bound(SetTtl(TIME), state, StepPlace("here", 0, 128, set()))
+    apply = bound(set_ttl, TIME, state, StepPlace("here", 0, 128, set()))
     assert apply(3, b"\2a\0\2u", b"\0" + sb.i64(5)) == (
         (3, b"\2a\0\2u", b"\0" + sb.i64(TIME) + sb.i64(5)),
     )
@@ -904,13 +904,13 @@ def test_tasks_are_pickled_and_tried_again(
             for task in edited.tasks if is_twice else ():
                 pickle.loads(pickle.dumps(task)).run()
             files = [pickle.loads(pickle.dumps(task)).run() for task in edited.tasks]
-            merges = edited.merges(pickle.loads(pickle.dumps(files)))
+            merges = edited.done(pickle.loads(pickle.dumps(files)))
             assert merges
             for merge in merges:
                 merge = pickle.loads(pickle.dumps(merge))
                 if is_twice:
                     merge.run()
-                edited.add(pickle.loads(pickle.dumps(merge.run())))
+                assert not edited.done([pickle.loads(pickle.dumps(merge.run()))])
 
         monkeypatch.setattr(writer, "_write_keyed_state", write)
     (operator,) = writer.report().operators
@@ -1015,7 +1015,7 @@ def test_damaged_keys_and_elements() -> None:
         with pytest.raises(SavepointError, match=r"here: of tags: LIST .* group 3: no entry"):
             delete(3, key, b"")
         assert delete(4, key, b"") is None
-    stamp = bound(SetTtl(TIME), state, here)
+    stamp = bound(set_ttl, TIME, state, here)
     assert stamp(3, b"\2a\0", b"\2a,\2b") == (
         (3, b"\2a\0", sb.i64(TIME) + b"\2a," + sb.i64(TIME) + b"\2b"),
     )

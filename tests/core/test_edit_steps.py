@@ -14,7 +14,7 @@ from support.bytes import savepoint_bytes as sb
 from support.bytes.edited_operators import OddSerializer
 from support.bytes.framed_entries import bound
 from support.bytes.real_savepoints import point
-from support.inside.savepoints import DeleteKeys, MapEntries, SetTtl, SoughtKeys, StepContext
+from support.inside.savepoints import DeleteKeys, EntryMapping, SoughtKeys, StepContext, set_ttl
 from support.inside.serializers import Cursor, UnknownSerializer
 
 from keygroups import assign_to_key_group
@@ -86,7 +86,7 @@ def test_timers_of_keys_that_only_the_job_reads() -> None:
 def test_a_null_without_a_time() -> None:
     """As the hashmap backend may have one in a MAP that loses its time to live."""
     states = MapStateDescriptor("m", STRING, STRING, has_ttl=True).described(serializer_of(STRING))
-    apply = bound(SetTtl(None), states[0], place())
+    apply = bound(set_ttl, None, states[0], place())
     assert apply(3, b"k", b"\1") == ((3, b"k", b"\1"),)
     assert apply(3, b"k", b"\0" + sb.i64(5) + b"\2a") == ((3, b"k", b"\0\2a"),)
     assert apply(3, b"k", b"\0" + sb.i64(5) + b"\0") == ((3, b"k", b"\1"),)
@@ -98,9 +98,9 @@ def test_elements_get_the_time_of_a_last_access() -> None:
         described = ListStateDescriptor("l", LONG, has_ttl=has_ttl).described(serializer_of(LONG))
         value = old[0] + sb.i64(7) + b"," + old[1] + sb.i64(8)
         timed = sb.i64(5, 7) + b"," + sb.i64(5, 8)
-        assert bound(SetTtl(5), described[0], place())(3, b"k", value) == ((3, b"k", timed),)
+        assert bound(set_ttl, 5, described[0], place())(3, b"k", value) == ((3, b"k", timed),)
     without = sb.i64(7) + b"," + sb.i64(8)
-    assert bound(SetTtl(None), described[0], place())(3, b"k", value) == ((3, b"k", without),)
+    assert bound(set_ttl, None, described[0], place())(3, b"k", value) == ((3, b"k", without),)
 
 
 # Flink: BigDecSerializer, BigIntSerializer: BigDecimal.ZERO is a mark, another zero is a number.
@@ -117,7 +117,7 @@ def test_equal_values_in_other_bytes_are_kept() -> None:
     key_group = assign_to_key_group(Decimal(0), 128, BIG_DEC)
 
     def apply(function: Any, value: bytes) -> Any:
-        step = bound(MapEntries(function, allow_any_last_access=False), state, place())
+        step = bound(EntryMapping, function, False, state, place())
         entries = step(key_group, OTHER_ZERO + b"\0", value)
         return entries if entries is None else [*entries]
 
@@ -142,7 +142,7 @@ def test_another_user_key_in_a_window() -> None:
             assert entry.namespace == TimeWindow(0, 5)
             return entry._replace(**change)
 
-        return bound(MapEntries(function, allow_any_last_access=False), state, place())(*old)
+        return bound(EntryMapping, function, False, state, place())(*old)
 
     assert list(changed(user_key=8)) == [(key_group, window + sb.i64(8), old[2])]
     named = r"^key 'a', user key 7, namespace TimeWindow\(start=0, end=5\) in state 'm': "
@@ -324,6 +324,41 @@ def test_only_what_nobody_searched_is_named(
     [keys] = [by.deleted_keys for by in editor.report().operators if by.operator == "a"]
     assert keys is not None
     assert {place for operator, place in keys.may_be_in if operator == "b"} == places
+
+
+def test_an_operator_without_keyed_state_is_edited_beside(tmp_path: Path) -> None:
+    """Its keyed state is not asked for where only its operator state changes."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    with SavepointWriter(old) as writer:
+        by_user = writer.add_operator("a", STRING, [ValueStateDescriptor("count", LONG)], 128, 1)
+        by_user.write("count", "ann", 1)
+        lists = [ListStateDescriptor("numbers", LONG)]
+        other = writer.add_operator("b", None, None, 128, 1, list_states=lists)
+        other.write_operator_state("numbers", [1, 2])
+    with SavepointWriter.from_existing_savepoint(old, new, uids=["a", "b"]) as editor:
+        editor.operator("a").delete_keys(["ann"])
+        editor.operator("b").map_operator_state("numbers", lambda element: element.value + 1)
+    [keys] = [by.deleted_keys for by in editor.report().operators if by.operator == "a"]
+    assert keys is not None
+    assert keys.may_be_in == (UnsearchedPlace("b", "operator state 'numbers'"),)
+    numbers = editor.savepoint().operator("b").operator_state()
+    assert [state.elements for state in numbers] == [[2, 3]]
+
+
+def test_an_editor_has_the_name_that_its_operator_gets(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    with SavepointWriter(old) as writer:
+        by_user = writer.add_operator("a", STRING, [ValueStateDescriptor("count", LONG)], 128, 1)
+        by_user.write("count", "ann", 1)
+    with SavepointWriter.from_existing_savepoint(old, new, uids=["a"]) as editor:
+        operator = editor.operator("a")
+        operator.rename_state("count", "number")
+        editor.change_operator_identifier("a", "b")
+        assert editor.operator("b") is operator
+        assert repr(operator) == "<OperatorEditor of <Operator b>>"
+        with pytest.raises(InvalidValueError, match="state must be of b, which has number, got"):
+            operator.remove_state("count")
+    assert [state.name for state in editor.savepoint().operator("b").states] == ["number"]
 
 
 def test_in_flight_data_and_what_cannot_be_read(tmp_path: Path) -> None:

@@ -167,8 +167,8 @@ def test_rows_of_some_columns() -> None:
     some = pickle.loads(pickle.dumps(StateQuery(operator, None, iter(names)).reader))
     assert some.schema.names == names
     query = StateQuery(operator)
-    query.with_columns(names)
-    assert query.schema == some.schema
+    assert query.with_columns(names).schema == some.schema
+    assert query.schema == whole.schema
     tasks = [task for group in read_tasks(operator, None, None) for task in group]
     batches = [*some.read(tasks)]
     assert all(batch.schema == some.schema for batch in batches)

@@ -7,6 +7,7 @@ import tracemalloc
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,9 +21,9 @@ from support.bytes.framed_entries import bound, framed_entries
 from support.bytes.job_points import JOB_POINTS, job_point
 from support.bytes.large_savepoints import write as write_large
 from support.bytes.real_savepoints import FORMATS, POINTS, point
-from support.inside.savepoints import MapKeys, StepContext
-from support.inside.savepoints import edit_task as edit_module
+from support.inside.savepoints import KeyMapping, StepContext
 from support.inside.savepoints import files as files_module
+from support.inside.savepoints import moved_entries as moved_module
 from support.inside.savepoints import spill as spill_module
 from support.inside.serializers import UnknownSerializer
 
@@ -355,7 +356,7 @@ def place() -> StepContext:
 
 def changed(state: StateDescriptor, function: Any, new: KeyType, key: bytes) -> Any:
     """Return the bytes of the key of an entry; its value is as it was."""
-    entries = bound(MapKeys(function, serializer_of(new)), state, place())(5, key, b"value")
+    entries = bound(KeyMapping, function, serializer_of(new), state, place())(5, key, b"value")
     if entries is None:
         return None
     [(key_group, encoded, value)] = entries
@@ -470,12 +471,14 @@ def test_the_function_is_called_once_for_a_run() -> None:
         return str(key)
 
     state = state_of(LONG, VOID_NAMESPACE)
-    apply = bound(MapKeys(function, TEXT), state, place())
+    apply = bound(KeyMapping, function, TEXT, state, place())
     for key in (1, 1, 1, 2, 2, 1):
         assert apply(5, sb.i64(key) + b"\0", b"") is not None
     assert calls == [1, 2, 1]
-    step = pickle.loads(pickle.dumps(MapKeys(str, TEXT)))
-    assert step == MapKeys(str, TEXT)
+    step = partial(KeyMapping, str, TEXT)
+    key = sb.i64(7) + b"\0"
+    again = bound(pickle.loads(pickle.dumps(step)), state, place())(5, key, b"")
+    assert again == bound(step, state, place())(5, key, b"")
 
 
 def test_keys_that_cannot_be_read() -> None:
@@ -645,7 +648,7 @@ def test_verbs_see_another_type(users: Path) -> None:
 def test_memory_is_flat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four times the entries, all of which move, take hardly more memory."""
     monkeypatch.setattr(files_module, "CHUNK", 1 << 10)
-    monkeypatch.setattr(edit_module, "_BUFFERED", 1 << 14)
+    monkeypatch.setattr(moved_module, "_BUFFERED", 1 << 14)
     monkeypatch.setattr(spill_module, "_HELD", 1 << 17)
     monkeypatch.setattr(spill_module, "_BUFFERED", 1 << 8)
     peaks = []

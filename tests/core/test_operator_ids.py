@@ -45,7 +45,7 @@ def renamed(writer: SavepointWriter, uid: str) -> None:
 
 def added(writer: SavepointWriter, uid: str) -> None:
     assert isinstance(writer, SavepointEditor)
-    writer.add_operator_from(writer._copied.savepoint, "kept", uid)
+    writer.add_operator_from(writer._old_savepoint, "kept", uid)
 
 
 DOORS: dict[str, Door] = NEW | {"change_operator_identifier": renamed, "add_operator_from": added}

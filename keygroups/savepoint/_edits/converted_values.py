@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from keygroups._checks import show
@@ -16,7 +16,7 @@ from keygroups.errors import (
     UnsupportedKeyTypeError,
 )
 from keygroups.savepoint._edits.merged_header import merged_header
-from keygroups.savepoint._edits.steps import Apply, Calls, Step, StepContext, named_entry
+from keygroups.savepoint._edits.steps import Calls, StepContext, named_entry
 from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._state.entries import EncodedEntry, StateEntry
 from keygroups.savepoint._state.header import StateDescriptor, write_state
@@ -26,27 +26,24 @@ from keygroups.savepoint._state.writing.new_states import NewState, described_st
 ValueFunction = Callable[[Any], Any]
 
 
-@dataclass(frozen=True)
-class ConvertValues(Step):
-    """Writes each value, element or accumulator as the state `new` has it; None stays None."""
+class Conversion(Calls):
+    """Decodes each value, element or accumulator, and writes what `function` makes of it.
 
-    new: StateDescriptor
-    function: ValueFunction | None
+    It is written as the state `new` has it; None stays None.
+    """
 
-    def bind(self, state: StateDescriptor, place: StepContext) -> Apply:
-        """Return an Apply that decodes each entry, calls the function, and writes the result."""
-        return _Conversion(self, state, place)
-
-
-class _Conversion(Calls):
-    """Converts the values of a state's entries."""
-
-    def __init__(self, step: ConvertValues, state: StateDescriptor, place: StepContext) -> None:
+    def __init__(
+        self,
+        new: StateDescriptor,
+        function: ValueFunction | None,
+        state: StateDescriptor,
+        place: StepContext,
+    ) -> None:
         super().__init__("convert_state", self._converted, state, place)
-        self._convert = step.function
+        self._convert = function
         self._is_list, self._has_ttl = state.kind == "LIST", state.has_ttl
         self._old = stored_value(state)
-        self._write = stored_value(step.new).writer(allow_any_last_access=True)
+        self._write = stored_value(new).writer(allow_any_last_access=True)
         decode = self._read
 
         def read(key_group: int, key: bytes, value: bytes) -> StateEntry:

@@ -1,9 +1,8 @@
 """Edits the keyed state of one subtask, on another machine too.
 
 Entries that keep key and key group go to the new file at once. Those that get another key,
-namespace or user key ("moved" entries) go to a file beside it. A MergeTask then writes the file of
-the subtask that has their key group once more: its own entries and the moved ones, each key group
-with moved ones sorted.
+namespace or user key ("moved" entries) go to a file beside it. A second task then writes the file
+of the subtask that has their key group once more: it reads the new file, and takes them in.
 
 Where the max parallelism or the parallelism changes, every entry moves: `EditTask.entries` yields
 all of them, and the caller sorts them.
@@ -11,23 +10,25 @@ all of them, and the caller sorts them.
 
 from __future__ import annotations
 
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass, replace
-from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keygroups._checks import show
 from keygroups._serializers.base import TRUNCATED, Serializer
-from keygroups._serializers.data_input import ReadingContext
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.hashing import finalise
-from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.progress import Meter
+from keygroups.savepoint._edits.moved_entries import (
+    MovedEntries,
+    MovedWriter,
+    merged,
+    moved_entries,
+)
 from keygroups.savepoint._edits.steps import (
     DeleteKeys,
     FunctionError,
@@ -35,14 +36,11 @@ from keygroups.savepoint._edits.steps import (
     StepContext,
     applied,
 )
-from keygroups.savepoint._files.files import Files
-from keygroups.savepoint._metadata.handles import KeyGroupsHandle, StreamHandle
-from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._state.entries import EncodedEntry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.key_hashes import key_hasher
 from keygroups.savepoint._state.layouts import layout_of
-from keygroups.savepoint._state.writing.spill import packed, sorted_entries, unpacked
+from keygroups.savepoint._state.writing.spill import sorted_entries
 from keygroups.savepoint._state.writing.write_task import WriteTask, WrittenFile
 from keygroups.savepoint._tasks.read import ReadTask
 
@@ -51,7 +49,6 @@ if TYPE_CHECKING:
 
 LEAST_OF_COLUMNS = 1 << 21
 """Bytes of state from which on it takes less time to import NumPy and PyArrow than not to."""
-_BUFFERED = 1 << 24  # bytes of moved entries held in memory before they are written
 
 
 class StatePlan(NamedTuple):
@@ -70,14 +67,6 @@ class StateCounts(NamedTuple):
     changed: int
     deleted: int
     added: int
-
-
-class MovedEntries(NamedTuple):
-    """Entries for one subtask in a file of moved entries: `size` bytes, from offset `start`."""
-
-    file: str
-    start: int
-    size: int
 
 
 class EditedFile(NamedTuple):
@@ -102,6 +91,9 @@ class EditTask:
     the names of the states in the old savepoint. With `is_anew` every entry moves: `write` may be
     any WriteTask of the operator, with another max parallelism than `read`. That has to be a
     divisor of the old one where the hash of the keys is not known.
+
+    `moved` are entries that moved to the subtask, in files beside those that `read` reads, which
+    then are new: their entries stay, and there is no step.
     """
 
     read: ReadTask
@@ -109,22 +101,36 @@ class EditTask:
     parallelism: int
     plans: Mapping[str, StatePlan]
     is_anew: bool = False
+    moved: tuple[MovedEntries, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        """About how many bytes there are to read."""
+        return self.read.bytes_to_read + sum(moved.size for moved in self.moved)
 
     def metered(self, meter: Meter | None) -> EditTask:
         """Return the same task, which counts the bytes that it reads."""
         return replace(self, read=replace(self.read, files=self.read.files.metered(meter)))
 
-    def run(self) -> EditedFile:
+    def run(self, scratch: Path | None = None) -> EditedFile:
         """Write the file of the subtask, and one for entries that move if there are any.
 
-        Raises SavepointError where state is damaged or a file cannot be written, InvalidValueError
-        and InvalidTypeError for what a function returns and is no entry, and what it raises.
+        The sort of `moved` spills to files in `scratch`. Raises SavepointError where state is
+        damaged or a file cannot be written, InvalidValueError and InvalidTypeError for what a
+        function returns and is no entry, InvalidValueError where two entries have one key, and
+        what a function raises.
         """
         try:
-            return self._run()
+            return self._run_by_merge(scratch) if self.moved else self._run()
         except FunctionError as error:
             raised = error.error
         raise raised
+
+    def _run_by_merge(self, scratch: Path | None) -> EditedFile:
+        moved = sorted_entries(moved_entries(self.moved, self.read.files), scratch)
+        with closing(moved):
+            entries = merged(self.read.encoded_entries(self._numbers), moved)
+            return Edits(self).done(self.write.write(entries))
 
     def _run(self) -> EditedFile:
         edited = self._run_by_columns() if self._has_columns else None
@@ -181,12 +187,12 @@ class EditTask:
     def _run_by_entries(self) -> EditedFile:
         write, edits = self.write, Edits(self)
         if self.is_anew:
-            with closing(_MovedWriter(write, self.parallelism)) as moved:
+            with closing(MovedWriter(write, self.parallelism)) as moved:
                 for entry in self.entries(edits):
                     moved.add(entry)
                 moved.flush()
             return edits.done(moved=moved.written)
-        with write.open() as file, closing(_MovedWriter(write, self.parallelism)) as moved:
+        with write.open() as file, closing(MovedWriter(write, self.parallelism)) as moved:
             for old in self.read.encoded_entries(self._numbers):
                 after = edits.entries(old)
                 if after is None:
@@ -361,136 +367,3 @@ class Edits:
             frozenset(self._place.deleted),
             {subtask: tuple(entries) for subtask, entries in moved.items()},
         )
-
-
-class _MovedWriter:
-    """Writes moved entries to one file, made on the first flush, in a run for each subtask."""
-
-    def __init__(self, task: WriteTask, parallelism: int) -> None:
-        self.written: dict[int, list[MovedEntries]] = {}
-        self._task = task
-        self._parallelism = parallelism
-        self._closing = ExitStack()
-        self._file: BinaryIO | None = None
-        self._size = 0
-        self._held: dict[int, bytearray] = {}
-        self._held_size = 0
-        self._name = f"{task.operator_id}-{task.subtask}-{uuid.uuid4().hex}.moved"
-
-    def add(self, entry: EncodedEntry) -> None:
-        """Hold an entry for the subtask of its key group; flush at `_BUFFERED` held bytes."""
-        subtask = compute_operator_index_for_key_group(
-            self._task.max_parallelism, self._parallelism, entry.key_group
-        )
-        data = packed(entry)
-        self._held.setdefault(subtask, bytearray()).extend(data)
-        self._held_size += len(data)
-        if self._held_size >= _BUFFERED:
-            self.flush()
-
-    def flush(self) -> None:
-        """Append the held entries to the file, those of a subtask together."""
-        for subtask, data in self._held.items():
-            if self._file is None:
-                self._file = self._closing.enter_context(self._task.folder.create(self._name))
-            self._file.write(data)
-            moved = MovedEntries(self._name, self._size, len(data))
-            self.written.setdefault(subtask, []).append(moved)
-            self._size += len(data)
-        self._held, self._held_size = {}, 0
-
-    def close(self) -> None:
-        """Close the file."""
-        self._closing.close()
-
-
-@dataclass(frozen=True)
-class MergeTask:
-    """Writes the file of a subtask once more, with the entries moved to it; it may be pickled.
-
-    `files` opens the files of the new savepoint. `written` is the handle of the subtask's file,
-    None if all of its entries moved; `context` is for reading that file's header.
-    """
-
-    files: Files
-    context: ReadingContext
-    write: WriteTask
-    written: KeyGroupsHandle | None
-    moved: tuple[MovedEntries, ...]
-
-    @property
-    def bytes(self) -> int:
-        """The size of all input in bytes, for the meter of progress."""
-        written = 0 if self.written is None else self.written.stream.size
-        return written + sum(moved.size for moved in self.moved)
-
-    def metered(self, meter: Meter | None) -> MergeTask:
-        """Return the same task, which counts the bytes that it reads."""
-        return replace(self, files=self.files.metered(meter))
-
-    def run(self, scratch: Path | None = None) -> WrittenFile:
-        """Write the file; the sort of the moved entries spills to files in `scratch`.
-
-        Raises InvalidValueError where two entries have one key, SavepointError where a file
-        cannot be read or written.
-        """
-        moved = sorted_entries(self._moved_entries(), scratch)
-        with closing(moved):
-            return self.write.write(_merged(self._written_entries(), moved))
-
-    def _written_entries(self) -> Iterator[EncodedEntry]:
-        if self.written is None:
-            return
-        numbers = {state.name: number for number, state in enumerate(self.write.states)}
-        key_groups = self.written.key_groups
-        task = ReadTask(
-            self.files,
-            self.context,
-            (self.written,),
-            self.write.subtask,
-            self.write.max_parallelism,
-            KeyGroupRanges.of([(key_groups.start_key_group, key_groups.end_key_group)]),
-            None,
-        )
-        yield from task.encoded_entries(numbers)
-
-    def _moved_entries(self) -> Iterator[EncodedEntry]:
-        for file, start, size in self.moved:
-            stream = StreamHandle(size, path=file, is_relative=True, is_segment=True, start=start)
-            with self.files.open(stream) as opened:
-                data = opened.read(0, size)
-            yield from unpacked(data)
-
-
-def _merged(
-    written: Iterator[EncodedEntry], moved: Iterator[EncodedEntry]
-) -> Iterator[EncodedEntry]:
-    """Yield the entries of both by key group.
-
-    `written` is ordered by key group; inside of one it has the order of the old file, which may
-    be RocksDB's or a hash map's. `moved` is sorted by key group, state number and key. A key group
-    without moved entries passes through as it is; one with some is sorted as a whole, so that
-    equal keys stand side by side and KeyedStateFile refuses them.
-
-    >>> written = [EncodedEntry(3, 0, b"z", b"1"), EncodedEntry(3, 0, b"a", b"2")]
-    >>> written += [EncodedEntry(5, 0, b"z", b"3"), EncodedEntry(5, 0, b"a", b"4")]
-    >>> moved = [EncodedEntry(4, 0, b"n", b"5"), EncodedEntry(5, 0, b"m", b"6")]
-    >>> [(entry.key_group, entry.key) for entry in _merged(iter(written), iter(moved))]
-    [(3, b'z'), (3, b'a'), (4, b'n'), (5, b'a'), (5, b'm'), (5, b'z')]
-    """
-    ahead = next(moved, None)
-    for key_group, entries_there in groupby(written, lambda entry: entry.key_group):
-        while ahead is not None and ahead.key_group < key_group:
-            yield ahead
-            ahead = next(moved, None)
-        if ahead is None or ahead.key_group > key_group:
-            yield from entries_there
-        else:
-            entries = [*entries_there]
-            while ahead is not None and ahead.key_group == key_group:
-                entries.append(ahead)
-                ahead = next(moved, None)
-            yield from sorted(entries)
-    if ahead is not None:
-        yield ahead
-        yield from moved

@@ -28,7 +28,7 @@ from keygroups.errors import (
 )
 from keygroups.hashing import finalise
 from keygroups.savepoint._edits.converted_values import (
-    ConvertValues,
+    Conversion,
     ValueFunction,
     converted_state,
 )
@@ -38,15 +38,15 @@ from keygroups.savepoint._edits.merged_header import MergedHeader, merged_header
 from keygroups.savepoint._edits.operator_state_verbs import OperatorStateEditor
 from keygroups.savepoint._edits.steps import (
     DeleteKeys,
+    EntryMapping,
     KeyFunction,
-    MapEntries,
+    KeyMapping,
     MapFunction,
-    MapKeys,
-    SetTtl,
     Step,
     key_changer,
+    set_ttl,
 )
-from keygroups.savepoint._edits.timer_steps import MapTimers, TimerFunction
+from keygroups.savepoint._edits.timer_steps import TimerFunction, TimerMapping
 from keygroups.savepoint._edits.traces import OtherOperator, UnsearchedPlace, key_traces
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorMetadata
@@ -251,7 +251,7 @@ class OperatorEditor(OperatorStateEditor):
                 state.data = write_state(new)
             except UnsupportedKeyTypeError as error:
                 raise UnsupportedKeyTypeError(f"state {old.name!r}: {error}") from None
-        self._add(state, SetTtl(last_access))
+        self._add(state, partial(set_ttl, last_access))
         state.descriptor = new
 
     def convert_state(
@@ -296,7 +296,7 @@ class OperatorEditor(OperatorStateEditor):
         if value is not None:
             check_callable("value", value)
         new, data = converted_state(state.descriptor, to, self._operator._context.kryo_version)
-        self._add(state, ConvertValues(new, value))
+        self._add(state, partial(Conversion, new, value))
         state.descriptor, state.data = new, data
 
     def delete_keys(self, keys: Iterable[Any]) -> None:
@@ -364,7 +364,7 @@ class OperatorEditor(OperatorStateEditor):
         state = self._with_values(name)
         check_callable("function", function)
         allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
-        self._add(state, MapEntries(function, allow))
+        self._add(state, partial(EntryMapping, function, allow))
         self._deletion = None
 
     def map_timers(self, name: str, function: TimerFunction) -> None:
@@ -408,7 +408,7 @@ class OperatorEditor(OperatorStateEditor):
                 f"state must be one of timers, got {show(state.descriptor.name)}, which "
                 "map_entries takes"
             )
-        self._add(state, MapTimers(function))
+        self._add(state, partial(TimerMapping, function))
         self._deletion = None
 
     def map_keys(
@@ -467,7 +467,7 @@ class OperatorEditor(OperatorStateEditor):
                 ) from None
         if any(state.descriptor.key_serializer != new for state in states):
             self._key_bytes = new.snapshot_bytes()
-        step = MapKeys(function, new)
+        step = partial(KeyMapping, function, new)
         for state, (descriptor, data) in zip(states, changed):
             self._add(state, step)
             state.descriptor, state.data = descriptor, data
@@ -482,21 +482,19 @@ class OperatorEditor(OperatorStateEditor):
             check_class("others", other, Operator, "operators of a savepoint")
             for other in iterate("others", "operators", others)
         ]
-        return self._unsearched((other, None) for other in checked)
+        return self._unsearched(map(OperatorEditor, checked))
 
-    def _unsearched(
-        self, others: Iterable[tuple[Operator, OperatorEditor | None]]
-    ) -> tuple[UnsearchedPlace, ...] | None:
-        """Return the places that nobody searched; an other operator may have an editor too."""
+    def _unsearched(self, others: Iterable[OperatorEditor]) -> tuple[UnsearchedPlace, ...] | None:
+        """Return the places that nobody searched, beside what the other operators delete."""
         if self._deleted_from is None:
             return None
         places = [
             OtherOperator(
-                other,
-                partial(getattr, other if editor is None else editor, "states"),
-                editor is not None and self._is_searched_by(editor),
+                other._operator,
+                partial(getattr, other if other.is_changed else other._operator, "states"),
+                self._is_searched_by(other),
             )
-            for other, editor in others
+            for other in others
         ]
         return tuple(key_traces(self._deleted_from, self._operator, self.states, places))
 
@@ -542,7 +540,7 @@ class OperatorEditor(OperatorStateEditor):
             self._is_anew,
         )
 
-    def _write_anew(self, max_parallelism: int) -> None:
+    def _move_all(self, max_parallelism: int) -> None:
         """Plan that every entry moves to its key group under another max parallelism.
 
         Raises SavepointError where the hash of the keys is not known and the new max parallelism

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -16,21 +16,21 @@ from keygroups.savepoint._edits.edit_task import (
     EditedFile,
     Edits,
     EditTask,
-    MergeTask,
-    MovedEntries,
     StatePlan,
 )
 from keygroups.savepoint._edits.merged_header import MergedHeader, refused
+from keygroups.savepoint._edits.moved_entries import MovedEntries
 from keygroups.savepoint._edits.steps import FunctionError
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorMetadata, SubtaskState
+from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._state.entries import EncodedEntry
 from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
 from keygroups.savepoint._state.writing.spill import sorted_entries
 from keygroups.savepoint._state.writing.write_task import OperatorFiles, WriteTask, WrittenFile
-from keygroups.savepoint._tasks.read import ahead
+from keygroups.savepoint._tasks.read import ReadTask, ahead
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -65,9 +65,9 @@ class EditedState(NamedTuple):
 class EditedKeyedState(OperatorFiles):
     """The edited keyed state of one operator.
 
-    `tasks` edit a subtask each, on any machine. Their EditedFiles go to `merges`, which returns
-    the MergeTasks that write moved entries; the WrittenFiles of these go to `add`. `write` does
-    all that in this process.
+    `tasks` edit a subtask each, on any machine. Their EditedFiles go to `done`, which returns the
+    tasks that take in moved entries; the EditedFiles of these go there too. `write` does all that
+    in this process.
 
     With `is_anew` every entry moves: `new` may have another max parallelism and parallelism.
     `has_steps` then says whether the entries change too. If not, the caller may sort the entries
@@ -125,10 +125,10 @@ class EditedKeyedState(OperatorFiles):
                     )
             self.tasks.append(EditTask(read, task, self.parallelism, plans, is_anew))
 
-    def merges(self, edited: Iterable[EditedFile]) -> list[MergeTask]:
-        """Count the EditedFiles, add those that are final, and return a MergeTask for each other.
+    def done(self, edited: Iterable[EditedFile]) -> list[EditTask]:
+        """Take what tasks have done; return the tasks that follow, none after these.
 
-        A file is final if no entry of any subtask moved to it.
+        A file is added if no entry of any subtask moved to it. For each other there is a task.
         """
         files = {file.subtask: file for file in edited}
         moved: dict[int, list[MovedEntries]] = {}
@@ -139,25 +139,34 @@ class EditedKeyedState(OperatorFiles):
         for subtask, file in files.items():
             if file.written is not None and subtask not in moved:
                 self.add(file.written)
-        tasks = []
-        for subtask in sorted(moved):
-            written = files[subtask].written if subtask in files else None
-            tasks.append(
-                MergeTask(
-                    self._files,
-                    self._context,
-                    self.task(subtask),
-                    None if written is None else written.handle,
-                    tuple(moved[subtask]),
-                )
-            )
-        return tasks
+        return [
+            self._merge(subtask, files.get(subtask), moved[subtask]) for subtask in sorted(moved)
+        ]
+
+    def _merge(
+        self, subtask: int, file: EditedFile | None, moved: Iterable[MovedEntries]
+    ) -> EditTask:
+        """Return the task that writes a file once more, with moved entries."""
+        write = self.task(subtask)
+        written = None if file is None else file.written
+        key_groups = write.key_groups.start_key_group, write.key_groups.end_key_group
+        read = ReadTask(
+            self._files,
+            self._context,
+            () if written is None else (written.handle,),
+            subtask,
+            self.max_parallelism,
+            KeyGroupRanges.of([key_groups]),
+            None,
+        )
+        plans = {state.name: StatePlan(number, ()) for number, state in enumerate(self.states)}
+        return EditTask(read, write, self.parallelism, plans, moved=tuple(moved))
 
     def write(self, scratch: Path | None, progress: ProgressCallback | None = None) -> None:
         """Write all of it in this process; sorts spill to files in `scratch`.
 
-        Raises what `EditTask.run` and `MergeTask.run` raise, and SavepointError where a key is
-        there twice in what no step has changed.
+        Raises what `EditTask.run` raises, and SavepointError where a key is there twice in what
+        no step has changed.
         """
         if self.is_anew:
             try:
@@ -167,17 +176,8 @@ class EditedKeyedState(OperatorFiles):
             else:
                 return
             raise raised
-        with measured(
-            progress,
-            f"edit {self.label}",
-            lambda: sum(task.read.bytes_to_read for task in self.tasks),
-        ) as meter:
-            merges = self.merges([task.metered(meter).run() for task in self.tasks])
-        with measured(
-            progress, f"merge {self.label}", lambda: sum(task.bytes for task in merges)
-        ) as meter:
-            for task in merges:
-                self.add(task.metered(meter).run(scratch))
+        merges = self.done(_run(self.tasks, progress, f"edit {self.label}", scratch))
+        self.done(_run(merges, progress, f"merge {self.label}", scratch))
 
     def _write_anew(self, scratch: Path | None, progress: ProgressCallback | None) -> None:
         size = self._bytes
@@ -306,6 +306,14 @@ class EditedKeyedState(OperatorFiles):
             for subtask, file in sorted(self.written.items())
             if number in file.entries
         )
+
+
+def _run(
+    tasks: Sequence[EditTask], progress: ProgressCallback | None, work: str, scratch: Path | None
+) -> list[EditedFile]:
+    """Run tasks in this process."""
+    with measured(progress, work, lambda: sum(task.bytes for task in tasks)) as meter:
+        return [task.metered(meter).run(scratch) for task in tasks]
 
 
 def with_keyed_state(

@@ -1,12 +1,12 @@
-"""The steps of the verbs: each is picklable, and `bind` makes it a function of one entry's bytes.
+"""The steps of the verbs: each may be pickled, and makes in its subtask an Apply for a state.
 
-The function returns None for an entry that stays as it is, () for one that is deleted, and
-otherwise the entries that take its place.
+A step is a class or function of this package with the arguments of the verb, joined by `partial`,
+or a DeleteKeys. An Apply returns None for an entry that stays as it is, () for one that is
+deleted, and otherwise the entries that take its place.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -40,6 +40,8 @@ from keygroups.state_keys import (
 
 Apply = Callable[[EncodedEntry], "Iterable[EncodedEntry] | None"]
 """A function from an entry to the entries it becomes; None: it stays as it is."""
+Step = Callable[[StateDescriptor, "StepContext"], Apply]
+"""The work of one verb on a state, which is as the steps before leave it."""
 
 _UNCHANGEABLE = frozenset((bool, int, float, str, bytes, type(None)))
 
@@ -89,19 +91,11 @@ class StepContext(NamedTuple):
         )
 
 
-class Step(ABC):
-    """The work of one verb on the entries of a state."""
-
-    @abstractmethod
-    def bind(self, state: StateDescriptor, place: StepContext) -> Apply:
-        """Return the function of an entry's bytes; `state` is as the steps before leave it."""
-
-
 def applied(steps: Iterable[tuple[StateDescriptor, Step]], place: StepContext) -> Apply | None:
     """Return one Apply that runs the steps in order, None without steps."""
     whole: Apply | None = None
     for state, step in steps:
-        apply = step.bind(state, place)
+        apply = step(state, place)
         whole = apply if whole is None else _composed(whole, apply)
     return whole
 
@@ -127,7 +121,7 @@ def _all_of(entries: Iterable[EncodedEntry], apply: Apply) -> Iterator[EncodedEn
 
 
 @dataclass(frozen=True)
-class DeleteKeys(Step):
+class DeleteKeys:
     """Deletes keys; `keys` are by key group, or all under None if their hash is not known."""
 
     keys: dict[int | None, SoughtKeys]
@@ -136,7 +130,7 @@ class DeleteKeys(Step):
         """Add a key in the form of `sought_key`; return the bytes that `deleted` gets."""
         return self.keys.setdefault(key_group, SoughtKeys(set(), {})).add(key)
 
-    def bind(self, state: StateDescriptor, place: StepContext) -> Apply:
+    def __call__(self, state: StateDescriptor, place: StepContext) -> Apply:
         """Return the Apply that deletes them; other key groups' entries are not decoded."""
         read, deleted = key_finder(state), place.deleted
         by_key_group, anywhere = self.keys, self.keys.get(None)
@@ -166,18 +160,6 @@ class DeleteKeys(Step):
 KeyFunction = Callable[[Any], Any]
 
 
-@dataclass(frozen=True)
-class MapKeys(Step):
-    """Replaces each key by the function's result, which `new_key` writes."""
-
-    function: KeyFunction
-    new_key: Serializer
-
-    def bind(self, state: StateDescriptor, place: StepContext) -> Apply:
-        """Return an Apply that calls the function once for a run of equal keys."""
-        return _KeyMapping(self, state, place)
-
-
 def key_changer(state: StateDescriptor, new_key: Serializer) -> ChangeKey:
     """Return the function that replaces the key in an entry's key bytes, without its prefix.
 
@@ -189,13 +171,22 @@ def key_changer(state: StateDescriptor, new_key: Serializer) -> ChangeKey:
     return composite_key_changer(state.key_serializer, new_key, namespace)
 
 
-class _KeyMapping:
-    """Replaces the keys of a state's entries; a run of equal keys calls the function once."""
+class KeyMapping:
+    """Replaces each key of a state's entries by the function's result, which `new_key` writes.
 
-    def __init__(self, step: MapKeys, state: StateDescriptor, place: StepContext) -> None:
-        key, new_key = state.key_serializer, step.new_key
+    A run of equal keys calls the function once.
+    """
+
+    def __init__(
+        self,
+        function: KeyFunction,
+        new_key: Serializer,
+        state: StateDescriptor,
+        place: StepContext,
+    ) -> None:
+        key = state.key_serializer
         assert key.read is not None  # OperatorEditor.map_keys refuses keys that cannot be read
-        self._function = step.function
+        self._function = function
         self._state = state
         self._place = place
         self._start = layout_of(state).before_key
@@ -275,44 +266,29 @@ class _KeyMapping:
 # --- set_ttl ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class SetTtl(Step):
-    """Sets the last access (epoch ms) of all values, or removes it if `last_access` is None."""
+def set_ttl(last_access: int | None, state: StateDescriptor, place: StepContext) -> Apply:
+    """Return the Apply that sets the last access (epoch ms) of all values, or removes it if None.
 
-    last_access: int | None
+    The time is 8 bytes before each value.
+    """
+    decode = layout_of(state).decoding(place.subtask).framed
+    change = stored_value(state).retimed(last_access)
 
-    def bind(self, state: StateDescriptor, place: StepContext) -> Apply:
-        """Return the Apply that replaces the 8 bytes of the time before each value."""
-        decode = layout_of(state).decoding(place.subtask).framed
-        change = stored_value(state).retimed(self.last_access)
+    def apply(entry: EncodedEntry) -> Iterable[EncodedEntry] | None:
+        key_group, number, key, value = entry
+        try:
+            return (EncodedEntry(key_group, number, key, change(value)),)
+        except InvalidValueError as error:
+            raise _of_entry(decode(key_group, key, value), error) from None
+        except (*TRUNCATED, ValueError) as error:
+            raise place.damaged(state, entry, error) from None
 
-        def apply(entry: EncodedEntry) -> Iterable[EncodedEntry] | None:
-            key_group, number, key, value = entry
-            try:
-                return (EncodedEntry(key_group, number, key, change(value)),)
-            except InvalidValueError as error:
-                raise _of_entry(decode(key_group, key, value), error) from None
-            except (*TRUNCATED, ValueError) as error:
-                raise place.damaged(state, entry, error) from None
-
-        return apply
+    return apply
 
 
 # --- map_entries ------------------------------------------------------------------------------
 
 MapFunction = Callable[[StateEntry], Any]
-
-
-@dataclass(frozen=True)
-class MapEntries(Step):
-    """Replaces each entry by the function's result."""
-
-    function: MapFunction
-    allow_any_last_access: bool
-
-    def bind(self, state: StateDescriptor, place: StepContext) -> Apply:
-        """Return an Apply that decodes each entry and calls the function."""
-        return _EntryMapping(self, state, place)
 
 
 class Calls:
@@ -358,12 +334,18 @@ class Calls:
             yield new
 
 
-class _EntryMapping(Calls):
-    """Calls a function with each entry of a state."""
+class EntryMapping(Calls):
+    """Decodes each entry of a state, and replaces it by the function's result."""
 
-    def __init__(self, step: MapEntries, state: StateDescriptor, place: StepContext) -> None:
-        super().__init__("map_entries", step.function, state, place)
-        self._checks_times = state.has_ttl and not step.allow_any_last_access
+    def __init__(
+        self,
+        function: MapFunction,
+        allow_any_last_access: bool,
+        state: StateDescriptor,
+        place: StepContext,
+    ) -> None:
+        super().__init__("map_entries", function, state, place)
+        self._checks_times = state.has_ttl and not allow_any_last_access
         self._write_value = stored_value(state).writer(allow_any_last_access=True)
         self._encode = layout_of(state).encoder(allow_any_last_access=True)
         serializer = state.value_serializer

@@ -7,7 +7,6 @@ sort by time), the key and the namespace. Its value is empty.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from keygroups._checks import LONG_MAX, LONG_MIN, check_int, show
@@ -23,9 +22,7 @@ from keygroups.errors import (
 from keygroups.hashing import hash_code
 from keygroups.savepoint._edits.steps import (
     DELETE,
-    Apply,
     Calls,
-    Step,
     StepContext,
     entries_of,
     named_entry,
@@ -40,19 +37,8 @@ TimerFunction = Callable[[StateEntry], Any]
 _KEPT = ("state", "namespace", "user_key", "value", "last_access")  # fields that must not change
 
 
-@dataclass(frozen=True)
-class MapTimers(Step):
-    """Replaces each timer by the function's result."""
-
-    function: TimerFunction
-
-    def bind(self, state: StateDescriptor, place: StepContext) -> Apply:
-        """Return an Apply that decodes each timer and calls the function."""
-        return _TimerMapping(self.function, state, place)
-
-
-class _TimerMapping(Calls):
-    """Calls a function with each timer of a state."""
+class TimerMapping(Calls):
+    """Decodes each timer of a state, and replaces it by the function's result."""
 
     def __init__(
         self, function: TimerFunction, state: StateDescriptor, place: StepContext

@@ -18,6 +18,7 @@ from keygroups.savepoint._columns.row_shapes import (
 from keygroups.savepoint._edits.edit_task import EditTask, StatePlan
 from keygroups.savepoint._edits.keyed_state import EditedKeyedState, with_keyed_state
 from keygroups.savepoint._edits.merged_header import merged_header
+from keygroups.savepoint._edits.operators import find
 from keygroups.savepoint._jobs.entry_pieces import first_state
 from keygroups.savepoint._jobs.file_jobs import (
     FilesJob,
@@ -64,9 +65,8 @@ class ClusterEditor(SavepointEditor):
         if keyed_state.is_anew and not keyed_state.has_steps:
             cluster.write(what, *moving_jobs(keyed_state))
             return
-        edited = cluster.run(what, [task.run for task in keyed_state.tasks])
-        for file in cluster.run(what, [task.run for task in keyed_state.merges(edited)]):
-            keyed_state.add(file)
+        merges = keyed_state.done(cluster.run(what, [task.run for task in keyed_state.tasks]))
+        keyed_state.done(cluster.run(what, [task.run for task in merges]))
 
 
 class RowsEditor(SavepointEditor):
@@ -85,8 +85,8 @@ class RowsEditor(SavepointEditor):
         states: Iterable[str] | None,
     ) -> None:
         super().__init__(savepoint, path)
-        self._edited = self._copied.find(operator)
-        self._old = old = self._edited.operator
+        self._edited = find(self._kept, operator)
+        self._old = old = self._edited._operator
         if any(subtask.is_finished for subtask in old.subtasks):
             raise SavepointError(
                 f"{savepoint.path}: operator {old.label} cannot be written from rows: it has "
@@ -98,7 +98,7 @@ class RowsEditor(SavepointEditor):
                 "savepoint does not tell"
             )
         header = merged_header(old)
-        metadata = self._edited.metadata
+        metadata = self._edited._metadata
         self._files = OperatorFiles(
             self._folder,
             metadata.operator_id,
@@ -172,7 +172,7 @@ class RowsEditor(SavepointEditor):
         )
 
     def _finish(self) -> tuple[Collection[str], bytes]:
-        self._edited.metadata = with_keyed_state(self._edited.metadata, self._files.written)
+        self._edited._metadata = with_keyed_state(self._edited._metadata, self._files.written)
         names, metadata = super()._finish()
         return [*names, *self._files.file_names], metadata
 

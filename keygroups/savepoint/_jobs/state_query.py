@@ -91,9 +91,9 @@ class StateQuery:
         """The schema of the rows."""
         return self.reader.schema
 
-    def with_columns(self, columns: Iterable[str]) -> None:
-        """Read these columns, which are there, in place of those before."""
-        self.reader = replace(self.reader, columns=tuple(columns))
+    def with_columns(self, columns: Iterable[str]) -> StateQuery:
+        """Return the query of the same state for these columns."""
+        return StateQuery(self._operator, self._state, columns)
 
     def job(
         self, key_groups: Iterable[int] | None, keys: frozenset[bytes] | None = None

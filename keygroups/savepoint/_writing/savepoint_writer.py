@@ -21,10 +21,11 @@ from keygroups._serializers.jvm.kryo import check_kryo_version, kryo_versions
 from keygroups._serializers.jvm.kryo_classes import KryoClass
 from keygroups._show.progress import checked_progress
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
-from keygroups.progress import ProgressCallback, measured
+from keygroups.progress import ProgressCallback
+from keygroups.savepoint._edits import operators as copied_operators
 from keygroups.savepoint._edits.editor import OperatorEditor
 from keygroups.savepoint._edits.keyed_state import EditedKeyedState
-from keygroups.savepoint._edits.operators import CopiedOperators, check_outside
+from keygroups.savepoint._edits.operators import CopiedOperator, check_outside
 from keygroups.savepoint._files.output_folder import FolderWriter
 from keygroups.savepoint._metadata.handles import (
     Metadata,
@@ -75,7 +76,6 @@ from keygroups.savepoint.reports import EditedOperator, EditReport
 from keygroups.savepoint.windows import WindowAssigner
 from keygroups.types import KeyType
 
-_CANONICAL = "canonical savepoint"  # kind of a Savepoint
 _VERSION = 3  # version of _metadata: 4 and later hold serialized Java objects
 
 
@@ -552,7 +552,9 @@ class SavepointEditor(SavepointWriter):
     def __init__(self, savepoint: Savepoint, path: str | os.PathLike[str]) -> None:
         super().__init__(path, progress=savepoint._progress)
         check_outside(self._path_name, savepoint, self._folder)
-        self._copied = CopiedOperators(savepoint)
+        self._old_savepoint = savepoint
+        self._kept = copied_operators.all_of(savepoint)
+        self._removed: list[CopiedOperator] = []
 
     def set_max_parallelism(
         self,
@@ -603,7 +605,7 @@ class SavepointEditor(SavepointWriter):
         groups = check_bounds("new_max_parallelism", new_max_parallelism)
         if parallelism is not None:
             parallelism = check_bounds("parallelism", parallelism, groups, "new_max_parallelism")
-        self._copied.set_max_parallelism(groups, parallelism, operators)
+        copied_operators.set_max_parallelism(self._kept, groups, parallelism, operators)
 
     def convert_to_canonical(
         self, *, parallelism: int | None = None, operators: Iterable[str] | None = None
@@ -632,7 +634,7 @@ class SavepointEditor(SavepointWriter):
         self._check_open()
         if parallelism is not None:
             parallelism = check_bounds("parallelism", parallelism)
-        self._copied.convert_to_canonical(parallelism, operators)
+        copied_operators.convert_to_canonical(self._kept, parallelism, operators)
 
     def remove_operator(self, name: str) -> None:
         """Leave out an operator, with all of its state.
@@ -641,7 +643,7 @@ class SavepointEditor(SavepointWriter):
         InvalidValueError where there is none of that name.
         """
         self._check_open()
-        self._copied.remove(name)
+        self._removed.append(copied_operators.remove(self._kept, name))
 
     def change_operator_identifier(self, name: str, new_uid: str) -> None:
         """Give an operator another uid, as the job has it now; its state goes to that.
@@ -653,9 +655,9 @@ class SavepointEditor(SavepointWriter):
         id or name of another operator of the old savepoint.
         """
         self._check_open()
-        copied = self._copied.find(name)
-        operator_id = self._new_operator_id("new_uid", new_uid, copied.old)
-        copied.rename(_uid_of(new_uid), operator_id)
+        copied = copied_operators.find(self._kept, name)
+        operator_id = self._new_operator_id("new_uid", new_uid, copied._old)
+        copied._rename(_uid_of(new_uid), operator_id)
 
     def operator(self, name: str) -> OperatorEditor:
         """Return the OperatorEditor of an operator, for its keyed and its operator state.
@@ -664,7 +666,7 @@ class SavepointEditor(SavepointWriter):
         Raises InvalidValueError where there is none of that name.
         """
         self._check_open()
-        return self._copied.find(name).edit()
+        return copied_operators.find(self._kept, name)
 
     def add_operator_from(
         self,
@@ -684,21 +686,21 @@ class SavepointEditor(SavepointWriter):
         self._check_open()
         other = savepoint_of(other_savepoint)
         check_outside(self._path_name, other, self._folder)
-        copied = self._copied.added(other, name)
+        copied = copied_operators.added(self._kept, other, name, self._old_savepoint.version)
         kryo = kryo_version_of(max(self._version, other.version))
         if self._new_kryo not in (None, kryo):
             raise SavepointError(
-                f"{other.path}: operator {copied.old_label} cannot be added to new ones with "
+                f"{other.path}: operator {copied._old_label} cannot be added to new ones with "
                 f"values of Kryo {self._new_kryo}, which Flink would read by {kryo}"
             )
         if uid is not None:
-            operator_id = self._new_operator_id("uid", uid, copied.old)
-            copied.rename(_uid_of(uid), operator_id)
-        elif copied.metadata.operator_id in self._operator_ids():
+            operator_id = self._new_operator_id("uid", uid, copied._old)
+            copied._rename(_uid_of(uid), operator_id)
+        elif copied._metadata.operator_id in self._operator_ids():
             raise InvalidValueError(
-                f"operator {show(copied.old.label)} must be new here, or get another uid"
+                f"operator {show(copied._old.label)} must be new here, or get another uid"
             )
-        self._copied.kept.append(copied)
+        self._kept.append(copied)
 
     def report(self) -> EditReport:
         """Return the EditReport of all operators, once the savepoint is written.
@@ -707,8 +709,7 @@ class SavepointEditor(SavepointWriter):
         """
         self._check_written("report")
         new = (EditedOperator(uid or operator_id) for operator_id, uid in self._uids.items())
-        operators = (*self._copied.report(), *new)
-        return EditReport(self._folder.path, operators, self._copied.left())
+        return copied_operators.report(self._folder.path, self._kept, self._removed, new)
 
     def _written(self) -> EditReport:
         """Write the savepoint; no folder is made before the verbs were checked."""
@@ -718,42 +719,39 @@ class SavepointEditor(SavepointWriter):
 
     @property
     def _version(self) -> int:
-        return self._copied.version
+        return copied_operators.new_metadata(self._old_savepoint, self._kept).version
 
     def _source(self) -> Savepoint | None:
-        return self._copied.savepoint
+        return self._old_savepoint
 
     def _told_uids(self) -> list[str]:
-        kept = known_uids(copied.operator for copied in self._copied.kept)
+        kept = known_uids(copied._operator for copied in self._kept)
         return [*super()._told_uids(), *kept]
 
     def _operator_ids(self) -> Collection[str]:
         return [
             *super()._operator_ids(),
-            *(copied.metadata.operator_id for copied in self._copied.kept),
+            *(copied._metadata.operator_id for copied in self._kept),
         ]
 
     def _finish(self) -> tuple[Collection[str], bytes]:
         if not self._operator_ids():
             raise InvalidValueError("the new savepoint must have an operator, and all are removed")
-        keyed_states = self._copied.edited_keyed_states(self._folder)
-        self._copied.close()
+        keyed_states = copied_operators.edited_keyed_states(self._kept, self._folder)
         names, new = self._close_operators()
         for keyed_state in keyed_states:
             self._write_keyed_state(keyed_state)
-        work = f"copy to {self._folder.path}"
-        with measured(self._progress, work, lambda: self._copied.copied_bytes) as meter:
-            written = [*self._copied.written(self._folder, meter)]
-        metadata = replace(self._copied.savepoint.metadata, version=self._version)
-        if self._copied.is_canonical and metadata.kind != _CANONICAL:
-            # Flink takes null for the properties of a savepoint in the canonical format.
-            metadata = replace(metadata, properties=b"")
-        return [*names, *self._copied.names], write_metadata(metadata, [*written, *new])
+        copied, written = copied_operators.copy_files(
+            self._kept, self._version, self._folder, self._progress
+        )
+        metadata = copied_operators.new_metadata(self._old_savepoint, self._kept)
+        return [*names, *copied], write_metadata(metadata, [*written, *new])
 
     def _write_keyed_state(self, keyed_state: EditedKeyedState) -> None:
         """Write the edited keyed state of an operator."""
         keyed_state.write(self._folder.scratch, self._progress)
 
     def _abandon(self) -> None:
-        self._copied.close()
+        for copied in self._kept:
+            copied.close()
         super()._abandon()

@@ -131,8 +131,7 @@ class FlinkStateReader(DataSourceReader):
 
     def __init__(self, options: Options, schema: T.StructType) -> None:
         self._options = options
-        self._query = options.query()
-        _choose_columns(self._query, schema)
+        self._query = _with_columns_of(schema, options.query())
         self._reader = self._query.reader
 
     def __getstate__(self) -> dict[str, Any]:
@@ -149,11 +148,11 @@ class FlinkStateReader(DataSourceReader):
             yield from self._reader.read(partition.tasks)
 
 
-def _choose_columns(query: StateQuery, schema: T.StructType) -> None:
-    """Read the columns that a schema has; InvalidValueError for one of others."""
+def _with_columns_of(schema: T.StructType, query: StateQuery) -> StateQuery:
+    """Return the query of the columns that a schema has; InvalidValueError for one of others."""
     state_schema, asked = spark_schema(query.schema), _without_metadata(schema)
     if asked == state_schema:
-        return
+        return query
     of_state = [field for field in state_schema if field.name in asked.names]
     is_some = bool(of_state) and sorted(asked, key=_name) == sorted(of_state, key=_name)
     if not is_some or query.reader.columns is not None:
@@ -161,7 +160,7 @@ def _choose_columns(query: StateQuery, schema: T.StructType) -> None:
             "schema must be that of the state, or of some of its columns, "
             f"{state_schema.simpleString()}, got {show(schema.simpleString())}"
         )
-    query.with_columns(asked.names)
+    return query.with_columns(asked.names)
 
 
 def _name(field: T.StructField) -> str:

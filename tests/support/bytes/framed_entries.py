@@ -31,8 +31,8 @@ def framed_entries(task: ReadTask) -> Iterator[FramedEntry]:
 
 
 def bound(step: Any, *arguments: Any) -> Callable[[int, bytes, bytes], Any]:
-    """Return a bound step as a function of a key group, and of a key and a value as bytes."""
-    apply = step.bind(*arguments)
+    """Return the Apply of a step as a function of a key group, a key and a value as bytes."""
+    apply = step(*arguments)
 
     def bytes_after(key_group: int, key: bytes, value: bytes) -> Any:
         entries = apply(EncodedEntry(key_group, 0, key, value))

@@ -1,10 +1,16 @@
 """The parts of reading and writing savepoints, which no public name gives."""
 
 from keygroups.savepoint._comparison.contents import exact
-from keygroups.savepoint._edits import edit_task, keyed_state
+from keygroups.savepoint._edits import edit_task, keyed_state, moved_entries
 from keygroups.savepoint._edits.edit_task import EditTask, StatePlan
 from keygroups.savepoint._edits.keyed_state import EditedKeyedState
-from keygroups.savepoint._edits.steps import DeleteKeys, MapEntries, MapKeys, SetTtl, StepContext
+from keygroups.savepoint._edits.steps import (
+    DeleteKeys,
+    EntryMapping,
+    KeyMapping,
+    StepContext,
+    set_ttl,
+)
 from keygroups.savepoint._files import feed, files, found_files, output_folder, sst, store_file
 from keygroups.savepoint._files.feed import (
     STREAM_START,
@@ -98,16 +104,16 @@ __all__ = [
     "ElementSpans",
     "EncodedEntry",
     "EntryEncoder",
+    "EntryMapping",
     "Feed",
     "Files",
     "HandleCode",
     "HeldFeed",
     "KeyGroupRanges",
     "KeyGroupsHandle",
+    "KeyMapping",
     "KeyedHandle",
     "KeyedHeader",
-    "MapEntries",
-    "MapKeys",
     "Metadata",
     "NewState",
     "OpenStream",
@@ -120,7 +126,6 @@ __all__ = [
     "ReadTask",
     "Record",
     "RocksDBHandle",
-    "SetTtl",
     "SoughtKeys",
     "SstFile",
     "StatePlan",
@@ -161,6 +166,7 @@ __all__ = [
     "keyed_state",
     "keyed_state_file",
     "labels_of",
+    "moved_entries",
     "new_states",
     "operator_id_of",
     "operator_state",
@@ -172,6 +178,7 @@ __all__ = [
     "read_operator_state_header",
     "read_state_infos",
     "rocksdb",
+    "set_ttl",
     "sink_sections",
     "source_splits",
     "spill",
