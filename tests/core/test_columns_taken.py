@@ -6,6 +6,7 @@ What falls back to single values is as right, many times slower, and seen by no 
 from __future__ import annotations
 
 import datetime as dt
+import struct
 from decimal import Decimal
 from typing import Any
 
@@ -237,3 +238,87 @@ def test_serializers_of_java_in_each_place(name: str) -> None:
     if part.key_type is not None:  # Java's own equals has to be that of the bytes.
         of_keys = serializers.MapSerializer(part, serializer_of(INT))
         assert_taken(of_keys, [[(value, 1) for value in values], [], [(values[-1], None)]])
+
+
+# --- where columns end ----------------------------------------------------------------------
+
+
+def big(number: int) -> bytes:
+    """Return the bytes of a BigInteger: a code of 4 and the length, or of 0, 1 and 10 alone."""
+    if number in (0, 1, 10):
+        return struct.pack(">i", 1 + (0, 1, 10).index(number))
+    digits = shortest(number)
+    return struct.pack(">i", len(digits) + 4) + digits
+
+
+def shortest(number: int) -> bytes:
+    """Return BigInteger.toByteArray: the fewest bytes of two's complement."""
+    return number.to_bytes((number + (number < 0)).bit_length() // 8 + 1, "big", signed=True)
+
+
+def read_alone(serializer: Serializer, data: bytes) -> Any:
+    read = reader_of(serializer, is_key=False)
+    assert read is not None
+    column, behind = read(data, np.array([0]))
+    assert behind.tolist() == [len(data)]
+    return column.to_pylist()[0]
+
+
+WIDTHS = [
+    sign * (1 << bits) + more for bits in range(7, 126, 8) for sign in (1, -1) for more in (-1, 0)
+]
+MOST = 10**38 - 1  # of the digits of an Arrow decimal
+
+
+def test_big_integers_that_a_column_has() -> None:
+    """Those of up to 38 digits, whatever their width; the others are read one by one."""
+    serializer = serializers.BigIntSerializer()
+    for number in (0, 1, 10, 2, 9, 11, -1, -10, *WIDTHS, MOST, -MOST, 2**64, -(2**64)):
+        assert read_alone(serializer, big(number)) == str(number)
+    assert read_alone(serializer, bytes(4)) is None
+    for number in (MOST + 1, -MOST - 1, 2**127, -(2**127), 2**130):
+        with pytest.raises(AssertionError, match="one by one"):
+            read_alone(serializer, big(number))
+    for code in (4, -1, 5):  # no length, a negative one, and one of more than there is
+        with pytest.raises(AssertionError, match="one by one"):
+            read_alone(serializer, struct.pack(">i", code))
+
+
+def test_big_decimals_that_a_column_has() -> None:
+    """Those of the scales 0 to 38."""
+    serializer = serializers.BigDecSerializer()
+    for scale, text in ((0, "-12"), (1, "-1.2"), (38, "-1.2E-37")):
+        read = read_alone(serializer, big(-12) + struct.pack(">i", scale))
+        assert Decimal(read) == Decimal(text)
+        assert Decimal(read).as_tuple().exponent == -scale
+    assert read_alone(serializer, bytes(4)) is None
+    for scale in (-1, 39):
+        with pytest.raises(AssertionError, match="one by one"):
+            read_alone(serializer, big(-12) + struct.pack(">i", scale))
+
+
+@pytest.mark.parametrize("precision", [1, 10, 18, 19, 20, 37, 38])
+def test_decimals_of_sql_that_a_column_has(precision: int) -> None:
+    """As many digits as the type has, and no more; of 19 digits on they are 1 to 16 bytes."""
+    serializer = RowDataSerializer([parse_logical_type(f"DECIMAL({precision}, 0)")])
+    limit = 10**precision
+
+    def row(number: int) -> bytes:
+        if precision <= 18:
+            data = bytes(8) + struct.pack("<q", number)
+        else:
+            digits = shortest(number)
+            data = bytes(8) + struct.pack("<II", len(digits), 16) + digits.ljust(16, b"\0")
+        return struct.pack(">i", len(data)) + data
+
+    for number in (0, 1, -1, limit - 1, 1 - limit, limit >> 1, -limit >> 1):
+        read = read_alone(serializer, row(number))
+        assert read == {"f0": Decimal(number), "row_kind": "+I"}
+    for number in (limit, -limit, limit + 1, -limit - 1):
+        with pytest.raises(ValueError, match="left to the reader of single values"):
+            read_alone(serializer, row(number))
+    if precision > 18:
+        for size in (0, 17):
+            data = bytes(8) + struct.pack("<II", size, 16) + bytes(24)
+            with pytest.raises(ValueError, match="left to the reader of single values"):
+                read_alone(serializer, struct.pack(">i", len(data)) + data)
