@@ -267,7 +267,7 @@ def read_alone(serializer: Serializer, data: bytes) -> Any:
 WIDTHS = [
     sign * (1 << bits) + more for bits in range(7, 126, 8) for sign in (1, -1) for more in (-1, 0)
 ]
-MOST = 10**38 - 1  # of the digits of an Arrow decimal
+MOST = 10**38 - 1  # A decimal of Arrow has 38 digits.
 
 
 def test_big_integers_that_a_column_has() -> None:
