@@ -123,8 +123,8 @@ def test_recorded_points(name: str, both: Both) -> None:
     [
         ("2.3.0-heap-canonical", True),
         ("2.3.0-rocksinc-native", True),
-        ("2.3.0-rocksresc-checkpoint", True),  # of several handles a task
-        ("2.3.0-heaptimers-checkpoint", False),  # with raw timers beside them
+        ("2.3.0-rocksresc-checkpoint", True),  # Tasks have several handles.
+        ("2.3.0-heaptimers-checkpoint", False),  # Raw timers are beside them.
         ("2.3.0-heap-native", False),
         ("2.3.0-changelog-checkpoint", False),
     ],
