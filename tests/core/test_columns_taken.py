@@ -32,6 +32,7 @@ from keygroups.logical_types import LogicalType, parse_logical_type  # noqa: E40
 from keygroups.savepoint import Serializer  # noqa: E402
 from keygroups.savepoint._columns.byte_arrays import assembled  # noqa: E402
 from keygroups.savepoint._columns.readers import parts, readers, sql  # noqa: E402
+from keygroups.savepoint._columns.readers.numbers import Numbers  # noqa: E402
 from keygroups.state_keys import BYTES, serializer_of  # noqa: E402
 from keygroups.types import (  # noqa: E402
     BOOLEAN,
@@ -238,6 +239,28 @@ def test_serializers_of_java_in_each_place(name: str) -> None:
     if part.key_type is not None:  # Java's own equals has to be that of the bytes.
         of_keys = serializers.MapSerializer(part, serializer_of(INT))
         assert_taken(of_keys, [[(value, 1) for value in values], [], [(values[-1], None)]])
+
+
+@pytest.mark.parametrize("shift", [0, 1, 3])
+def test_numbers_are_decoded_where_they_lie_together(
+    shift: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In lists and arrays of all numbers, unless an element is null."""
+
+    def refuse(*_: Any) -> Any:
+        raise AssertionError("numbers are decoded by their places")
+
+    monkeypatch.setattr(Numbers, "at", refuse)
+    for name in ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE"):
+        field, values = TYPES[name]
+        array = ArrayDataSerializer(field)
+        assert_taken(array, [values[:1]] * shift + [values * 17, [], values])
+        with pytest.raises(AssertionError, match="by their places"):
+            assert_taken(array, [values, [*values, None]])
+    for name in ("BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE"):
+        part, values = OF_JAVA[name]
+        numbers = serializers.ListSerializer(part)
+        assert_taken(numbers, [values[:1]] * shift + [values * 17, [], values])
 
 
 # --- where columns end ----------------------------------------------------------------------
