@@ -24,6 +24,7 @@ from support.inside.serializers import (  # noqa: E402
 
 from keygroups.logical_types import parse_logical_type  # noqa: E402
 from keygroups.savepoint import Serializer  # noqa: E402
+from keygroups.savepoint._columns.byte_arrays import varints  # noqa: E402
 from keygroups.state_keys import serializer_of  # noqa: E402
 from keygroups.types import (  # noqa: E402
     BIG_DEC,
@@ -253,6 +254,24 @@ def varint(number: int) -> bytes:
     return (
         bytes([number & 0x7F | 0x80]) + varint(number >> 7) if number > 0x7F else bytes([number])
     )
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        [],
+        [0, 1, 0x7F],
+        [0x80, 0],
+        [more + (1 << bits) for bits in (7, 14, 21, 28) for more in (-1, 0, 1)],
+        [2**31, 2**32 - 1, 5],
+    ],
+)
+def test_varints(numbers: list[int]) -> None:
+    """Seven bits a byte, the lowest first; Flink: StringValue.writeString."""
+    expected = [varint(number) for number in numbers]
+    data, bounds = varints(pa.array(numbers, pa.int64()).to_numpy())
+    assert data.tobytes() == b"".join(expected)
+    assert bounds.tolist() == [sum(map(len, expected[:end])) for end in range(len(numbers) + 1)]
 
 
 def text(value: str) -> bytes:

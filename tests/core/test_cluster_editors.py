@@ -132,6 +132,17 @@ def test_entries_that_change_and_move_are_edited(tmp_path: Path) -> None:
     assert contents(editor.savepoint()) == contents(local.savepoint())
 
 
+def test_where_the_savepoint_may_not_be_written() -> None:
+    """The argument is named as the functions for Spark name it."""
+    saved = HEAP.read()
+    for wrong, words in (
+        (f"{saved.path}/new", f"output must be outside the savepoint {saved.path}"),
+        (5, "output must be a str or a path, got 5"),
+    ):
+        with pytest.raises((InvalidTypeError, InvalidValueError), match=f"^{words}"):
+            ClusterEditor(saved, wrong, Cluster())  # type: ignore[arg-type]
+
+
 # --- rows ---------------------------------------------------------------------------------
 
 

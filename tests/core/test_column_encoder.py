@@ -334,6 +334,25 @@ def refused_batches() -> dict[str, tuple[bool, Any]]:
     }
 
 
+IN_TIME = "last_access must be epoch milliseconds, from 1000000000000, in 2001, to 1800086400000,"
+WORDS = {
+    "null key": "key of operator 'by-key' must not be null, which Flink refuses: "
+    "pass nulls='drop' to leave out the rows with one",
+    "key of another key group": "key of operator 'by-key' must be the same each time, got key "
+    "group 5 and then 'b' of key group 22: save the DataFrame first",
+    "no UTF-8": "value of state 'map' must be UTF-8, got b'\\xff'",
+    "null user key": "user key of state 'map' is null for key 'b', and its value is 'y'",
+    "null element": "state 'list', key 'a': value of LIST state 'list' must not be None: Flink "
+    "keeps no null there",
+    "no last access": "state 'map', key 'b': last_access must be epoch milliseconds, as the MAP "
+    "state 'map' has a time to live, got None",
+    "seconds": f"state 'map', key 'b': {IN_TIME} tomorrow, got 1700000000: pass "
+    "allow_any_last_access=True if that is meant",
+    "microseconds": f"state 'map', key 'b': {IN_TIME} tomorrow, got {2**60}: pass "
+    "allow_any_last_access=True if that is meant",
+}
+
+
 @pytest.mark.parametrize("case", refused_batches())
 def test_rows_that_are_refused_are_refused_in_the_same_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
@@ -359,6 +378,8 @@ def test_rows_that_are_refused_are_refused_in_the_same_words(
     else:
         assert by_columns == by_rows
         assert by_columns[0] is InvalidValueError or "null value in a map" in case
+    if case in WORDS:
+        assert by_columns[1] == WORDS[case]
 
 
 # --- files ------------------------------------------------------------------------------

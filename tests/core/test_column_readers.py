@@ -29,7 +29,7 @@ from support.inside.columns import (  # noqa: E402
 )
 from support.inside.serializers import TRUNCATED  # noqa: E402
 
-from keygroups.savepoint._state.skips import skip_of  # noqa: E402
+from keygroups.savepoint._state.skips import passed_of, skip_of  # noqa: E402
 from keygroups.state_keys import Serializer  # noqa: E402
 
 REFUSED = (*TRUNCATED, ValueError)
@@ -116,12 +116,37 @@ def test_what_flink_wrote(case: Case, sides: list[Sides]) -> None:
             assert side.assert_same([data])
 
 
+class Watched(bytes):
+    """Bytes that note from where to where they are looked at."""
+
+    def __new__(cls, data: bytes) -> Watched:
+        made = super().__new__(cls, data)
+        made.first, made.last = len(data), 0
+        return made
+
+    first: int
+    last: int
+
+    def __getitem__(self, key: Any) -> Any:
+        start, stop = (key, key + 1) if isinstance(key, int) else key.indices(len(self))[:2]
+        self.first, self.last = min(self.first, start), max(self.last, stop)
+        return super().__getitem__(key)
+
+
 @pytest.mark.parametrize(("case", "sides"), [pytest.param(c, s, id=n) for n, c, s in CASES])
 def test_what_is_passed_over(case: Case, sides: list[Sides]) -> None:
+    """Of a value, and of nothing before or behind it, or many values would take ever longer."""
     skip = skip_of(sides[0].serializer)
     for value in case.values:
         if sides[0].by_value([value.data]) is not None:
-            assert skip(value.data + b"\1\2", 0) == len(value.data)
+            data, end = Watched(b"\x80\xff\7" + value.data + b"\1\2"), 3 + len(value.data)
+            assert skip(data, 3) == end
+            assert data.first >= 3
+            assert data.last <= end
+            passed = passed_of(sides[0].serializer)
+            twice = Watched(b"\x80" + 2 * value.data + b"\x80\2")
+            assert passed(twice, 1, 2) == [end - 2, 2 * end - 5]
+            assert twice.last <= 2 * end - 5
 
 
 def damaged(data: bytes, rng: Random) -> bytes:

@@ -76,6 +76,62 @@ def test_values_that_python_cannot_hold() -> None:
     assert read_pickle(b"\x80\x04(]]\x91.") == [[], []]
 
 
+OF_OPCODES: dict[str, tuple[bytes, Any]] = {
+    "BININT": (b"J\xfe\xff\xff\xff", -2),
+    "BININT, most": (b"J\xff\xff\xff\x7f", 2**31 - 1),
+    "BININT1": (b"K\xff", 255),
+    "BININT2": (b"M\xff\xfe", 0xFEFF),
+    "LONG1": (b"\x8a\x02\xff\xfe", -257),
+    "LONG1 of nothing": (b"\x8a\0", 0),
+    "LONG4": (b"\x8b\x02\0\0\0\xff\xfe", -257),
+    "LONG4, most": (b"\x8b\0\4\0\0" + b"\xff" * 1_023 + b"\x7f", 2**8_191 - 1),
+    "BINFLOAT": (b"G\xbf\xf8" + bytes(6), -1.5),
+    "SHORT_BINUNICODE": (b"\x8c\x02\xc3\xa9", "é"),
+    "BINUNICODE": (b"X\x02\0\0\0\xc3\xa9", "é"),
+    "BINUNICODE8": (b"\x8d\x02" + bytes(7) + b"\xc3\xa9", "é"),
+    "SHORT_BINBYTES": (b"C\x02ab", b"ab"),
+    "BINBYTES": (b"B\x02\0\0\0ab", b"ab"),
+    "BINBYTES8": (b"\x8e\x02" + bytes(7) + b"ab", b"ab"),
+    "FRAME": (b"\x95" + bytes(8) + b"N", None),
+    "PROTO": (b"\x80\x05N", None),
+    "TUPLE1": (b"K\1\x85", (1,)),
+    "TUPLE2": (b"K\1K\2\x86", (1, 2)),
+    "TUPLE3": (b"K\1K\2K\3\x87", (1, 2, 3)),
+    "TUPLE": (b"(K\1K\2K\3K\4t", (1, 2, 3, 4)),
+    "FROZENSET": (b"(K\1\x91", frozenset([1])),
+    "APPEND": (b"]K\1aK\2a", [1, 2]),
+    "APPENDS": (b"](K\1K\2e(K\3e", [1, 2, 3]),
+    "SETITEM": (b"}K\1K\2s", {1: 2}),
+    "SETITEMS": (b"}(K\1K\2K\3K\4u", {1: 2, 3: 4}),
+    "ADDITEMS": (b"\x8f(K\1\x90", {1}),
+    "BINGET": (b"]\x94(C\1a\x94h\1h\1e", [b"a"] * 3),
+    "LONG_BINGET": (b"]\x94(C\1a\x94j\1\0\0\0h\1e", [b"a"] * 3),
+    "the memo's number 256": (
+        b"](" + b"K\1\x94" * 256 + b"C\1a\x94j\0\1\0\0e",
+        [1] * 256 + [b"a", b"a"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_OPCODES)
+def test_opcodes(name: str) -> None:
+    """Each with an argument of its size, as Python's unpickler takes it."""
+    opcodes, value = OF_OPCODES[name]
+    data = b"\x80\x04" + opcodes + b"."
+    assert exact(read_pickle(data)) == exact(pickle.loads(data)) == exact(value)
+    for end in range(len(data)):
+        with pytest.raises(ForeignPickleError):
+            read_pickle(data[:end])
+
+
+def test_an_int_of_the_most_bytes() -> None:
+    """One of 1,024 bytes has fewer digits than Python refuses to show."""
+    for number in (2**8_191 - 1, -(2**8_191)):
+        assert read_pickle(pickle.dumps(number, 4)) == number
+    with pytest.raises(ForeignPickleError, match="an int of 1,025 bytes"):
+        read_pickle(pickle.dumps(2**8_191, 4))
+
+
 def row(names: bytes, values: bytes, kind: int = 0) -> bytes:
     """Return the pickle of a Row as PyFlink makes it."""
     module, create = b"\x8c\x14pyflink.common.types\x94", b"\x8c\x0b_create_row\x94\x93\x94"
