@@ -51,8 +51,8 @@ def test_what_is_said_of_a_name_that_is_no_type(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["trace", "1", "-m", "128", "-p", "2", "--type", name]) == 2
-    said = f"keygroups trace: --type must be one of {TYPES}, got {name!r}{SAID[name]}\n"
-    assert capsys.readouterr().err == said
+    message = f"keygroups trace: --type must be one of {TYPES}, got {name!r}{SAID[name]}\n"
+    assert capsys.readouterr().err == message
 
 
 # How keys of a type are written, which their refusals show.
@@ -91,14 +91,14 @@ def test_examples_of_keys() -> None:
         parse_key(example, key_type)
         with pytest.raises(InvalidValueError) as caught:
             parse_key("?", key_type)
-        said = f"key of type {name} must be written such as {example}, got '?'"
-        assert str(caught.value) == said
+        message = f"key of type {name} must be written such as {example}, got '?'"
+        assert str(caught.value) == message
     for name, example in SQL_EXAMPLES.items():
         parse_key(f"({example!r},)", SQL_ROW(name))
         with pytest.raises(InvalidValueError) as caught:
             parse_key("('?',)", SQL_ROW(name))
-        said = f"key of type {name.partition('(')[0]} must be written such as {example}, got '?'"
-        assert str(caught.value) == said
+        message = f"key of type {name.partition('(')[0]} must be written such as {example}, got '?'"
+        assert str(caught.value) == message
 
 
 def test_types_are_shown_as_they_are_written() -> None:
