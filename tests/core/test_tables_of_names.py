@@ -97,7 +97,9 @@ def test_examples_of_keys() -> None:
         parse_key(f"({example!r},)", SQL_ROW(name))
         with pytest.raises(InvalidValueError) as caught:
             parse_key("('?',)", SQL_ROW(name))
-        message = f"key of type {name.partition('(')[0]} must be written such as {example}, got '?'"
+        message = (
+            f"key of type {name.partition('(')[0]} must be written such as {example}, got '?'"
+        )
         assert str(caught.value) == message
 
 
