@@ -9,6 +9,7 @@ import shlex
 import shutil
 import socket
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +36,7 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.state_keys import BYTES
-from keygroups.types import LONG
+from keygroups.types import LONG, STRING
 
 DATA = str(Path(__file__).parents[2] / "examples" / "data" / "savepoint")
 QUESTIONS = {
@@ -272,6 +273,149 @@ def test_nothing_there(doctor: Any, tmp_path: Path, capsys: pytest.CaptureFixtur
     with SavepointWriter(tmp_path / "empty") as writer:
         writer.add_operator("a", LONG, [COUNT], 128, 1)
     runs(doctor(str(tmp_path / "empty")))
+
+
+# --- whole pages ----------------------------------------------------------------------------
+
+DAY = 86_400_000  # milliseconds
+PAGE = """\
+  what it is
+    savepoint or checkpoint 1, 15 operators: then
+    set max parallelism in the job, to 30 of by-day, 129 of op-0, 130 of op-1, 131 of op-2, 132 of op-3, 133 of op-4, 134 of op-5, 135 of op-6, 136 of op-7, 137 of op-8, 138 of op-9, 139 of op-10, 140 of op-11: where it is not set, a new operator in the chain can make Flink lose keyed state
+    $ keygroups savepoint then --uids=uids
+  the heaviest states
+    by-day seen: 7 entries of 175 bytes, 49.2%
+    op-11 name: 1 entries of 20 bytes, 5.6%
+    op-10 name: 1 entries of 19 bytes, 5.3%
+    by-day _timer_state/event_user-timers: 1 entries of 17 bytes, 4.8%
+    op-9 name: 1 entries of 17 bytes, 4.8%
+    $ keygroups savepoint then --full --uids=uids
+    $ keygroups savepoint then --operator=op-11 --key=key-11 --uids=uids
+! hot subtasks, by the bytes of their state
+    by-day: subtask 16 has 110 bytes, 7.53 times the mean
+    by-day: subtask 2 has 38 bytes, 2.60 times the mean
+    by-day: subtask 3 has 38 bytes, 2.60 times the mean
+    by-day: subtask 12 has 38 bytes, 2.60 times the mean
+    by-day: subtask 15 has 38 bytes, 2.60 times the mean
+    too few keys and uneven key groups: 14 of 20 subtasks have nothing: key by more values or, where the keyBy has to balance and not to group, by substit...wer, 100% of the heaviest load), 30 subtasks (10 more, 50% of the heaviest load), or 20 with max parallelism 40, which takes change_max_parallelism
+    op-0: subtask 1 has 22 bytes, 2.00 times the mean
+    too few keys: 1 of 2 subtasks have nothing: key by more values or, where the keyBy has to balance and not to group, by substitute keys (keys_for_subtasks); skew_report counts the keys
+    op-1: subtask 0 has 23 bytes, 2.00 times the mean
+    too few keys: 1 of 2 subtasks have nothing: key by more values or, where the keyBy has to balance and not to group, by substitute keys (keys_for_subtasks); skew_report counts the keys
+    and 20 lines more, with --json
+    $ keygroups savepoint then --operator=by-day --uids=uids
+    $ keygroups savepoint then --operator=op-0 --uids=uids
+    $ keygroups savepoint then --operator=op-1 --uids=uids
+    $ keygroups savepoint then --operator=op-2 --uids=uids
+    $ keygroups savepoint then --operator=op-3 --uids=uids
+    $ keygroups savepoint then --operator=op-4 --uids=uids
+    $ keygroups savepoint then --operator=op-5 --uids=uids
+    $ keygroups savepoint then --operator=op-6 --uids=uids
+    $ keygroups savepoint then --operator=op-7 --uids=uids
+    $ keygroups savepoint then --operator=op-8 --uids=uids
+! key groups
+    by-day: 30 key groups do not divide evenly by 20 subtasks, at best 1.33 times the mean
+    $ keygroups suggest 20
+  damage, and keys where Flink does not look
+    18 files of 12,450 bytes, 15 operators, 20 entries: no fault
+    $ keygroups verify then --uids=uids
+! sources and sinks
+    clicks: 7 splits
+    a/0  10  0
+    a/1  11  0
+    a/2  12  0
+    a/3  13  0
+    a/4  14  0
+    out: 1 committable; a restore commits them
+    tx-0-1, producer 10, epoch 1  1  0  RECEIVED
+    $ keygroups savepoint then --operator=clicks --uids=uids
+    $ keygroups savepoint then --operator=out --uids=uids
+! old state
+    by-day seen: 5 of 7 times of last access are 30 days ago and more, the first DATE: with a shorter time to live the clean-up does not reach them
+    by-day _timer_state/event_user-timers: 1 timers never fire
+    no time to live, so kept until the job clears it: op-11 name, op-10 name, op-9 name, op-8 name, op-7 name and 7 more
+    $ keygroups savepoint then --operator=by-day --full --uids=uids
+  what restores
+    op-11: at 1 to 140 subtasks, max parallelism 140
+    op-10: at 1 to 139 subtasks, max parallelism 139
+    op-9: at 1 to 138 subtasks, max parallelism 138
+    op-8: at 1 to 137 subtasks, max parallelism 137
+    op-7: at 1 to 136 subtasks, max parallelism 136
+    $ keygroups evenness 30
+  files
+    18 files of 12,450 bytes; it uses 12,450 bytes
+    $ keygroups files then --uids=uids
+"""  # noqa: E501  # Lines of a terminal.
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with savepoints of a job, in each of which is more than is shown."""
+    folder = tmp_path_factory.mktemp("large")
+    for name, more in (("then", 0), ("now", 14), ("less", 13)):
+        with SavepointWriter(folder / name) as writer:
+            offsets = {("a", number): 10 + number for number in range(7)}
+            writer.add_source("clicks", KafkaOffsets(offsets), 128, parallelism=1)
+            transactions = [ListStateDescriptor(COMMITTER, BYTES)]
+            sink = writer.add_operator("out", None, (), 128, 1, list_states=transactions)
+            sink.write_operator_state(COMMITTER, [COMMITTED])
+            states = [OLD_COUNT, TimerServiceDescriptor()]
+            operator = writer.add_operator("by-day", LONG, states, 30, 20, sort=True)
+            for key, days in enumerate((0, 29, 31, 300, 366, 500, 1000)):
+                access = time.time_ns() // 1_000_000 - days * DAY
+                operator.write("seen", key, 5, last_access=access)
+            operator.write_timer(7, 2**63 - 1)
+            for number in range(12):
+                states = [ValueStateDescriptor("name", STRING)]
+                operator = writer.add_operator(f"op-{number}", STRING, states, 129 + number, 2)
+                text = "x" * (number + (more if number > 5 else 0))
+                operator.write("name", f"key-{number}", text)
+    names = ["clicks", "out", "by-day", *(f"op-{number}" for number in range(12))]
+    (folder / "uids").write_text("\n".join(names))
+    return folder
+
+
+def test_a_whole_page(
+    large: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of all that there is more of, the page has the first few."""
+    monkeypatch.chdir(large)
+    assert main(["doctor", "then", "--uids", "uids"]) == 0
+    page = re.sub(r"first \d{4}-\d\d-\d\d [\d:.]+Z", "first DATE", capsys.readouterr().out)
+    assert page == PAGE
+    assert main(["doctor", "then", "--json"]) == 0
+    first, *_ = json.loads(capsys.readouterr().out)["answers"]
+    assert first["needs_attention"]  # It has no uids.
+
+
+def test_what_grew_in_a_whole_page(
+    large: Path, monkeypatch: pytest.MonkeyPatch, doctor: Any
+) -> None:
+    """A state of twice the bytes and more needs a look; the numbers are those of its entries."""
+    monkeypatch.chdir(large)
+    grown = doctor("now", "--uids", "uids", "--against", "then").answers["the states that grew"]
+    sizes = [(6, 14), (7, 15), (8, 16), (9, 17), (10, 19)]
+    assert grown["texts"] == [
+        f"op-{number} name: +14 bytes, {size} -> {size + 14}; entries 1 -> 1"
+        for number, size in sizes
+    ]
+    assert grown["needs_attention"]
+    page = doctor("less", "--uids", "uids", "--against", "then")
+    grown = page.answers["the states that grew"]
+    assert [text.partition(",")[0] for text in grown["texts"]] == [
+        f"op-{number} name: +13 bytes" for number, _ in sizes
+    ]
+    assert not grown["needs_attention"]
+    assert grown["commands"] == [
+        "keygroups diff then less --uids=uids",
+        "keygroups savepoint less --full --uids=uids",
+    ]
+    restores = page.answers["what restores"]
+    assert restores["texts"][5:] == ["15 operators, 17 states: it restores"]
+    assert restores["commands"] == [
+        "keygroups restore then less --uids=uids",
+        "keygroups evenness 30",
+    ]
 
 
 # --- a running job --------------------------------------------------------------------------

@@ -524,6 +524,17 @@ def test_place_that_repeats_a_password() -> None:
         assert "points to" not in refused(url, headers={"X-Password": password})
 
 
+@pytest.mark.parametrize(("end", "is_shown"), [(4_096, False), (4_097, True)])
+def test_how_far_a_place_is_looked_at(end: int, is_shown: bool) -> None:
+    """The message has the first characters of it alone."""
+    place = "http://x/" + "y" * (end - 13) + "c4n4" + "y" * 4_000
+    answer = f"HTTP/1.1 302 No\r\nLocation: {place}\r\n\r\n"
+    with peer(says(answer.encode())) as url, pytest.raises(JobError) as caught:
+        read_job(url, JOB_ID, headers={"X-Password": "c4n4"})
+    assert ("points to 'http://x/yyy" in str(caught.value)) == is_shown
+    assert "c4n4" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("signs_in", "scheme", "repeated"),
     [

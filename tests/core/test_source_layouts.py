@@ -187,6 +187,10 @@ CASES: list[Case] = [
         *("MySQL CDC", 4, i32(1) + CHUNK_TEXTS + NO + MYSQL_TABLES),
         *(CHUNK, "shop.a:3", ""),
     ),
+    (
+        *("MySQL CDC", 4, i32(1) + CHUNK_TEXTS + OFFSET + MYSQL_TABLES),
+        *({**CHUNK, "high_watermark": BINLOG}, "shop.a:3", POSITION),
+    ),
     ("CDC", 4, CDC_STREAM + CDC_END + CDC_TABLES + i32(1), CDC_FIELDS, "stream-split", AT_LSN),
     (
         *("CDC", 5, CDC_STREAM + CDC_END + CDC_TABLES + i32(1) + NO),
@@ -357,6 +361,82 @@ def test_damaged_bytes(tmp_path: Path) -> None:
             assert time.process_time() - start < SECONDS
             assert peak < FLOOR + TIMES * len(data)
     assert min(kinds.values()) > 100
+
+
+STARTS = ["AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER", "TRIM_HORIZON", "LATEST", "AT_TIMESTAMP"]
+
+
+@pytest.mark.parametrize("starts", STARTS)
+def test_where_a_shard_may_start(starts: str, tmp_path: Path) -> None:
+    """Where Kinesis' ShardIteratorType says."""
+    operator = source(tmp_path, [[versioned(0, texts(ARN, "s", starts) + NO)]])
+    [split] = operator.source_splits().splits
+    assert split.position == starts  # type: ignore[union-attr]  # It is one of a connector.
+
+
+CDC_BEGIN = i32(2) + texts("stream-split", "") + NO + NO
+MANY = 60  # elements, more than what follows has bytes
+SHORTEST: dict[str, tuple[int, bytes, str]] = {
+    "Kinesis": (
+        1,
+        texts(ARN, "s", "LATEST") + NO + i32(MANY) + texts(*[""] * (MANY + 2)),
+        "parents",
+    ),
+    "Pulsar": (2, TOPIC + i32(MANY) + i32(0, 0) * MANY + framed(JAVA) + NO + NO, "ranges"),
+    "MySQL CDC": (
+        *(2, MYSQL_STREAM + NO + NO + i32(MANY) + (texts("", "", "", "") + NO) * MANY + i32(0)),
+        "finished_chunks",
+    ),
+    "MySQL CDC 1": (
+        *(
+            1,
+            MYSQL_STREAM + NO + NO + i32(0, MANY) + (texts("") + b"\0\0") * MANY,
+        ),
+        "tables",
+    ),
+    "CDC": (
+        *(4, CDC_BEGIN + i32(MANY) + (texts("", "", "", "", "") + NO + NO) * MANY + i32(0, 0)),
+        "finished_chunks",
+    ),
+    "CDC 1": (4, CDC_BEGIN + i32(0, MANY) + (NO + texts("") + i32(0)) * MANY + i32(0), "tables"),
+    "Iceberg": (2, i32(1) + i64(0) + i32(MANY) + texts(*["{}"] * MANY), "files"),
+}
+
+
+@pytest.mark.parametrize("name", SHORTEST)
+def test_as_many_elements_as_there_are_bytes_for(name: str) -> None:
+    version, data, fields = SHORTEST[name]
+    layout = next(layout for layout in LAYOUTS if layout.source == name.removesuffix(" 1"))
+    split = split_of(layout, version, data, 0, "file")
+    assert [len(split.fields[field]) for field in fields.split()] == [MANY] * len(fields.split())
+
+
+def test_bounds_of_layouts() -> None:
+    """Pulsar's TopicRange.MAX_RANGE, and what a layout may have."""
+    pulsar = next(layout for layout in LAYOUTS if layout.source == "Pulsar")
+    for end in (65_535, 65_536):
+        data = TOPIC + i32(1, 0, end) + framed(JAVA) + NO + NO
+        if end == 65_535:
+            assert split_of(pulsar, 2, data, 0, "file").fields["ranges"] == ((0, end),)
+        else:
+            with pytest.raises(SavepointError, match="no partition of Pulsar"):
+                split_of(pulsar, 2, data, 0, "file")
+    most = SplitLayout("a", range(1_000), read_queue)  # type: ignore[arg-type]  # Any will do.
+    assert len(most.versions) == 1_000
+
+
+def test_numbers_of_64_bits() -> None:
+    """A number of protobuf has ten bytes at most, and is one of Java's longs."""
+    pulsar = next(layout for layout in LAYOUTS if layout.source == "Pulsar")
+    for varint, number in {
+        b"\xff" * 8 + b"\x7f": (1 << 63) - 1,
+        b"\x80" * 9 + b"\1": -(1 << 63),
+        b"\xff" * 9 + b"\1": -1,
+        b"\x80\1": 128,
+        b"\x7f": 127,
+    }.items():
+        data = TOPIC + RANGES + framed(JAVA) + YES + framed(b"\x08" + varint + b"\x10\2") + NO
+        assert split_of(pulsar, 2, data, 0, "file").fields["last_message"] == (number, 2, -1, -1)
 
 
 # --- one's own ----------------------------------------------------------------------------------

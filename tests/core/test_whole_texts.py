@@ -170,6 +170,79 @@ def test_a_growth() -> None:
     assert [state["growth"] for state in growth.to_dict()["states"]] == [2400, 0, None]
 
 
+def left_out(count: int) -> str:
+    return f"; {count} others are left out" if count else ""
+
+
+@pytest.mark.parametrize("more", [0, 3])
+def test_tables_of_at_most_200_rows(more: int) -> None:
+    """Of more states, keys or times the first are shown, and how many others there are."""
+    names = [f"s{number}" for number in range(200 + more)]
+    ages = TimeCounts(0, 1500, (("older", 1),))
+    waits = TimeCounts(0, 1500, (("never", 1),))
+    states = tuple(
+        StateSummary(
+            *(name, "VALUE", 1, None, 1, 10 + index),
+            heaviest_keys=(KeySize(index, 7, 0, 1, 10),),
+            last_access=ages,
+            timers=waits,
+        )
+        for index, name in enumerate(names)
+    )
+    of_operator = tuple(OperatorStateSummary(name, "UNION", 4, 12, 2) for name in names)
+    operators = [
+        OperatorSummary(
+            *(f"o{number}", f"{number:032x}", 2, 4, 5, (), (), None, None, None, 0, 0, None)
+        )
+        for number in range(199 + more)
+    ]
+    first = OperatorSummary(
+        *("first", "f" * 32, 2, 4, 123_456, states, of_operator, KeyGroupLoad(4, (4, 3, 2, 1))),
+        *(None, None, 0, 0, None),
+    )
+    summary = SavepointSummary("/s", 3, 0, (first, *operators))
+    captions = {
+        "Operators, with bytes of files": "",
+        "Keyed states, the heaviest first": "",
+        "The heaviest keys of each state": "",
+        "Last accesses of state with a TTL": "",
+        "Timers, by when they fire": "",
+        "Operator states": "",
+    }
+    tables = dict(table.split(":\n", 1) for table in str(summary).split("\n\n")[1:])
+    assert [*tables] == [caption + left_out(more) for caption in captions]
+    assert [len(table.splitlines()) for table in tables.values()] == [1 + 200] * len(captions)
+
+
+@pytest.mark.parametrize("more", [0, 3])
+def test_growth_of_at_most_200_states(more: int) -> None:
+    states = tuple(
+        StateGrowth("by-user", "0" * 32, f"s{number}", "MAP", (1, 2), (1, 2), (1, 2))
+        for number in range(200 + more)
+    )
+    groups = tuple(KeyGroupGrowth("by-user", number, (1, 2)) for number in range(200 + more))
+    _, of_states, of_groups = str(SavepointGrowth(("/a", "/b"), states, groups)).split("\n\n")
+    assert of_states.splitlines()[0] == f"Growth of states, the largest first{left_out(more)}:"
+    assert of_groups.splitlines()[0] == f"Key groups that grew most{left_out(more)}:"
+    assert [len(table.splitlines()) for table in (of_states, of_groups)] == [202, 202]
+
+
+def test_key_groups_that_grew_most() -> None:
+    """The first five of an operator, by what was added and not by what there is."""
+    before, after = (10, 100, 5, 5, 5, 5, 5, 7), (50, 101, 5, 10, 11, 12, 13, 6)
+
+    def summary(weights: tuple[int, ...]) -> SavepointSummary:
+        load = KeyGroupLoad(8, weights)
+        rest = (load, None, None, 0, 0, None)
+        operator = OperatorSummary("by", "0" * 32, 1, 8, 5, (SMALL,), (), *rest)
+        return SavepointSummary("/s", 3, 0, (operator,))
+
+    growth = SavepointGrowth.of([summary(before), summary(after)])
+    assert [(group.key_group, group.bytes) for group in growth.key_groups] == [
+        *((0, (10, 50)), (6, (5, 13)), (5, (5, 12)), (4, (5, 11)), (3, (5, 10))),
+    ]
+
+
 FILES = (
     JobFile("/j/a", 1_234_567, dt.datetime(2026, 1, 2, 3, 4, 59), ("chk-8", "chk-9"), False),
     JobFile("/j/b", 10, None, (), False),

@@ -1,0 +1,500 @@
+"""Reports on two savepoints, on faults, restores, edits and files, made by hand: whole texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.html_tables import shown
+
+from keygroups.savepoint import (
+    Change,
+    Committable,
+    DeletedKeys,
+    EditedOperator,
+    EditedState,
+    EditReport,
+    EntryDifference,
+    FaultCount,
+    FileSplit,
+    JobFile,
+    JobFiles,
+    KafkaSplit,
+    KafkaTransaction,
+    OperatorComparison,
+    OperatorRestore,
+    OperatorStateElement,
+    OperatorVerification,
+    RestoreReport,
+    SavepointComparison,
+    SavepointVerification,
+    SplitDifference,
+    StateComparison,
+    StateEntry,
+    StateFault,
+    StateRestore,
+    UnsearchedPlace,
+    WrittenState,
+)
+
+LONG = "n" * 101
+CUT = f"{'n' * 50}...{'n' * 47}"  # 100 characters of it
+
+
+# --- comparisons ------------------------------------------------------------------------------
+
+
+def entry(key: object, value: object, **more: Any) -> StateEntry:
+    fields = {"namespace": None, "user_key": None, "last_access": None, "timestamp": None}
+    return StateEntry("s", "VALUE", 5, 1, key, value=value, **fields | {"bytes": 9} | more)
+
+
+def differing(kind: str, here: Any, there: Any) -> EntryDifference:
+    return EntryDifference("by", "s", kind, here, there)
+
+
+def state(name: str, *counts: int, changes: Any = (), examples: Any = ()) -> StateComparison:
+    equal, changed, touched, here, there = counts
+    return StateComparison(name, "VALUE", changes, equal, changed, touched, here, there, examples)
+
+
+LATER = "v" * 50 + "w" + "v" * 49
+ELEMENT = OperatorStateElement("s", "UNION", 0, None, 5)
+LARGE = differing("only_here", entry("k" * 100, "v" * 100), None)
+LINES = {
+    "key 'a': 1 -> 2": differing("changed", entry("a", 1), entry("a", 2)),
+    "key 'a': 1 -> none": differing("only_here", entry("a", 1), None),
+    "key 'a': none -> 1": differing("only_there", None, entry("a", 1)),
+    "key 'a', user key 'u': none -> 1": differing(
+        *("only_there", None, entry("a", 1, user_key="u", key_bytes=b"\1"))
+    ),
+    "key 'a' in 7: 1 -> 2": differing(
+        *("changed", entry("a", 1, namespace=7), entry("a", 2, namespace=7))
+    ),
+    "key bytes b'\\x01': 1 -> none": differing(
+        *("only_here", entry(None, 1, key_bytes=b"\1"), None)
+    ),
+    "key 'a': last access 5 -> last access 6": differing(
+        *("touched", entry("a", 1, last_access=5), entry("a", 1, last_access=6))
+    ),
+    "key 'a': at 1500 (1970-01-01 00:00:01.500Z) -> none": differing(
+        *("only_here", entry("a", None, timestamp=1500), None)
+    ),
+    "element: none -> 5": differing("only_there", None, ELEMENT),
+    # Key and value take 60, 40, 28 or 20 characters each, so that the line has 80.
+    "key 'kkkkkkkkkkkkk...kkkkkkkkkk': 'vvvvvvvvvvvvv...vvvvvvvvvv' -> none": LARGE,
+    f"key 'k': ...{'v' * 20}... -> ...{'v' * 8}w{'v' * 11}...": differing(
+        *("changed", entry("k", "v" * 100), entry("k", LATER))
+    ),
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_lines_of_entries(line: str) -> None:
+    assert str(LINES[line]) == line
+    assert len(line) <= 80
+
+
+@pytest.mark.parametrize(
+    ("digits", "most"), [(1, 60), (6, 60), (7, 40), (26, 40), (27, 28), (28, 28), (99, 28)]
+)
+def test_how_much_of_a_key_is_shown(digits: int, most: int) -> None:
+    """The most of 60, 40, 28 and 20 characters that make a line of at most 80."""
+    line = str(differing("only_here", entry("k" * 100, 10 ** (digits - 1)), None))
+    assert line.index(": ") - len("key ") == most
+    assert len(line) == len("key : ") + most + min(digits, most) + len(" -> none")
+    with_user_key = entry("k" * 100, 1, user_key="u" * 100)
+    assert str(differing("only_here", with_user_key, None)).index(", user") - len("key ") == 20
+
+
+def kafka(partition: int, offset: int, **more: Any) -> KafkaSplit:
+    return KafkaSplit("t", partition, offset, None, 0, True, **more)
+
+
+FILE = FileSplit("id", "/p", 0, 10, None, None, (), None, 0)
+SPLITS = {
+    "split t/0: offset 5 -> 7": SplitDifference("changed", kafka(0, 5), kafka(0, 7)),
+    "split t/1: offset 5, is_assigned True -> none": SplitDifference(
+        *("only_here", kafka(1, 5), None)
+    ),
+    "split c: t/2: none -> offset 5, is_assigned True": SplitDifference(
+        *("only_there", None, kafka(2, 5, cluster="c"))
+    ),
+    "split id: path '/p', offset 0, length 10 -> none": SplitDifference("only_here", FILE, None),
+    "split id: position None -> (1, 2)": SplitDifference(
+        *("changed", FILE, FILE._replace(position=(1, 2), subtask=1))
+    ),
+}
+
+
+@pytest.mark.parametrize("line", SPLITS)
+def test_lines_of_splits(line: str) -> None:
+    assert str(SPLITS[line]) == line
+
+
+COUNTED = state(
+    *("cnt", 1000, 2000, 3, 4, 5),
+    changes=(Change("has_ttl", False, True), Change("value_serializer", "LONG", "LONG")),
+    examples=(
+        *(differing("changed", entry(key, 1), entry(key, 2)) for key in range(50)),
+        LARGE,
+    ),
+)
+MANY_SPLITS = (SPLITS["split t/0: offset 5 -> 7"],) * 21
+COMPARISON = SavepointComparison(
+    *("/a", "/b"),
+    (
+        OperatorComparison(
+            *("by", "0" * 32, None),
+            (Change("parallelism", 1, 2), Change("is_fully_finished", False, True)),
+            (COUNTED, state("e", 5, 0, 0, 0, 0), state("f", 7, 0, 0, 0, 0)),
+            (state("ops", 0, 1, 0, 0, 0),),
+            *(MANY_SPLITS, "changed", True),
+        ),
+        OperatorComparison(LONG, "1" * 32, "only_here", (), (), (), (), "only_here", False),
+        OperatorComparison(
+            *("same", "2" * 32, None, (), (state("g", 0, 0, 0, 0, 0),), (), (), "equal", False)
+        ),
+    ),
+)
+COMPARED = f"""here:  /a
+there: /b
+3 operators, 2 with differences
+by: parallelism: 1 -> 2, is fully finished: False -> True
+  cnt: VALUE
+    1,000 equal, 2,000 changed, 3 touched, 4 only here, 5 only there
+    has ttl: False -> True
+    value serializer: LONG, with another snapshot
+KEYS
+      only here  key 'kkkkkkkkkkkkk...kkkkkkkkkk': 'vvvvvvvvvvvvv...vvvvvvvvvv'
+      and 1,961 more
+  ops: VALUE
+    1 changed
+      and 1 more
+  equal: 2 states, 12 entries
+SPLITS
+  and 1 splits more
+  coordinator: changed
+  in-flight data of an unaligned checkpoint is not compared
+{"n" * 40}...{"n" * 26}: only here
+  coordinator: only here
+"""
+
+
+def test_a_comparison() -> None:
+    keys = [f"      changed    key {key}: 1 -> 2" for key in range(50)]
+    splits = ["  changed    split t/0: offset 5 -> 7"] * 20
+    expected = COMPARED.replace("KEYS", "\n".join(keys)).replace("SPLITS", "\n".join(splits))
+    assert str(COMPARISON) == expected.strip()
+    assert repr(COMPARISON) == "<SavepointComparison: 3 operators, 2 with differences>"
+    texts = [str(operator) for operator in COMPARISON.operators]
+    assert "\n".join(texts[:2]) == expected.partition("differences\n")[2].strip()
+    assert texts[2] == "same: equal\n  equal: 1 states, 0 entries\n  coordinator: equal"
+    assert str(state("e", 0, 0, 0, 0, 0)) == "e: VALUE\n  no entries"
+    page = shown(COMPARISON)
+    assert page.paragraphs == [
+        *("here:  /a", "there: /b", "3 operators, 2 with differences"),
+        "equal: 3 states, 12 entries",
+    ]
+    assert page.captions == [
+        *("Properties that differ", "Entries of states that differ"),
+        "Entries that differ; 1,963 others are left out",
+    ]
+    assert page.left == [
+        *("operator", "state", "property", "operator", "state"),
+        *("operator", "state", "which", "entry"),
+    ]
+    assert page.rows[:5] == [
+        ["operator", "state", "property"],
+        ["by", "", "parallelism: 1 -> 2"],
+        ["by", "", "is fully finished: False -> True"],
+        ["by", "cnt", "has ttl: False -> True"],
+        ["by", "cnt", "value serializer: LONG, with another snapshot"],
+    ]
+    assert page.rows[5:31] == [
+        *[["by", "", "changed    split t/0: offset 5 -> 7"]] * 20,
+        *(["by", "", "and 1 splits more"], ["by", "", "coordinator: changed"]),
+        ["by", "", "in-flight data of an unaligned checkpoint is not compared"],
+        *([LONG, "", "only here"], [LONG, "", "coordinator: only here"]),
+        ["operator", "state", "equal", "changed", "touched", "only here", "only there"],
+    ]
+    assert page.rows[31:] == [
+        ["by", "cnt", "1,000", "2,000", "3", "4", "5"],
+        ["by", "ops", "0", "1", "0", "0", "0"],
+        ["operator", "state", "which", "entry"],
+        *(["by", "s", "changed", f"key {key}: 1 -> 2"] for key in range(50)),
+    ]
+
+
+def test_what_makes_a_difference() -> None:
+    none = ("by", "0" * 32, None, (), (), (), (), None, False)
+    assert not OperatorComparison(*none).has_differences
+    for index, value in {
+        2: "only_there",
+        3: (Change("parallelism", 1, 2),),
+        4: (state("s", 0, 0, 0, 0, 1),),
+        5: (state("s", 0, 0, 1, 0, 0),),
+        6: MANY_SPLITS,
+        7: "only_there",
+    }.items():
+        other: Any = (*none[:index], value, *none[index + 1 :])
+        assert OperatorComparison(*other).has_differences
+    for counts in ((1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0), (0, 0, 0, 1)):
+        assert state("s", 5, *counts).differing == 1
+    assert not state("s", 5, 0, 0, 0, 0).has_differences
+    assert state("s", 5, 0, 0, 0, 0, changes=(Change("has_ttl", 0, 1),)).has_differences
+
+
+# --- restores and faults ----------------------------------------------------------------------
+
+RESTORES = RestoreReport(
+    *("/s", "/j"),
+    (
+        OperatorRestore(
+            *("by", "0" * 32, None, ("keys are LONG", "and not INT"), "write it anew"),
+            (
+                StateRestore("a", "VALUE", None, "incompatible", ("it is",), "convert it"),
+                StateRestore("b", "MAP", "only_here", "as_is", (), ""),
+            ),
+            "incompatible",
+        ),
+        OperatorRestore(
+            *("even", "1" * 32, None, (), ""),
+            *((StateRestore("c", "VALUE", None, "as_is", (), ""),), "as_is"),
+        ),
+        OperatorRestore(
+            *(LONG, "2" * 32, "only_there", ("r",), "m"),
+            (StateRestore(LONG, "VALUE", "only_there", "unknown", ("why",), ""),),
+            "after_migration",
+        ),
+    ),
+)
+RESTORED = f"""savepoint: /s
+job:       /j
+3 operators, 4 states: Flink refuses it
+by: incompatible
+  keys are LONG
+  and not INT
+  -> write it anew
+  a: incompatible
+    it is
+    -> convert it
+{CUT}: unknown
+  r
+  -> m
+  {CUT}: unknown
+    why"""
+
+
+def test_a_restore() -> None:
+    assert str(RESTORES) == RESTORED
+    assert repr(RESTORES) == "<RestoreReport: 3 operators, 4 states: Flink refuses it>"
+    page = shown(RESTORES)
+    assert page.paragraphs == RESTORED.splitlines()[:3]
+    assert page.left == ["operator", "state", "verdict", "why", "what mends it"]
+    assert page.rows[1:] == [
+        ["by", "", "incompatible", "keys are LONG; and not INT", "write it anew"],
+        ["by", "a", "incompatible", "it is", "convert it"],
+        ["by", "b", "as is", "", ""],
+        ["even", "c", "as is", "", ""],
+        [CUT, "", "after migration", "r", "m"],
+        [CUT, CUT, "unknown", "why", ""],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "restores", "text"),
+    [
+        ("as_is", True, "it restores"),
+        ("reconfigured", True, "it restores"),
+        ("after_migration", True, "it restores"),
+        ("unknown", None, "not known"),
+        ("incompatible", False, "Flink refuses it"),
+    ],
+)
+def test_verdicts(verdict: str, restores: bool | None, text: str) -> None:
+    """The worst of an operator and its states is that of all."""
+    fine = OperatorRestore("fine", "1" * 32, None, (), "", (), "as_is")
+    operator = OperatorRestore("x", "0" * 32, None, (), "", (), verdict)
+    report = RestoreReport("/s", "/j", (operator, fine))
+    assert (report.verdict, report.restores) == (verdict, restores)
+    assert str(report) == f"savepoint: /s\njob:       /j\n2 operators, 0 states: {text}"
+    assert shown(report).rows == []
+
+
+KINDS = {
+    "file": "files that are not there as _metadata says",
+    "unreadable": "places that cannot be read",
+    "foreign_key_group": "keys in a key group that is not their own, where Flink loses them",
+    "duplicate": "entries that are there twice",
+    "window_without_timer": "windows without a timer, which nothing fires or clears",
+    "contents_without_window": "contents of merging windows of which the set has none",
+    "timer_without_window": "timers of windows without contents",
+    "window_without_contents": "merging windows without contents",
+}
+FAULTS = SavepointVerification(
+    *("/s", 2000, 3000),
+    (FaultCount("file", 2, (StateFault("file", "it is gone"),)),),
+    (
+        OperatorVerification(
+            *("by", "0" * 32, 4000),
+            (
+                FaultCount(
+                    *("duplicate", 1200),
+                    (
+                        StateFault("duplicate", "m", "s", 3, 7, "k", 5),
+                        StateFault("duplicate", "", key="k" * 120, namespace="w" * 120),
+                    ),
+                ),
+                FaultCount(
+                    *("timer_without_window", 1),
+                    (StateFault("timer_without_window", "", state="t"),),
+                ),
+            ),
+            ("keys of a class",),
+        ),
+        OperatorVerification(LONG, "1" * 32, 5, (), ("u",)),
+        OperatorVerification("fine", "2" * 32, 5, (), ()),
+    ),
+)
+LONG_KEY, LONG_WINDOW = (f"'{char * 49}...{char * 46}'" for char in "kw")
+FAULTY = f"""verified: /s
+2,000 files of 3,000 bytes, 3 operators, 4,010 entries: 1,202 faults
+  2 files that are not there as _metadata says
+    it is gone
+    and 1 more
+by: 4,000 entries
+  1,200 entries that are there twice
+    state s, key 'k', window 5, key group 7, subtask 3: m
+    key {LONG_KEY}, window {LONG_WINDOW}
+    and 1,198 more
+  1 timers of windows without contents
+    state t
+  not verified: keys of a class
+{CUT}: 5 entries
+  not verified: u"""
+
+
+def test_a_verification() -> None:
+    assert str(FAULTS) == FAULTY
+    assert repr(FAULTS) == f"<SavepointVerification: {FAULTY.splitlines()[1]}>"
+    page = shown(FAULTS)
+    assert page.captions == ["The first few of each kind"]
+    assert page.left == ["operator", "fault", "place"]
+    assert page.rows[1:] == [
+        ["", "2 files that are not there as _metadata says", "it is gone"],
+        ["by", "1,200 entries that are there twice", FAULTY.splitlines()[7].strip()],
+        ["by", "1,200 entries that are there twice", FAULTY.splitlines()[8].strip()],
+        ["by", "1 timers of windows without contents", "state t"],
+    ]
+    for kind, text in KINDS.items():
+        count = FaultCount(kind, 1, ())
+        assert count.text == f"1 {text}"
+        is_fault = kind not in ("timer_without_window", "window_without_contents")
+        operator = OperatorVerification("by", "0" * 32, 1, (count,), ())
+        report = SavepointVerification("/s", 1, 1, (), (operator,))
+        assert count.is_fault == operator.has_faults == report.has_faults == is_fault
+        result = "1 faults" if is_fault else "no fault"
+        assert str(report).splitlines()[1].endswith(f"1 operators, 1 entries: {result}")
+        assert SavepointVerification("/s", 1, 1, (count,), ()).has_faults == is_fault
+
+
+# --- edits and files --------------------------------------------------------------------------
+
+TRANSACTION = KafkaTransaction("tx", 10, 1)
+EDITS = EditReport(
+    "/new",
+    (
+        EditedOperator(
+            *("by", "was", "/old", False),
+            (
+                EditedState("a", "a", 1000, 2000, 3000, 4000),
+                EditedState("b", "c", 1, 0, 0, 0),
+                EditedState("d", None, None, None, None, None),
+                EditedState("e", "e", 7, 0, 0, 0),
+            ),
+            DeletedKeys(5, (1, 2), (UnsearchedPlace("by", "state x of a class"),)),
+            *(128, 4096, 2),
+            (WrittenState("a", 0, 1000, 20_000), WrittenState("a", 1, 10, 5)),
+        ),
+        EditedOperator(
+            *(None, "out", "/old"),
+            committables=(Committable(TRANSACTION, 7, 0, 0, "RECEIVED", 0),),
+        ),
+        EditedOperator("more", "more", "/other", True, new_max_parallelism=8, parallelism=1),
+        EditedOperator("fresh", new_max_parallelism=8, parallelism=1),
+        EditedOperator("kept", "kept", "/old", deleted_keys=DeletedKeys(0, (), ())),
+    ),
+    (*(f"o{number}" for number in range(9)), LONG, "x", "y"),
+)
+EDITED = f"""savepoint: /new
+by: its state changed, max parallelism 128 -> 4096, renamed from was
+  a: 1,000 entries kept, 2,000 changed, 3,000 deleted, 4,000 added
+  c: 1 entries kept, 0 changed, 0 deleted, 0 added, renamed from b
+  d: removed
+  a: 1,010 entries, 20,005 bytes, in 2 subtasks
+  keys deleted: 5, and 2 that had no entries
+  keys may also be where nobody has searched: in the old savepoint /old, in checkpoints that share its files, and here:
+    by: state x of a class
+out: removed
+  1 committable; the sink that had to commit what was prepared is removed
+    tx, producer 10, epoch 1
+more: copied as it is, from /other
+fresh: new
+kept: copied as it is
+  keys deleted: 0, and 0 that had no entries
+  keys may also be where nobody has searched: in the old savepoint /old, in checkpoints that share its files
+set max parallelism in the job, to 4096: where it is not set, a new operator in the chain can make Flink lose keyed state
+operators without state keep their max parallelism: o0, o1, o2, o3, o4, o5, o6, o7, o8, {CUT} and 2 more; where the job has another for one, as in a chain with an operator that was changed, Flink refuses the restore: name it in operators too"""  # noqa: E501  # Lines of a terminal.
+
+
+def test_edits() -> None:
+    lines = EDITED.splitlines()
+    assert str(EDITS) == EDITED
+    assert repr(EDITS) == "<EditReport: 5 operators, /new>"
+    page = shown(EDITS)
+    assert page.captions == [
+        *("The operators", "Entries of the states of by", "What was written of by"),
+        *("Where keys may also be", "What would have been committed"),
+    ]
+    assert page.left == [
+        *("operator", "change", "state", "becomes", "state", "operator", "place"),
+        *("committable", "state"),
+    ]
+    texts = [0, 6, 7, 10, 15, 16, 17, 18]
+    assert page.paragraphs == [lines[index].strip() for index in texts]
+    assert page.rows == [
+        ["operator", "change"],
+        *(lines[index].split(": ", 1) for index in (1, 9, 12, 13, 14)),
+        ["state", "becomes", "kept", "changed", "deleted", "added"],
+        ["a", "", "1,000", "2,000", "3,000", "4,000"],
+        *(["b", "c", "1", "0", "0", "0"], ["d", "removed", "", "", "", ""]),
+        ["state", "entries", "bytes", "subtasks"],
+        ["a", "1,010", "20,005", "2"],
+        *(["operator", "place"], ["by", "state x of a class"]),
+        ["committable", "checkpoint", "subtask", "state"],
+        ["tx, producer 10, epoch 1", "7", "0", "RECEIVED"],
+    ]
+
+
+def test_edits_of_ten_operators_without_state() -> None:
+    names = [f"o{number}" for number in range(10)]
+    text = str(EditReport("/new", (), tuple(names)))
+    assert f" max parallelism: {', '.join(names)}; where" in text
+
+
+@pytest.mark.parametrize("more", [0, 3])
+def test_files_of_a_table(more: int) -> None:
+    """The 50 largest, and 100 characters of a path and of who uses it."""
+    files = [JobFile(f"/j/{number}", 10 + number, None, (), False) for number in range(49 + more)]
+    report = JobFiles("/j", ("chk-1",), (), (*files, JobFile(LONG, 1000, None, (), True)))
+    lines = str(report).splitlines()
+    assert lines[3].split() == [CUT, "1,000", "-", "tasks"]
+    end = [f"and {more} files more, which are smaller"] if more else []
+    assert lines[53:] == end
+    assert lines[52].split() == [f"/j/{more}", str(10 + more), "-", "nobody"]
+    page = shown(report)
+    assert len(page.rows) == 51
+    assert page.left == ["file", "written (UTC)", "used by"]
+    used = JobFiles("/j", (LONG,), (), (JobFile("/j/a", 1, None, (LONG,), False),))
+    assert str(used).splitlines()[3].split() == ["/j/a", "1", "-", CUT]
