@@ -21,6 +21,7 @@ from keygroups.arrays._kernels import (
 )
 from keygroups.arrays._rows import (
     RowError,
+    bools,
     check_type,
     elements_of,
     null_rows,
@@ -140,7 +141,7 @@ def _hash_product(array: pa.Array, key_type: types.ScalaProduct) -> Codes:
 
 
 def _hash_option(array: pa.Array, key_type: types.SCALA_OPTION) -> Codes:
-    nulls = array.is_null().to_numpy(zero_copy_only=False)
+    nulls = bools(array.is_null())
     state = scala_state(key_type.scala, "Some")
     codes = _murmur([_scala_field(array, key_type.element)], state)
     codes[nulls] = NONE_CODE

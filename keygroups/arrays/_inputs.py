@@ -16,7 +16,16 @@ from keygroups import types
 from keygroups._checks import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, MAX_DEPTH, show
 from keygroups._values.checks import BYTES
 from keygroups.arrays._kernels import Array
-from keygroups.arrays._rows import RowError, bytes_of, numbers, of_element, plain, refuse
+from keygroups.arrays._rows import (
+    RowError,
+    bools,
+    bytes_of,
+    from_numpy,
+    numbers,
+    of_element,
+    plain,
+    refuse,
+)
 from keygroups.arrays._scalars import INFERRED
 from keygroups.errors import (
     AmbiguousKeyTypeError,
@@ -119,7 +128,7 @@ def _in_one_piece(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     if array.num_chunks == 1:
         return _in_one_piece(array.chunk(0))
     if not array.num_chunks:
-        return pa.array([], type=array.type)
+        return pa.nulls(0, array.type)
     chunks = [plain(chunk) for chunk in array.chunks]
     if sum(map(bytes_of, chunks)) > _MOST_BYTES:
         wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
@@ -158,6 +167,8 @@ def _from_numpy(key: Array, name: str) -> pa.Array:
     if kind == "U" and _has_inner_nul(key):
         return _from_objects(key.astype(object), mask, name, from_pandas=False)
     try:
+        if kind != "U":
+            return from_numpy(key, mask)
         return _in_one_piece(pa.array(key, mask=mask, from_pandas=False))
     except _REFUSED as error:
         raise refused(name, key, error) from None
@@ -192,14 +203,14 @@ def _from_datetimes(key: Array, mask: Array | None, name: str) -> pa.Array:
     if mask is not None:  # Arrow would take NaT for a value where a mask is passed.
         nulls |= mask
     if step == 1 and not is_date:
-        return _in_one_piece(pa.array(key, mask=nulls))
+        return from_numpy(key, nulls)
     values = key.view(np.int64)
     least, most = (INT_MIN, INT_MAX) if is_date else (LONG_MIN, LONG_MAX)
     low, high = -(-least // step), most // step
     outside = (values < low) | (values > high)
     refuse(outside & ~nulls, values, f"{name} of dtype {key.dtype} must be from {low} to {high}")
     counts = (values * step).astype(np.int32 if is_date else np.int64)
-    return pa.array(counts, mask=nulls).view(arrow_type)
+    return from_numpy(counts, nulls).view(arrow_type)
 
 
 def _from_objects(key: Array, mask: Array | None, name: str, from_pandas: bool) -> pa.Array:
@@ -254,7 +265,7 @@ def _from_pandas(key: Any, name: str) -> pa.Array:
     if dtype.name == "category":
         codes = key.cat.codes.to_numpy()
         values = _from_pandas(dtype.categories.to_series(), name)
-        return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), values)
+        return pa.DictionaryArray.from_arrays(from_numpy(codes, codes < 0), values)
     try:
         return _in_one_piece(pa.array(key))
     except _REFUSED as error:
@@ -307,7 +318,7 @@ def _infer_integer(array: pa.Array) -> types.KeyType:
         return types.LONG
     values = numbers(array)
     if array.null_count:
-        values = np.where(array.is_null().to_numpy(zero_copy_only=False), 0, values)
+        values = np.where(bools(array.is_null()), 0, values)
     ambiguous = (values < 0) & (values >= max(INT_MIN, np.iinfo(values.dtype).min))
     if values.dtype.kind == "i" and ambiguous.any():
         row = int(np.argmax(ambiguous))

@@ -32,6 +32,26 @@ class RowError(Exception):
         return RowError(row, type(self.error)(f"{place}{self.error}"))
 
 
+def from_numpy(values: Array, nulls: Nulls | None = None) -> pa.Array:
+    """Return numbers, bools or times as an Arrow array, with nulls where they are marked.
+
+    `pa.array` would first import pandas where it is installed, which takes as long as to hash
+    millions of keys.
+    """
+    arrow_type, count = pa.from_numpy_dtype(values.dtype), len(values)
+    if values.dtype.kind == "b":
+        values = np.packbits(values, bitorder="little")
+    data = np.require(values, requirements="CA").view(np.uint8)
+    valid = None if nulls is None else pa.py_buffer(np.packbits(~nulls, bitorder="little"))
+    return pa.Array.from_buffers(arrow_type, count, [valid, pa.py_buffer(data)])
+
+
+def bools(array: pa.Array) -> Nulls:
+    """Return bools, none of them null, as NumPy has them; Arrow's way imports pandas too."""
+    marks: Nulls = numbers(array.cast(pa.uint8())).view(np.bool_)
+    return marks
+
+
 def refuse(marks: Array, values: Array, message: str) -> None:
     """Raise RowError with the value of the first marked row, if any row is marked."""
     if marks.any():
@@ -103,8 +123,7 @@ def null_rows(array: pa.Array) -> Nulls | None:
     """Return the mask of the null rows of an array, or None where none is null."""
     if not array.null_count:
         return None
-    nulls: Nulls = array.is_null().to_numpy(zero_copy_only=False)
-    return nulls
+    return bools(array.is_null())
 
 
 def on_values(array: pa.Array, nulls: Nulls | None, hasher: Callable[[pa.Array], Codes]) -> Codes:

@@ -15,6 +15,7 @@ from keygroups._values.checks import EPOCH, UTC_EPOCH
 from keygroups._values.java_lang import DOUBLE_NAN, FLOAT_NAN
 from keygroups.arrays._kernels import Array, Codes, Nulls, choose, fold_long
 from keygroups.arrays._rows import (
+    bools,
     check_type,
     is_timestamp,
     limbs,
@@ -62,7 +63,7 @@ def _integer_codes(name: str, bits: int, array: pa.Array) -> Codes:
 
 def _boolean_codes(array: pa.Array) -> Codes:
     check_type(pa.types.is_boolean(array.type), "key type BOOLEAN", "booleans", array)
-    flags = array.to_numpy(zero_copy_only=False)
+    flags = bools(array)
     return np.where(flags, np.uint32(1231), np.uint32(1237))
 
 

@@ -18,8 +18,10 @@ from keygroups.arrays._kernels import Array, Codes, Nulls
 from keygroups.arrays._rows import (
     RowError,
     Rows,
+    bools,
     check_type,
     for_values,
+    from_numpy,
     is_timestamp,
     limbs,
     null_rows,
@@ -131,7 +133,7 @@ def _fixed(
     name, raw = logical_type.name, container is not Container.ARRAY
     if name == "BOOLEAN":
         check_type(pa.types.is_boolean(array.type), type_name, "booleans", array)
-        flags: Array = array.to_numpy(zero_copy_only=False)
+        flags = bools(array)
         return flags.astype(np.uint64)
     if name in _INTEGERS:
         bits = _INTEGERS[name]
@@ -285,7 +287,7 @@ def _text(
     if lengths.max(initial=0) > limit:
         counts, unit = lengths, "bytes"
         if not is_binary:
-            counts, unit = pc.utf8_length(array).to_numpy(zero_copy_only=False), "characters"
+            counts, unit = numbers(pc.utf8_length(array)), "characters"
         refuse(
             counts > limit, counts, f"key of type {logical_type} must have at most {limit} {unit}"
         )
@@ -307,5 +309,5 @@ def _text(
 
 def _padded_bytes(array: pa.Array, chosen: Array, size: int) -> Array:
     """Return the bytes of chosen rows as a matrix of `size` columns, zeros last."""
-    data, offsets = text_bytes(array.take(pa.array(chosen)))
+    data, offsets = text_bytes(array.take(from_numpy(chosen)))
     return padded(data, offsets, size, pc.ascii_rpad)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from keygroups._checks import show
 from keygroups.arrays._kernels import Array, Codes, fold_matrix, fold_segments, powers_of_31
-from keygroups.arrays._rows import RowError
+from keygroups.arrays._rows import RowError, from_numpy
 from keygroups.arrays._utf8 import LONGEST, NoUtf8Error, utf8_codes
 from keygroups.errors import InvalidValueError
 
@@ -82,7 +82,7 @@ def _string_codes(array: pa.Array) -> Codes:
     if is_long.any():
         for chosen, hash_some in ((is_long, _decoded_codes), (~is_long, _string_codes)):
             if chosen.any():
-                codes[chosen] = hash_some(array.filter(pa.array(chosen)))
+                codes[chosen] = hash_some(array.filter(from_numpy(chosen)))
         return codes
     for first in range(0, len(codes), _ROWS):
         some = offsets[first : first + _ROWS + 1]

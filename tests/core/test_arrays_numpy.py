@@ -10,6 +10,8 @@ import math
 import random
 import re
 import struct
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -349,3 +351,36 @@ def test_a_chararray_hides_spaces() -> None:
         assert array[0] == "a"
     with pytest.raises(UnsupportedKeyTypeError, match="class chararray is not supported"):
         arrays.hash_code(array, STRING)
+
+
+_NUMBERS = r"""
+import sys
+import numpy as np, pyarrow as pa
+from keygroups import arrays, types
+
+offsets, octets = np.array([0, 3, 3, 7], np.int32), "abc\N{GRINNING FACE}".encode()
+texts = pa.StringArray.from_buffers(3, pa.py_buffer(offsets), pa.py_buffer(octets))
+masked = np.ma.array([True, False, True], mask=[False, True, False])
+times = np.array(["1970-01-01T00:00:01", "NaT", "2026-01-01"], "M8[s]")
+rows = types.SQL_ROW("STRING", "BOOLEAN", "TIMESTAMP(3)", "DOUBLE")
+keys = [texts, masked, times, np.array([0.5, 1, 2])]
+print(*arrays.hash_code(keys, rows), *arrays.hash_code(times, types.LOCAL_DATE_TIME, nulls="mask"))
+print("pandas" in sys.modules)
+"""
+
+
+def test_hashing_does_not_import_pandas() -> None:
+    pytest.importorskip("pandas")
+    run = subprocess.run(
+        [sys.executable, "-c", _NUMBERS], capture_output=True, text=True, check=True
+    )
+    codes, is_there = run.stdout.splitlines()
+    assert is_there == "False"
+    times = [dt.datetime(1970, 1, 1, 0, 0, 1), None, dt.datetime(2026, 1, 1)]
+    keys = zip(["abc", "", "\U0001f600"], [True, None, True], times, [0.5, 1.0, 2.0])
+    row = SQL_ROW("STRING", "BOOLEAN", "TIMESTAMP(3)", "DOUBLE")
+    expected = [keygroups.hash_code(key, row) for key in keys]
+    expected += [
+        "--" if time is None else keygroups.hash_code(time, LOCAL_DATE_TIME) for time in times
+    ]
+    assert codes.split() == [*map(str, expected)]
