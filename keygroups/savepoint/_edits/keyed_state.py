@@ -126,9 +126,9 @@ class EditedKeyedState(OperatorFiles):
             self.tasks.append(EditTask(read, task, self.parallelism, plans, is_anew))
 
     def done(self, edited: Iterable[EditedFile]) -> list[EditTask]:
-        """Take what tasks have done; return the tasks that follow, none after these.
+        """Add files that tasks have written, and return the tasks that follow, none after these.
 
-        A file is added if no entry of any subtask moved to it. For each other there is a task.
+        A file is final if no entry of any subtask moved to it; each other has a task.
         """
         files = {file.subtask: file for file in edited}
         moved: dict[int, list[MovedEntries]] = {}
