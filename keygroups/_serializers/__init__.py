@@ -29,6 +29,9 @@ from keygroups._serializers.jvm import (
     avro as avro,
 )
 from keygroups._serializers.jvm import (
+    beam as beam,
+)
+from keygroups._serializers.jvm import (
     encoded as encoded,
 )
 from keygroups._serializers.jvm import (

@@ -23,6 +23,7 @@ from keygroups._serializers import (
 from keygroups._serializers.base import Serializer
 from keygroups._serializers.jvm import (
     avro,
+    beam,
     encoded,
     kryo,
     pojos,
@@ -318,7 +319,7 @@ COLUMNS: dict[
     ),
     big_numbers.BigIntSerializer: BIG_INT,
     big_numbers.BigDecSerializer: BIG_DEC,
-    # arrays, java_time, encoded
+    # arrays, java_time, encoded, beam
     arrays.BooleanPrimitiveArraySerializer: array_of(BOOLEAN),
     arrays.CharPrimitiveArraySerializer: numbers_of("H", pa.int32()),
     arrays.ShortPrimitiveArraySerializer: numbers_of("h", pa.int16()),
@@ -336,6 +337,8 @@ COLUMNS: dict[
     java_time.SqlTimeSerializer: TIMESTAMP,
     java_time.SqlTimestampSerializer: TIMESTAMP,
     encoded.JavaSerializer: BINARY,
+    beam.CoderSerializer: BINARY,
+    beam.UnversionedCoderSerializer: BINARY,
     encoded.VariantSerializer: VARIANT,
     encoded.BitmapSerializer: BITMAP,
     # collections, compounds, pojos, scala

@@ -1,0 +1,191 @@
+"""State of Apache Beam's runner: its keys are ByteBuffers of what a coder made of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.bytes import java_bytes as java
+from support.bytes import savepoint_bytes as sb
+from support.bytes.framed_entries import framed_entries
+
+from keygroups import compute_key_group_for_key_hash
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    SavepointError,
+    UnsupportedKeyTypeError,
+)
+from keygroups.savepoint import (
+    Operator,
+    SavepointWriter,
+    ValueStateDescriptor,
+    change_max_parallelism,
+    read_savepoint,
+)
+from keygroups.state_keys import Serializer
+from keygroups.types import BYTE_BUFFER, LONG
+
+BEAM = "org.apache.beam.runners.flink.translation."
+OF_KEYS = f"{BEAM}wrappers.streaming.FlinkKeyUtils$ByteBufferCoder"
+CODERS = "org.apache.beam.sdk.coders."
+TIMER = "org.apache.beam.runners.core.TimerInternals$TimerDataCoderV2"
+
+
+def stream(coder: bytes) -> bytes:
+    fields = [("Z", "fasterCopy", b"\0"), ("L", "coder", coder)]
+    return java.stream(java.instance(f"{BEAM}types.CoderTypeSerializer", fields))
+
+
+def snapshot(data: bytes, *, is_legacy: bool = True) -> bytes:
+    """Beam: CoderTypeSerializer.LegacySnapshot, UnversionedTypeSerializerSnapshot."""
+    if not is_legacy:
+        name = f"{BEAM}types.UnversionedTypeSerializerSnapshot"
+        return sb.snapshot(name, 1, sb.i32(len(data)) + data)
+    contents = sb.i32(1, len(data)) + data + sb.i32(1)
+    return sb.snapshot(f"{BEAM}types.CoderTypeSerializer$LegacySnapshot", 0x7A53C4F0, contents)
+
+
+def serializer(coder: str, *, is_legacy: bool = True) -> Serializer:
+    data = stream(java.instance(coder))
+    return Serializer.from_snapshot(sb.i32(2) + snapshot(data, is_legacy=is_legacy))
+
+
+def written(folder: Path) -> Operator:
+    keys, count = serializer(OF_KEYS), ValueStateDescriptor("count", LONG)
+    with SavepointWriter(folder) as writer:
+        operator = writer.add_operator("by-user", keys, [count], 128, 2, sort=True)
+        for user in (b"\1a", b"\3bob", bytes(300)):
+            operator.write("count", user, len(user))
+    return read_savepoint(folder, uids=["by-user"]).operator("by-user")
+
+
+@pytest.mark.parametrize("is_legacy", [True, False])
+def test_keys(is_legacy: bool) -> None:
+    """A size of 300 is AC 02. Protocol Buffers, "Base 128 varints"; Beam: VarInt.encode."""
+    keys = serializer(OF_KEYS, is_legacy=is_legacy)
+    assert str(keys) == f"BEAM({OF_KEYS})"
+    assert keys.key_type == BYTE_BUFFER
+    for key, data in [(b"", b"\0"), (b"\1a", b"\2\1a"), (bytes(300), b"\xac\2" + bytes(300))]:
+        assert (keys.encode(key), keys.decode(data)) == (data, key)
+    again = Serializer.from_snapshot(keys.snapshot_bytes())
+    assert again == keys
+    assert type(again) is type(keys)
+    with pytest.raises(InvalidTypeError, match="must be bytes, got 'a'"):
+        keys.encode("a")
+
+
+def test_a_key_is_hashed_as_a_byte_buffer(tmp_path: Path) -> None:
+    """JDK: ByteBuffer.hashCode, from the last byte on: 31 * (31 * 1 + 97) + 1."""
+    old = written(tmp_path / "old")
+    key_group = compute_key_group_for_key_hash(31 * (31 + 97) + 1, 128)
+    rows = [row for task in old.tasks() for row in framed_entries(task)]
+    [(_, found, _, key, value)] = [row for row in rows if b"\1a" in row[3]]
+    assert (found, key, value) == (key_group, b"\2\1a\0", sb.i64(2))
+    assert old.get(b"\1a") == {"count": 2}
+    assert {size.key: size.entries for size in old.key_sizes()} == {
+        b"\1a": 1,
+        b"\3bob": 1,
+        bytes(300): 1,
+    }
+    assert read_savepoint(tmp_path / "old").verify().faults == ()
+
+
+def test_edits(tmp_path: Path) -> None:
+    written(tmp_path / "old")
+    with SavepointWriter.from_existing_savepoint(tmp_path / "old", tmp_path / "new") as writer:
+        by_user = writer.operator("by-user")
+        by_user.delete_keys([b"\3bob"])
+        by_user.map_keys(lambda key: b"\1b" if key == b"\1a" else key)
+    change_max_parallelism(tmp_path / "new", 4096, tmp_path / "wider")
+    new = read_savepoint(tmp_path / "wider").operators[0]
+    assert sorted((entry.key, entry.value) for entry in new.entries()) == [
+        (bytes(300), 300),
+        (b"\1b", 2),
+    ]
+    key_groups = {entry.key: entry.key_group for entry in new.entries()}
+    assert key_groups[b"\1b"] == compute_key_group_for_key_hash(31 * (31 + 98) + 1, 4096)
+
+
+@pytest.mark.parametrize(
+    ("coder", "data"),
+    [
+        (f"{CODERS}BigEndianIntegerCoder", bytes(4)),
+        (f"{CODERS}BigEndianLongCoder", bytes(8)),
+        (f"{CODERS}BooleanCoder", b"\1"),
+        (f"{CODERS}ByteArrayCoder", b"\2ab"),
+        (f"{CODERS}DoubleCoder", bytes(8)),
+        (f"{CODERS}InstantCoder", bytes(8)),
+        (f"{CODERS}StringUtf8Coder", b"\3\xe2\x82\xac"),
+        (f"{CODERS}VoidCoder", b""),
+        (TIMER, b"\2id\0\1/" + bytes(16) + b"\nEVENT_TIME"),
+    ],
+)
+def test_values_are_the_bytes_of_their_coder(coder: str, data: bytes) -> None:
+    value = serializer(coder)
+    assert (str(value), value.key_type) == (f"BEAM({coder})", None)
+    assert value.decode(data) == data
+    for end in range(len(data)):
+        with pytest.raises(InvalidValueError, match="must be a BEAM"):
+            value.decode(data[:end])
+    with pytest.raises(InvalidValueError, match="must end after"):
+        value.decode(data + b"\0")
+    with pytest.raises(UnsupportedKeyTypeError):
+        value.encode(data)
+
+
+def test_a_coder_of_the_pipeline(tmp_path: Path) -> None:
+    """Its values are bytes where the format says where they end."""
+    state = sb.state("pushed-back", "VALUE", snapshot(stream(java.instance("a.Coder"))))
+    keyed = sb.keyed_header(snapshot(stream(java.instance(OF_KEYS))), [state])
+    key_group = sb.canonical_key_group([(0, [(b"\3\2\1a\0", b"any bytes")])])
+    handle = sb.canonical(3, [len(keyed)], sb.inline(keyed + key_group))
+    operator = sb.operator([sb.subtask(managed_keyed=handle)], uid="by")
+    [entry] = read_savepoint(sb.write(tmp_path / "old", [operator])).operator("by").entries()
+    assert (entry.key, entry.value) == (b"\1a", b"any bytes")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"no stream of Java",
+        stream(java.NULL),
+        stream(java.text("a text")),
+        java.stream(java.text(OF_KEYS)),
+        java.stream(java.instance("a.Serializer")),
+    ],
+)
+def test_a_serializer_without_a_coder(data: bytes) -> None:
+    unknown = Serializer.from_snapshot(sb.i32(2) + snapshot(data))
+    assert (str(unknown), unknown.key_type, unknown.read) == ("BEAM", None, None)
+    assert unknown.snapshot_bytes() == sb.i32(2) + snapshot(data)
+
+
+@pytest.mark.parametrize(
+    ("contents", "message"),
+    [
+        (sb.i32(2, 0, 1), "version of a serializer"),
+        (sb.i32(1, 0, 2), "version of the snapshot"),
+        (sb.i32(1, 1 << 30), "1073741824"),
+        (sb.i32(1, -1), "-1"),
+    ],
+)
+def test_damaged_snapshots(contents: bytes, message: str) -> None:
+    name = f"{BEAM}types.CoderTypeSerializer$LegacySnapshot"
+    with pytest.raises(SavepointError, match=message):
+        Serializer.from_snapshot(sb.i32(2) + sb.snapshot(name, 0x7A53C4F0, contents))
+
+
+def test_cut_and_changed_snapshots() -> None:
+    """Each is refused as damaged, or read as a serializer with another coder, or none."""
+    data = sb.i32(2) + snapshot(stream(java.instance(OF_KEYS)))
+    start = data.index(b"\xac\xed")
+    for size in range(len(data)):
+        with pytest.raises(SavepointError):
+            Serializer.from_snapshot(data[:size])
+    for place in range(start, len(data) - 4):
+        changed = data[:place] + bytes([data[place] ^ 0xFF]) + data[place + 1 :]
+        made = Serializer.from_snapshot(changed)
+        assert made.snapshot_bytes() == changed
+        assert (made.key_type is None) == (made.java_class != OF_KEYS)
