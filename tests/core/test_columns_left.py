@@ -17,7 +17,12 @@ np: Any = pytest.importorskip("numpy")
 
 from support.bytes.savepoint_bytes import i32, i64  # noqa: E402
 from support.inside import serializers  # noqa: E402
-from support.inside.columns import reader_of  # noqa: E402
+from support.inside.columns import (  # noqa: E402
+    UnwrittenError,
+    column_of,
+    column_writer,
+    reader_of,
+)
 from support.inside.serializers import (  # noqa: E402
     ArrayDataSerializer,
     MapDataSerializer,
@@ -381,3 +386,78 @@ def test_what_is_odd_between_others(name: str) -> None:
     for data in odd:
         with pytest.raises((IndexError, ValueError, AssertionError)):
             read(serializer, [first, data, first])
+
+
+# --- what is written ------------------------------------------------------------------------
+
+
+def in_row(**fields: Any) -> dict[str, Any]:
+    return {"row_kind": "+I", **fields}
+
+
+def fine(millis: int | None, nanos: int | None) -> dict[str, Any]:
+    return in_row(f0={"millisecond": millis, "nano_of_millisecond": nanos})
+
+
+PLAIN_ROW = serializers.RowSerializer([INT], has_row_kind=False)
+LISTS = serializers.ListSerializer(LONG)
+# Values that are written, and one that is left, of the serializer's column.
+WRITTEN: dict[str, tuple[Serializer, list[Any], list[Any]]] = {
+    "kinds of SQL rows": (
+        RowDataSerializer([SQL_INT]),
+        [in_row(f0=5), {"f0": 5, "row_kind": "-D"}],
+        [{"f0": 5, "row_kind": None}, {"f0": 5, "row_kind": "+J"}, {"f0": 5, "row_kind": ""}],
+    ),
+    "kinds of rows": (
+        ROW,
+        [in_row(f0=5, f1="a"), {"f0": 5, "f1": None, "row_kind": "+U"}],
+        [{"f0": 5, "f1": "a", "row_kind": None}, {"f0": 5, "f1": "a", "row_kind": "+J"}],
+    ),
+    "rows of no kind": (
+        PLAIN_ROW,
+        [in_row(f0=5), in_row(f0=None)],
+        [{"f0": 5, "row_kind": kind} for kind in ("-U", "+U", "-D", None)],
+    ),
+    "constants": (
+        serializers.EnumSerializer("a.E", ["A", "B"]),
+        ["B", "A"],
+        ["C", "", "a"],
+    ),
+    "nanoseconds": (
+        RowDataSerializer([parsed("TIMESTAMP(9)")]),
+        [fine(-1, 0), fine(LEAST, 999_999), in_row(f0=None)],
+        [fine(None, 0), fine(0, None), fine(0, -1), fine(0, 1_000_000)],
+    ),
+    "milliseconds": (
+        RowDataSerializer([parsed("TIMESTAMP(3)")]),
+        [in_row(f0=EPOCH), in_row(f0=dt.datetime(1, 1, 2))],
+        [in_row(f0=EPOCH.replace(microsecond=1)), in_row(f0=dt.datetime(1, 1, 1, 23, 59))],
+    ),
+    "tuples": (
+        serializers.TupleSerializer([LONG, serializers.BYTES]),
+        [{"f0": 5, "f1": b"a"}],
+        [{"f0": None, "f1": b"a"}, {"f0": 5, "f1": None}],
+    ),
+    "elements": (LISTS, [[], [5, -5]], [[5, None], [None]]),
+    "keys of maps": (
+        serializers.MapSerializer(LONG, LONG),
+        [[], [(5, None), (6, 7)]],
+        [[(5, 6), (5, 7)], [(5, None), (6, 7), (5, None)]],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_what_is_written_and_what_is_left(name: str) -> None:
+    """By itself, and behind one that is written."""
+    serializer, good, odd = WRITTEN[name]
+    column, writer, write = column_of(serializer), column_writer(serializer), serializer.write
+    assert column is not None
+    assert writer is not None
+    assert write is not None
+    array = pa.array(good, column.data_type)
+    assert writer.write(array).to_pylist() == [write(value) for value in column.restore(array)]
+    for value in odd:
+        for values in ([value], [good[0], value]):
+            with pytest.raises(UnwrittenError):
+                writer.write(pa.array(values, column.data_type))
