@@ -388,3 +388,11 @@ def test_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sort: bool) -
     assert done[-1] == 128
     assert {one[2:] for one in reports} == {(128, "key groups")}
     assert len(done) > 5
+    reports.clear()
+    by_group = {assign_to_key_group(key, 128): key for key in keys_in_order(2_000)}
+    with SavepointWriter(tmp_path / "few", progress=reports.append) as writer:
+        operator = writer.add_operator("uid", STRING, STATES, 128, 3, sort=sort)
+        for group in (0, 5, 90, 127):
+            operator.write_table("count", counts_of([by_group[group]]))
+    done = [one.done for one in reports]
+    assert done == ([0, 128] if sort else [0, 5, 90, 127, 128])  # One batch is sorted.
