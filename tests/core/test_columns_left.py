@@ -384,8 +384,9 @@ def test_what_is_odd_between_others(name: str) -> None:
     serializer, good, odd = CASES[name]
     first = good[0][0]
     for data in odd:
-        with pytest.raises((IndexError, ValueError, AssertionError)):
-            read(serializer, [first, data, first])
+        for written in ([first, data, first], [first, data]):
+            with pytest.raises((IndexError, ValueError, AssertionError)):
+                read(serializer, written)
 
 
 # --- what is written ------------------------------------------------------------------------
