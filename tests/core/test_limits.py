@@ -39,6 +39,10 @@ SAID = [
 # What is held, asked for or tried at once, or bounds what a report has: no page says it.
 OTHERS = {
     "_serializers.pickles": {"_MOST_INT": 1_024, "_REPEATED": 16, "_FREE": 64},
+    "_serializers.big_numbers": {"_BITS_AT_ONCE": 4_096},
+    "_serializers.jvm.avro": {"_MAX_EMPTY": 100, "_MAX_JSON_DEPTH": 200},
+    "_serializers.jvm.objects": {"_MAX_DEPTH": 100},
+    "_serializers.sql.java_types": {"_MAX_DEPTH": 100, "_MAX_WRAPPERS": 10, "_NAMES": 64},
     "_values.bitmaps": {"_FEW": 4, "_MOST": 1 << 16},
     "arrays._blocks": {"_BLOCK_BYTES": 2 * MIB},
     "arrays._inputs": {"_MOST_BYTES": 2_147_483_647, "_ROWS": 16_384},
