@@ -402,16 +402,16 @@ def test_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sort: bool) -
 
 def test_one_batch_of_each_file_is_held() -> None:
     """The merge takes the next one of a file where its last was yielded to the end."""
-    taken = {"a": 0, "b": 0}
+    pulled = {"a": 0, "b": 0}
 
     def run(name: str, key_groups: Sequence[int]) -> Iterator[Any]:
         for key_group in key_groups:
-            taken[name] += 1
+            pulled[name] += 1
             yield entry_batch([EncodedEntry(key_group, 0, b"k", b"v")])
 
     with closing(batch_sorter.BatchSorter(None)) as sorter:
         merged = sorter._merge([run("a", [1, 2, 3, 9]), run("b", [4, 5])])
-        seen = [(batch.column(0).to_pylist(), dict(taken)) for batch in merged]
+        seen = [(batch.column(0).to_pylist(), dict(pulled)) for batch in merged]
     assert [key_groups for key_groups, _ in seen] == [[1], [2], [3], [4], [5], [9]]
     assert [(now["a"], now["b"]) for _, now in seen] == [
         *((2, 1), (3, 1), (4, 1), (4, 2), (4, 2), (4, 2)),
