@@ -205,6 +205,13 @@ def test_rows_of_all_states_have_to_be_there(tmp_path: Path) -> None:
     with pytest.raises(InvalidValueError, match=r"rows of all states of .* got none of 'a'"):
         write_states(tmp_path / "some", None, rows.filter(is_b), source)
     assert not (tmp_path / "some").exists()
+    # Rows of one state alone may be none: that is what they were meant to be.
+    none = write_states(
+        tmp_path / "none", ["a"], rows_of(source.operator("by-string"), ["a"])[:0], source
+    )
+    assert none.missing_entries() is None
+    assert editor.missing_entries() is None
+    assert [entry.state for entry in none.savepoint().operator("by-string").entries()] == ["b"]
     # A state that has no entries needs no rows.
     with SavepointWriter.from_existing_savepoint(source, tmp_path / "emptied") as emptied:
         emptied.operator("by-string").map_entries("a", lambda entry: DELETE)

@@ -93,6 +93,8 @@ LEFT: dict[str, tuple[Type, Any]] = {
         pa.array([b"\xc3", b"\xa9"], pa.binary()),
     ),
     "no UTF-8": (STRING, pa.array([b"a\xff"], pa.binary())),
+    "the least byte that is no ASCII": (STRING, pa.array([b"\x80"], pa.binary())),
+    "the same in text of SQL": (SQL_STRING, pa.array([b"a\x80"], pa.binary())),
     "half of a surrogate pair": (STRING, pa.array([b"\xed\xa0\x80"], pa.binary())),
     "no UTF-8 in text of SQL": (SQL_STRING, pa.array([b"\xff"], pa.binary())),
     "a year before 1": (LOCAL_DATE, pa.array([-719_163], pa.int32()).cast(pa.date32())),

@@ -19,6 +19,7 @@ pa = pytest.importorskip("pyarrow")
 np = pytest.importorskip("numpy")
 
 from support.bytes.column_schemas import TYPES, Type  # noqa: E402
+from support.inside import serializers  # noqa: E402
 from support.inside.columns import (  # noqa: E402
     ArrowColumn,
     arrow_array,
@@ -27,8 +28,9 @@ from support.inside.columns import (  # noqa: E402
     key_column_of,
     reader_of,
 )
-from support.inside.serializers import TRUNCATED  # noqa: E402
+from support.inside.serializers import INT, STRING, TRUNCATED, RowDataSerializer  # noqa: E402
 
+from keygroups.logical_types import parse_logical_type  # noqa: E402
 from keygroups.savepoint._state.skips import passed_of, skip_of  # noqa: E402
 from keygroups.state_keys import Serializer  # noqa: E402
 
@@ -147,6 +149,46 @@ def test_what_is_passed_over(case: Case, sides: list[Sides]) -> None:
             twice = Watched(b"\x80" + 2 * value.data + b"\x80\2")
             assert passed(twice, 1, 2) == [end - 2, 2 * end - 5]
             assert twice.last <= 2 * end - 5
+
+
+@pytest.mark.parametrize(
+    ("serializer", "data"),
+    [
+        *(
+            (serializer, number)
+            for serializer in (
+                *(serializers.BYTES, serializers.SQL_STRING, serializers.ListSerializer(INT)),
+                *(serializers.ListSerializer(STRING), serializers.SetSerializer(INT)),
+                *(serializers.MapSerializer(INT, STRING), serializers.StringArraySerializer()),
+                *(serializers.GenericArraySerializer("a.B", INT), serializers.BigIntSerializer()),
+                *(serializers.BigDecSerializer(), serializers.IntPrimitiveArraySerializer()),
+                RowDataSerializer([parse_logical_type("INT")]),
+            )
+            for number in (b"\xff\xff\xff\xff", b"\x80\0\0\0")
+        ),
+        (serializers.BigIntSerializer(), b"\0\0\0\4"),
+        (serializers.BigDecSerializer(), b"\0\0\0\4"),
+    ],
+    ids=str,
+)
+def test_what_is_no_count_is_not_passed_over(serializer: Serializer, data: bytes) -> None:
+    """Nor read: what came next would begin before it."""
+    assert serializer.read is not None
+    for read in (skip_of(serializer), serializer.read):
+        with pytest.raises(ValueError, match=r"count|code|length|bytes"):
+            read(data + bytes(8), 0)
+
+
+def test_elements_of_which_no_column_is() -> None:
+    """They are read one by one within their list, whose other parts are read together."""
+    inner = serializers.LinkedListSerializer(INT)
+    side = Sides(serializers.TupleSerializer([serializers.ListSerializer(inner), STRING]))
+    written = [
+        encoded(side.serializer, value)
+        for value in (([[1, None], []], "a"), ([], "b"), ([[7]], "c"))
+    ]
+    assert side.assert_same(written)
+    assert side.assert_same(written[::-1])
 
 
 def damaged(data: bytes, rng: Random) -> bytes:

@@ -94,6 +94,14 @@ def test_keyed_state(max_parallelism: int | None, tmp_path: Path) -> None:
     assert operator.get("c", "count") == ord("c")
 
 
+def test_key_groups_of_two_handles(tmp_path: Path) -> None:
+    """The last of either says how many there are, in whichever order."""
+    few, many = (sb.canonical(0, [0] * count, sb.inline(b"")) for count in (2, 5))
+    for raw, managed in ((few, many), (many, few)):
+        data = dump(raw_keyed=sb.i32(1) + raw, keyed=sb.i32(1) + managed)
+        assert read_operator_state_dump(written(tmp_path, data)).max_parallelism == 5
+
+
 REFUSED = [
     (b"", "4 bytes were to follow"),
     (dump(version=1), "version of a dump 1 is not known, only 0, 3"),

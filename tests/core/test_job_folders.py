@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from keygroups.errors import SavepointError
 from keygroups.savepoint import read_savepoint
+from keygroups.savepoint._files import job_folders
 from keygroups.savepoint._files.job_folders import checkpoints_in, time_of
 
 UTC = dt.timezone.utc
@@ -25,6 +27,12 @@ UTC = dt.timezone.utc
         ),
         ({"created": dt.datetime(2026, 1, 2)}, dt.datetime(2026, 1, 2, tzinfo=UTC)),
         ({"updated": "2026-01-02T03:04:05Z"}, dt.datetime(2026, 1, 2, 3, 4, 5, 0, UTC)),
+        ({"last_modified": 86_400}, dt.datetime(1970, 1, 2, tzinfo=UTC)),
+        ({"mtime": 0, "LastModified": 5}, dt.datetime(1970, 1, 1, tzinfo=UTC)),
+        (
+            {"mtime": None, "LastModified": "2026-01-02T03:04:05+02:00"},
+            dt.datetime(2026, 1, 2, 1, 4, 5, 0, UTC),
+        ),
         ({"updated": "yesterday"}, None),
         ({"mtime": None, "size": 5}, None),
     ],
@@ -50,6 +58,54 @@ def test_in_a_store() -> None:
         assert checkpoints_in("memory://no-such-folder") == []
     finally:
         memory.rm("/job-of-folders", recursive=True)
+
+
+def test_folders_that_a_store_ends_with_a_slash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some stores list them so; of what has no _metadata, or no time, less is told."""
+    times = {"/job/chk-7/_metadata": {"mtime": 60}, "/job/chk-8/_metadata": {}}
+
+    class Store:
+        @staticmethod
+        def ls(path: str, detail: bool) -> list[dict[str, Any]]:
+            assert (path, detail) == ("/job", True)
+            return [{"name": f"/job/{name}"} for name in ("chk-7/", "shared/", "chk-8")]
+
+        @staticmethod
+        def info(path: str) -> dict[str, Any]:
+            if path not in times:
+                raise FileNotFoundError(path)
+            return times[path]
+
+    monkeypatch.setattr(job_folders, "filesystem_of", lambda _: (Store, "/job"))
+    seven, eight = checkpoints_in("x://job")
+    assert seven == ("x://job/chk-7", dt.datetime(1970, 1, 1, 0, 1, tzinfo=UTC))
+    assert eight == ("x://job/chk-8", None)
+    assert [str(seven), str(eight)] == ["chk-7 (1970-01-01 00:01 UTC)", "chk-8"]
+    monkeypatch.setattr(job_folders, "_MOST", 1)
+    assert checkpoints_in("x://job") == [seven]
+
+
+@pytest.mark.parametrize("count", [1, 10, 11, 14])
+def test_as_many_as_a_message_names(
+    count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten, the newest first, of so many that are looked into."""
+    monkeypatch.setattr(job_folders, "_MOST", 12)
+    for number in range(count):
+        (tmp_path / f"chk-{number}").mkdir()
+        (tmp_path / f"chk-{number}" / "_metadata").touch()
+        os.utime(tmp_path / f"chk-{number}" / "_metadata", (number, number))
+    with pytest.raises(SavepointError) as caught:
+        read_savepoint(tmp_path)
+    start = f"{tmp_path}: it has no _metadata, but is the folder of a job or of savepoints: name "
+    text = str(caught.value)
+    assert text.startswith(f"{start}one of ")
+    if count < 12:
+        names = [f"chk-{number} (1970-01-01 00:00 UTC)" for number in range(count)[::-1]]
+        more = ", and 1 older ones" if count > 10 else ""
+        assert text == f"{start}one of {', '.join(names[:10])}{more}"
+    else:
+        assert text.endswith(", and 2 older ones")
 
 
 def test_what_is_no_folder_of_a_job(tmp_path: Path) -> None:

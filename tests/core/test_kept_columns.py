@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from support.inside.savepoints import edit_task, spill
 from keygroups import InvalidValueError, KeyGroupsError, assign_to_key_group
 from keygroups.savepoint import EditReport, SavepointEditor, SavepointWriter, read_savepoint
 from keygroups.state_keys import BYTES
-from keygroups.types import DOUBLE, LONG, STRING, TUPLE, KeyType
+from keygroups.types import DOUBLE, LOCAL_DATE, LONG, STRING, TUPLE, KeyType
 
 pytest.importorskip("pyarrow")
 
@@ -101,6 +102,28 @@ def test_keys_of_each_type(key_type: KeyType, tmp_path: Path, both: Both) -> Non
     by_columns, by_entries = both(tmp_path / "old", edit)
     assert by_columns == by_entries
     assert len(by_columns[0][0]) > len(keys)
+
+
+@pytest.mark.parametrize("key_type", [*KEYS, LOCAL_DATE, TUPLE(STRING, LOCAL_DATE)], ids=repr)
+def test_keys_that_are_decoded_together(key_type: KeyType, tmp_path: Path) -> None:
+    """Those of scalars and of tuples of some; each other one is decoded where it is needed."""
+    day = date(2024, 2, 29)
+    keys = KEYS.get(key_type) or ([day] if key_type == LOCAL_DATE else [("a", day)])
+    write_all(tmp_path / "old", key_type, 128, keys)
+    operator = read_savepoint(tmp_path / "old").operator("by-key")
+    for task in operator.tasks():
+        own: dict[str, list[Any]] = {}
+        for entry in task.entries():
+            own.setdefault(entry.state, []).append(entry.key)
+        for entries in task.framed_columns():
+            column = entries.columns.get("key")
+            assert (column is not None) is (key_type in KEYS)
+            if column is not None:
+                found = [
+                    tuple(key.values()) if isinstance(key, dict) else key
+                    for key in column.to_pylist()
+                ]
+                assert list(map(repr, found)) == list(map(repr, own.pop(entries.state.name)))
 
 
 @pytest.mark.parametrize("name", ["2.3.0-rockschurn-native", "2.3.0-heap-canonical"])

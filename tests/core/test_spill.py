@@ -197,6 +197,12 @@ def test_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         operator.close()
         assert [one.done for one in reports] == [0, 5, 90, 127, 128]
     assert {one[2:] for one in reports} == {(128, "key groups")}
+    reports.clear()
+    with SavepointWriter(tmp_path / "ordered", progress=reports.append) as writer:
+        operator = writer.add_operator("uid", STRING, COUNTS, 128, 3)
+        for key in keys:
+            operator.write("count", key, 5)
+    assert [one.done for one in reports] == [0, 5, 90, 127, 128]
     monkeypatch.setattr(spill, "_COUNTED", 1)
     reports.clear()
     change_max_parallelism(

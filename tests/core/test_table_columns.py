@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.inside.columns import batch_sorter, table_writer
-from support.inside.savepoints import NewState, spill
+from support.inside.savepoints import EncodedEntry, NewState, spill
 from support.inside.serializers import is_in_order
 from support.selections import first_by_default
 
@@ -37,6 +38,7 @@ from support.inside.columns import (  # noqa: E402
     arrow_array,
     column_of,
     column_writer,
+    entry_batch,
     key_column_of,
     table_rows,
 )
@@ -388,3 +390,29 @@ def test_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sort: bool) -
     assert done[-1] == 128
     assert {one[2:] for one in reports} == {(128, "key groups")}
     assert len(done) > 5
+    reports.clear()
+    by_group = {assign_to_key_group(key, 128): key for key in keys_in_order(2_000)}
+    with SavepointWriter(tmp_path / "few", progress=reports.append) as writer:
+        operator = writer.add_operator("uid", STRING, STATES, 128, 3, sort=sort)
+        for group in (0, 5, 90, 127):
+            operator.write_table("count", counts_of([by_group[group]]))
+    done = [one.done for one in reports]
+    assert done == ([0, 128] if sort else [0, 5, 90, 127, 128])  # One batch is sorted.
+
+
+def test_one_batch_of_each_file_is_held() -> None:
+    """The merge takes the next one of a file where its last was yielded to the end."""
+    pulled = {"a": 0, "b": 0}
+
+    def run(name: str, key_groups: Sequence[int]) -> Iterator[Any]:
+        for key_group in key_groups:
+            pulled[name] += 1
+            yield entry_batch([EncodedEntry(key_group, 0, b"k", b"v")])
+
+    with closing(batch_sorter.BatchSorter(None)) as sorter:
+        merged = sorter._merge([run("a", [1, 2, 3, 9]), run("b", [4, 5])])
+        seen = [(batch.column(0).to_pylist(), dict(pulled)) for batch in merged]
+    assert [key_groups for key_groups, _ in seen] == [[1], [2], [3], [4], [5], [9]]
+    assert [(now["a"], now["b"]) for _, now in seen] == [
+        *((2, 1), (3, 1), (4, 1), (4, 2), (4, 2), (4, 2)),
+    ]
