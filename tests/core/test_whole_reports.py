@@ -143,6 +143,14 @@ SPLITS = {
 }
 
 
+@pytest.mark.parametrize("size", [58, 59])
+def test_fields_of_splits_take_60_characters(size: int) -> None:
+    path = "p" * size
+    line = str(SplitDifference("only_here", FILE._replace(path=path), None))
+    shown_path = repr(path) if size == 58 else f"'{'p' * 29}...{'p' * 26}'"
+    assert line == f"split id: path {shown_path}, offset 0, length 10 -> none"
+
+
 @pytest.mark.parametrize("line", SPLITS)
 def test_lines_of_splits(line: str) -> None:
     assert str(SPLITS[line]) == line
