@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 from support.inside.answers import parse_key, parse_key_type
 
-from keygroups import InvalidTypeError, InvalidValueError, hash_code, types
+from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError, hash_code, types
 from keygroups.cli import main
 from keygroups.savepoint import KeySize
 from keygroups.testing import keys
@@ -156,6 +156,12 @@ def test_refusals_show_ten_elements(make: Any, start: str, end: str) -> None:
             hash_code(value, types.LOCAL_DATE)
         got = f"{start}{elements}{more}{end} of class {type(value).__name__}"
         assert str(caught.value) == f"key of type LOCAL_DATE must be a date, got {got}"
+
+
+@pytest.mark.parametrize("size", [2_999, 3_000, 3_001])
+def test_messages_have_at_most_3000_characters(size: int) -> None:
+    text = str(KeyGroupsError("x" * size))
+    assert (len(text), "..." in text) == (min(size, 3_000), size > 3_000)
 
 
 def test_keys_are_shown_as_python_writes_them() -> None:
