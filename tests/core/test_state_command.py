@@ -183,7 +183,7 @@ def test_fields_of_each_kind_of_state(tmp_path: Path, capsys: pytest.CaptureFixt
             by.write(name, "a", value, *user_key)
             timed = [TtlValue(1_700_000_000_000, 5)] if name == "l" else 5
             access = {} if name == "l" else {"last_access": 1_700_000_000_000}
-            by.write(f"{name}t", "a", timed, *user_key, **access)  # type: ignore[arg-type]  # A list has no access.
+            by.write(f"{name}t", "a", timed, *user_key, **access)
         by.write_timer("a", 1500)
     fields = {}
     for name in ("v", "vt", "l", "lt", "m", "mt", "_timer_state/event_user-timers"):
