@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any
 
 import pytest
@@ -167,6 +168,23 @@ def test_messages_have_at_most_3000_characters(size: int) -> None:
 def test_keys_are_shown_as_python_writes_them() -> None:
     for key in ((), (1,), (1, 2), [], [1, "a"], {1}, frozenset({1}), [(1.5, [None])]):
         assert repr(KeySize(key, 1, 2, 3, 4)).startswith(f"KeySize(key={key!r}, key_group=1, ")
+
+
+@pytest.mark.skipif(
+    not hasattr(sys, "get_int_max_str_digits"), reason="this Python prints an int of any length"
+)
+def test_long_integers_are_shown_in_hexadecimal() -> None:
+    """However deep they are in a key, whose other elements are as Python writes them."""
+    long = 1 << 20_000
+    digits = hex(long)
+    for key, text in [
+        *((long, digits), ((long,), f"({digits},)"), ((1, long), f"(1, {digits})")),
+        *(([long, "a"], f"[{digits}, 'a']"), ({long}, f"{{{digits}}}")),
+        (frozenset({long}), f"frozenset({{{digits}}})"),
+        *(({"a": long}, f"{{'a': {digits}}}"), ([(long,)], f"[({digits},)]")),
+    ]:
+        shown_key = repr(KeySize(key, 1, 2, 3, 4))
+        assert shown_key == f"KeySize(key={text}, key_group=1, subtask=2, entries=3, bytes=4)"
 
 
 def shown(strategy: st.SearchStrategy[Any]) -> str:
