@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from support.bytes import savepoint_bytes as sb
 from support.html_tables import shown
 
 from keygroups import types
@@ -34,6 +36,7 @@ from keygroups.savepoint import (
     OperatorStateElement,
     OperatorVerification,
     RestoreReport,
+    Savepoint,
     SavepointComparison,
     SavepointVerification,
     SavepointWriter,
@@ -51,6 +54,7 @@ from keygroups.savepoint import (
     UnsearchedPlace,
     WrittenState,
     read_savepoint,
+    savepoint_files,
 )
 
 LONG = "n" * 101
@@ -522,6 +526,67 @@ def test_files_of_a_table(more: int) -> None:
     assert page.left == ["file", "written (UTC)", "used by"]
     used = JobFiles("/j", (LONG,), (), (JobFile("/j/a", 1, None, (LONG,), False),))
     assert str(used).splitlines()[3].split() == ["/j/a", "1", "-", CUT]
+
+
+# --- operators --------------------------------------------------------------------------------
+
+
+def of_files(folder: Path, *files: tuple[int, list[int], int]) -> Savepoint:
+    """Return an operator of two subtasks, in whose files are key groups from a first one on.
+
+    Each file has the first key group, the offset of each key group, and its size.
+    """
+    subtasks = [
+        sb.subtask(
+            number,
+            managed_keyed=sb.canonical(first, offsets, sb.absolute(f"file:/no/{number}", size)),
+        )
+        for number, (first, offsets, size) in enumerate(files)
+    ]
+    sb.write(folder, [sb.operator(subtasks, uid="a", parallelism=2)])
+    return read_savepoint(folder)
+
+
+@pytest.mark.parametrize(("heaviest", "times", "words"), [(30, "1.50", ["hot"]), (29, "1.45", [])])
+def test_subtasks_that_are_hot(
+    heaviest: int, times: str, words: list[str], tmp_path: Path
+) -> None:
+    """Those of one and a half times the mean, and more."""
+    files = (0, [0], heaviest), (64, [0], 40 - heaviest)
+    page = shown(of_files(tmp_path, *files).operators[0])
+    assert page.rows[1] == ["0", "[0, 0]", str(heaviest), times, ""]
+    assert page.words == words
+
+
+@pytest.mark.parametrize(
+    ("files", "row"),
+    [
+        (((0, [30], 30), (64, [10], 10)), ["a", "2", "128", "40", "0", "1.00"]),
+        (((0, [5], 20), (64, [5], 10)), ["a", "2", "128", "30", "2", "1.50"]),
+        # Key groups 62 and 63 are of the first subtask, the next two of the other: 25 and 70.
+        (((62, [5, 10, 30, 60], 100),), ["a", "2", "128", "100", "4", "1.47"]),
+        (((62, [5, 10, 10, 60], 100),), ["a", "2", "128", "100", "3", "1.89"]),
+        (((0, [5, 10, 10, 60], 100),), ["a", "2", "128", "100", "3", "2.00"]),
+    ],
+)
+def test_key_groups_in_use(files: Any, row: list[str], tmp_path: Path) -> None:
+    savepoint = of_files(tmp_path, *files)
+    assert str(savepoint).splitlines()[2].split() == row
+    page = shown(savepoint)
+    assert page.rows[1] == row
+    assert page.words == ["hot"] * (float(row[-1]) >= 1.5)
+
+
+def test_files_beside_a_savepoint(tmp_path: Path) -> None:
+    """One in a folder whose name begins alike is another's too."""
+    for name, is_shared in (("s", False), ("sx", True)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a").write_bytes(b"abc")
+        stream = sb.absolute(f"{tmp_path}/{name}/a", 3)
+        subtask = sb.subtask(0, managed_keyed=sb.canonical(0, [0], stream))
+        sb.write(tmp_path / "s", [sb.operator([subtask], uid="a")])
+        [file] = savepoint_files(read_savepoint(tmp_path / "s"))
+        assert (file.bytes, file.is_shared) == (3, is_shared)
 
 
 # --- sources and sinks ------------------------------------------------------------------------
