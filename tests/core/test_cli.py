@@ -1068,6 +1068,9 @@ def test_version_is_that_of_what_is_installed() -> None:
         ("path must be a str, got 5", "PATH must be a str, got 5"),
         ("new_max_parallelism must be 5", "--set-max-parallelism must be 5"),
         ("key_type must be 5", "--type must be 5"),
+        ("savepoint_max_parallelism must be 5", "the savepoint's max parallelism must be 5"),
+        ("operator_parallelism must be 5", "PARALLELISM must be 5"),
+        ("s: read it with to_arrow_batch_reader", "s: read it with --export"),
         ("a file must be 5", "a file must be 5"),
         ("subtasks must be from 1 to 5 (parallelism), got 7",) * 2,
         (

@@ -21,10 +21,11 @@ from support.bytes.real_savepoints import point
 from support.golden import read
 from support.rest_server import OK, peer
 
+from keygroups import KeyGroupRange
 from keygroups.cli import main
 from keygroups.cli._doctor import typed_command
 from keygroups.errors import JobError
-from keygroups.job import Job
+from keygroups.job import Job, SubtaskSkew, Vertex, VertexSkew, read_job
 from keygroups.savepoint import (
     DELETE,
     KafkaOffsets,
@@ -114,6 +115,9 @@ def test_a_real_savepoint(doctor: Any) -> None:
     assert not damage["needs_attention"]
     assert page.answers["key groups"]["texts"] == ["even"]  # 43, 43 and 42
     assert "no time to live" in page.answers["old state"]["texts"][0]
+    needing = [name for name, answer in page.answers.items() if answer["needs_attention"]]
+    assert needing == [QUESTIONS["hot"]]
+    assert page.answers["sources and sinks"]["texts"] == ["none with state"]
     runs(page)
 
 
@@ -450,6 +454,38 @@ def test_a_running_job(doctor: Any, cluster: tuple[str, dict[str, str]]) -> None
     if hot["needs_attention"]:
         assert any(re.match(r"subtask \d+ on \S+: ", text) for text in hot["texts"])
     runs(page)
+
+
+def test_hot_subtasks_of_a_running_job(
+    doctor: Any, cluster: tuple[str, dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first five of each vertex are shown, with the host that runs them."""
+
+    def skew(_: Job, vertex: Vertex) -> VertexSkew:
+        hosts = [None, *(f"host-{number}" for number in range(1, 7))]
+        subtasks = [
+            SubtaskSkew(number, 1000 - number, None, 0.1, 1.5, KeyGroupRange(0, 1), None, host)
+            for number, host in enumerate(hosts)
+        ]
+        hot = (6, 0, 1, 2, 3, 4)
+        return VertexSkew(vertex, tuple(subtasks), 1.5, hot, (), "hot keys", "salt them")
+
+    monkeypatch.setattr(Job, "skew", skew)
+    url, _ = cluster
+    page = doctor(url)
+    hot = page.answers["hot subtasks of the running job"]
+    assert hot["needs_attention"]
+    name = next(vertex.name for vertex in read_job(url).vertices if vertex.is_keyed)
+    assert hot["texts"][:6] == [
+        f"{name}: hot keys; salt them",
+        "subtask 6 on host-6: 994 records, 1.50 times the mean",
+        "subtask 0: 1,000 records, 1.50 times the mean",
+        *(f"subtask {n} on host-{n}: {1000 - n} records, 1.50 times the mean" for n in (1, 2, 3)),
+    ]
+    assert not any(text.startswith("subtask 4") for text in hot["texts"])
+    job_id = page.data["job"]["job_id"]
+    command = f"keygroups job {url} {job_id}"
+    assert hot["commands"] == [command, f"{command} --watch 30"]
 
 
 def test_a_job_that_just_began(

@@ -470,6 +470,7 @@ def test_answer_that_repeats_what_was_sent_in_escapes(escape: str, place: str) -
         ("c4n", "c4n", True),
         ("C4N4", "c4n4", False),
         ("x-c4-n4r", "c4n4r", False),
+        ("c4n4", "c4n4r", True),
         ("c4n4ryb", "c4n4ryboat", True),  # seven of ten
         ("c4n4rybo", "c4n4ryboat", False),
         ("n4ryboat", "c4n4ryboat", False),
@@ -548,6 +549,14 @@ def test_answer_that_repeats_what_basic_has(signs_in: str, scheme: str, repeated
     sent = f"{scheme} {b64encode(signs_in.encode()).decode()}"
     with peer(says(OK, b"\r\n", repeated.encode())) as url:
         text = refused(url, headers={"Authorization": sent})
+    assert text.endswith("it repeats what signs in, and is not shown")
+
+
+@pytest.mark.parametrize("name", ["Authorization", "authorization", "X-Password"])
+def test_answer_that_repeats_the_only_word_of_a_header(name: str) -> None:
+    """A scheme stands before others, and signs in where it stands alone."""
+    with peer(says(OK, b"\r\n", CANARY.encode())) as url:
+        text = refused(url, headers={name: CANARY})
     assert text.endswith("it repeats what signs in, and is not shown")
 
 

@@ -317,6 +317,25 @@ def test_operators(tmp_path: Path) -> None:
     assert report.restores is False
 
 
+def test_at_most_three_names_are_candidates(tmp_path: Path) -> None:
+    """Of states of the same types, and of operators with a state of the same name."""
+    state = task([value(INTS)])
+    others = [sb.state(name, "VALUE", INTS) for name in "bcde"]
+    before = saved(tmp_path / "0", named("a", task([sb.state("a", "VALUE", INTS)])))
+    after = saved(tmp_path / "1", named("a", task(others)))
+    [operator] = before.restore_report(after).operators
+    names = "'b' or 'c' or 'd'"
+    assert told(operator)[3]["a"][2] == f"rename_state gives it the name {names}; {DROP}"
+    before = saved(tmp_path / "2", named("a", state))
+    after = saved(tmp_path / "3", *(named(name, state) for name in "bcde"))
+    remedy = before.restore_report(after).operators[0].remedy
+    assert remedy.partition(";")[0].count(" or ") == 2
+    close = saved(tmp_path / "4", *(named(f"clicks-{end}", state) for end in "abcd"))
+    before = saved(tmp_path / "5", named("clicks", task([], lists=listed(INTS))))
+    remedy = before.restore_report(close).operators[0].remedy
+    assert remedy.partition(";")[0].count("'clicks-") == 3
+
+
 def test_max_parallelism(tmp_path: Path) -> None:
     state = task([value(INTS)])
     before, after = (

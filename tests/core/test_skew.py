@@ -741,3 +741,17 @@ def test_a_table_has_at_most_a_hundred_columns_that_count() -> None:
     assert SubtaskCounts.from_text(8, last).counts == (5,)
     with pytest.raises(InvalidValueError, match="in line 2"):
         SubtaskCounts.from_text(8, "\t".join(names) + "\n" + "\t".join([*row, "y"]))
+
+
+@pytest.mark.parametrize("count_name", ["Records Received", "records", "COUNT"])
+@pytest.mark.parametrize(
+    "name", ["ID", "subtask", "Subtask ID", "subtask  index", "subtask_index", "SubTask"]
+)
+def test_headers_of_pasted_tables(name: str, count_name: str) -> None:
+    text = f"{count_name}\thost\t{name}\n7\tx\t1\n5\ty\t0\n"
+    assert SubtaskCounts.from_text(128, text).counts == (5, 7)
+    other = text.replace(count_name, "bytes")
+    with pytest.raises(InvalidValueError, match="one column such as Records Received in its head"):
+        SubtaskCounts.from_text(128, other)
+    with pytest.raises(InvalidValueError, match="one column such as ID in its header"):
+        SubtaskCounts.from_text(128, text.replace(name, "number"))

@@ -249,6 +249,10 @@ CASES: list[Case] = [
         *(ICEBERG, FILES, "1, 8"),
     ),
     (
+        *("Paimon", 1, texts("a-1") + JAVA + i64(0)),
+        *({"split_id": "a-1", "split": JAVA, "records_to_skip": 0}, "a-1", "0"),
+    ),
+    (
         *("Paimon", 1, texts("a-1") + JAVA + i64(70)),
         *({"split_id": "a-1", "split": JAVA, "records_to_skip": 70}, "a-1", "70"),
     ),
@@ -295,7 +299,7 @@ def test_reports_say_where_they_go_on(tmp_path: Path) -> None:
 
 def test_bytes_of_two_layouts_are_of_none(tmp_path: Path) -> None:
     """All splits of a source are of one serializer."""
-    paimon, jdbc = CASES[-1], CASES[-5]
+    paimon, jdbc = CASES[-1], CASES[-6]
     elements = [versioned(case[1], case[2]) for case in (paimon, jdbc)]
     splits = source(tmp_path, [elements]).source_splits().splits
     assert [type(split) for split in splits] == [UnknownSplit, UnknownSplit]
@@ -319,7 +323,7 @@ def test_a_connector_in_a_hybrid_source(tmp_path: Path) -> None:
         (2, TOPIC + i32(1, 5, 4) + framed(JAVA) + LAST),
         (2, texts("") + i32(3) + RANGES + framed(JAVA) + LAST),
         (2, TOPIC + RANGES + framed(b"java") + LAST),
-        (2, TOPIC + RANGES + framed(JAVA) + YES + framed(b"\x09") + NO),
+        (2, TOPIC + RANGES + framed(JAVA) + YES + framed(b"\x09\1") + NO),
         (2, TOPIC + RANGES + framed(JAVA) + YES + framed(b"\x08" + b"\xff" * 10) + NO),
         (4, i32(2) + texts("stream-split", "") + OFFSET + NO + MYSQL_END + i32(9)),
         (4, i32(2) + texts("binlog-split", "x") + OFFSET + NO + MYSQL_END + i32(9)),

@@ -25,11 +25,14 @@ from keygroups.cli._new_file import new_file
 from keygroups.errors import LeftoverWarning
 from keygroups.savepoint import (
     KryoEnum,
+    ListStateDescriptor,
+    MapStateDescriptor,
     Pojo,
     Row,
     SavepointWriter,
     StateDescriptor,
     StateEntry,
+    TimerServiceDescriptor,
     TtlValue,
     ValueStateDescriptor,
 )
@@ -161,6 +164,41 @@ def test_json_lines_of_real_state(capsys: pytest.CaptureFixture[str]) -> None:
         assert [line["key"] for line in lines] == [entry.key for entry in entries]
         has = {name for name in ("last_access", "timestamp", "user_key") if name in lines[0]}
         assert has == {name for name in has if getattr(entries[0], name) is not None}
+
+
+def test_fields_of_each_kind_of_state(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line has what entries of its state have; elements of a list have their own times."""
+    path, long = str(tmp_path / "new"), types.LONG
+    states = [
+        *(ValueStateDescriptor("v", long), ValueStateDescriptor("vt", long, has_ttl=True)),
+        *(ListStateDescriptor("l", long), ListStateDescriptor("lt", long, has_ttl=True)),
+        *(MapStateDescriptor("m", long, long), MapStateDescriptor("mt", long, long, has_ttl=True)),
+        TimerServiceDescriptor(),
+    ]
+    with SavepointWriter(path) as writer:
+        by = writer.add_operator("by", types.STRING, states, 128, 1, sort=True)
+        for name in ("v", "l", "m"):
+            value: Any = [5] if name == "l" else 5
+            user_key = [6] if name == "m" else []
+            by.write(name, "a", value, *user_key)
+            timed = [TtlValue(1_700_000_000_000, 5)] if name == "l" else 5
+            access = {} if name == "l" else {"last_access": 1_700_000_000_000}
+            by.write(f"{name}t", "a", timed, *user_key, **access)
+        by.write_timer("a", 1500)
+    fields = {}
+    for name in ("v", "vt", "l", "lt", "m", "mt", "_timer_state/event_user-timers"):
+        status, out, _ = run(capsys, path, "--export", "-", "--state", name)
+        assert status == 0
+        fields[name] = " ".join(json.loads(out))
+    assert fields == {
+        "v": "key_group subtask key value bytes",
+        "vt": "key_group subtask key value last_access bytes",
+        "l": "key_group subtask key value bytes",
+        "lt": "key_group subtask key value bytes",
+        "m": "key_group subtask key user_key value bytes",
+        "mt": "key_group subtask key user_key value last_access bytes",
+        "_timer_state/event_user-timers": "key_group subtask key timestamp bytes",
+    }
 
 
 def test_keys_that_only_the_job_reads_are_lines(

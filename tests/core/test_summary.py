@@ -158,6 +158,7 @@ def test_ages(tmp_path: Path, name: str, times: list[int]) -> None:
     assert state.last_access is not None
     assert state.last_access[:2] == (min(times), max(times))
     assert dict(state.last_access.counts) == {**dict.fromkeys(dict(AGES), 0), name: len(times)}
+    assert [age for age, _ in state.last_access.counts] == [age for age, _ in AGES]
 
 
 def timers(folder: Path, times: list[int]) -> Savepoint:
@@ -173,8 +174,25 @@ def test_waits_of_timers(tmp_path: Path, name: str, times: list[int]) -> None:
     [operator] = timers(tmp_path / "s", times).summary(at=AT).operators
     [counts] = [state.timers for state in operator.states if state.timers]
     assert dict(counts.counts) == {**dict.fromkeys(dict(WAITS), 0), name: len(times)}
+    assert [wait for wait, _ in counts.counts] == [wait for wait, _ in WAITS]
     firing = [time for time in times if time < NEVER]
     assert counts[:2] == ((min(firing), max(firing)) if firing else (None, None))
+
+
+def test_states_without_an_entry(tmp_path: Path) -> None:
+    """Lists and maps have no element then; other kinds have none ever."""
+    states = [
+        *(ValueStateDescriptor("value", LONG), ListStateDescriptor("list", LONG)),
+        *(MapStateDescriptor("map", LONG, LONG), ValueStateDescriptor("other", LONG)),
+    ]
+    with SavepointWriter(tmp_path / "s") as writer:
+        writer.add_operator("by", LONG, states, 128, 1).write("other", 1, 1)
+    [operator] = read_savepoint(tmp_path / "s").summary().operators
+    shown = {state.state: (state.entries, state.elements, state.keys) for state in operator.states}
+    assert [shown[name] for name in ("value", "list", "map")] == [
+        *((0, None, 0), (0, 0, 0), (0, 0, 0)),
+    ]
+    assert [state.bytes for state in operator.states if state.state != "other"] == [0, 0, 0]
 
 
 def test_the_wait_is_counted_from_now(tmp_path: Path) -> None:

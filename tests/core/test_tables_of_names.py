@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any
 
 import pytest
 from hypothesis import strategies as st
 from support.inside.answers import parse_key, parse_key_type
 
-from keygroups import InvalidValueError, types
+from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError, hash_code, types
 from keygroups.cli import main
+from keygroups.savepoint import KeySize
 from keygroups.testing import keys
 from keygroups.types import SQL_ROW, KeyType
 
@@ -122,6 +124,67 @@ def test_most_fields_of_tuples(scala: str) -> None:
     assert len(types.TUPLE(*[types.INT] * 25).fields) == 25
     with pytest.raises(InvalidValueError, match="TUPLE has at most 25 fields in Flink, got 26"):
         types.TUPLE(*[types.INT] * 26)
+
+
+@pytest.mark.parametrize(
+    ("key_type", "bits"),
+    [(types.BYTE, 8), (types.SHORT, 16), (types.INT, 32), (types.HASHED, 32), (types.LONG, 64)],
+)
+def test_integers_of_each_type(key_type: KeyType, bits: int) -> None:
+    low, high = -(1 << bits - 1), (1 << bits - 1) - 1
+    codes = [(low ^ low >> 32) if bits == 64 else low, (high ^ high >> 32) if bits == 64 else high]
+    codes = [(code + (1 << 31)) % (1 << 32) - (1 << 31) for code in codes]  # the low 32 bits
+    assert [hash_code(low, key_type), hash_code(high, key_type)] == codes
+    for beyond in (low - 1, high + 1):
+        message = f"key of type {key_type} must be from {low} to {high}, got {beyond}"
+        with pytest.raises(InvalidValueError, match=f"^{message}$"):
+            hash_code(beyond, key_type)
+
+
+@pytest.mark.parametrize(
+    ("make", "start", "end"),
+    [
+        *((list, "[", "]"), (tuple, "(", ")"), (set, "{", "}")),
+        *((frozenset, "frozenset({", "})"), (dict.fromkeys, "{", "}")),
+    ],
+)
+def test_refusals_show_ten_elements(make: Any, start: str, end: str) -> None:
+    of_dict = ": None" if make == dict.fromkeys else ""
+    for count, more in ((10, ""), (11, ", ...")):
+        value = make(range(count))
+        elements = ", ".join(f"{number}{of_dict}" for number in range(10))
+        with pytest.raises(InvalidTypeError) as caught:
+            hash_code(value, types.LOCAL_DATE)
+        got = f"{start}{elements}{more}{end} of class {type(value).__name__}"
+        assert str(caught.value) == f"key of type LOCAL_DATE must be a date, got {got}"
+
+
+@pytest.mark.parametrize("size", [2_999, 3_000, 3_001])
+def test_messages_have_at_most_3000_characters(size: int) -> None:
+    text = str(KeyGroupsError("x" * size))
+    assert (len(text), "..." in text) == (min(size, 3_000), size > 3_000)
+
+
+def test_keys_are_shown_as_python_writes_them() -> None:
+    for key in ((), (1,), (1, 2), [], [1, "a"], {1}, frozenset({1}), [(1.5, [None])]):
+        assert repr(KeySize(key, 1, 2, 3, 4)).startswith(f"KeySize(key={key!r}, key_group=1, ")
+
+
+@pytest.mark.skipif(
+    not hasattr(sys, "get_int_max_str_digits"), reason="this Python prints an int of any length"
+)
+def test_long_integers_are_shown_in_hexadecimal() -> None:
+    """However deep they are in a key, whose other elements are as Python writes them."""
+    long = 1 << 20_000
+    digits = hex(long)
+    for key, text in [
+        *((long, digits), ((long,), f"({digits},)"), ((1, long), f"(1, {digits})")),
+        *(([long, "a"], f"[{digits}, 'a']"), ({long}, f"{{{digits}}}")),
+        (frozenset({long}), f"frozenset({{{digits}}})"),
+        *(({"a": long}, f"{{'a': {digits}}}"), ([(long,)], f"[({digits},)]")),
+    ]:
+        shown_key = repr(KeySize(key, 1, 2, 3, 4))
+        assert shown_key == f"KeySize(key={text}, key_group=1, subtask=2, entries=3, bytes=4)"
 
 
 def shown(strategy: st.SearchStrategy[Any]) -> str:

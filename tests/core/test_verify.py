@@ -824,6 +824,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert (fault["kind"], fault["count"], fault["is_fault"]) == ("window_without_timer", 1, True)
     [example] = fault["examples"]
     assert (example["key"], example["key_group"], example["subtask"]) == ("a", A, 0)
+    assert example["namespace"] == "TimeWindow(start=0, end=60)"
     assert main(["verify", str(point("2.3.0-files-canonical").path)]) == 0
     assert "no fault" in capsys.readouterr().out
 

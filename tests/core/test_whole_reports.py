@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from support.bytes import savepoint_bytes as sb
 from support.html_tables import shown
 
+from keygroups import types
 from keygroups.savepoint import (
     Change,
     Committable,
+    ConnectorSplit,
     DeletedKeys,
     EditedOperator,
     EditedState,
@@ -19,22 +23,38 @@ from keygroups.savepoint import (
     FileSplit,
     JobFile,
     JobFiles,
+    KafkaProducerState,
     KafkaSplit,
     KafkaTransaction,
+    KafkaWriterState,
+    KinesisSplit,
+    ListStateDescriptor,
+    Operator,
     OperatorComparison,
+    OperatorReport,
     OperatorRestore,
     OperatorStateElement,
     OperatorVerification,
     RestoreReport,
+    Savepoint,
     SavepointComparison,
     SavepointVerification,
+    SavepointWriter,
+    SinkState,
+    SourceSplits,
+    SpecialOffset,
     SplitDifference,
     StateComparison,
     StateEntry,
     StateFault,
     StateRestore,
+    UnknownCommittable,
+    UnknownSplit,
+    UnknownWriterState,
     UnsearchedPlace,
     WrittenState,
+    read_savepoint,
+    savepoint_files,
 )
 
 LONG = "n" * 101
@@ -125,6 +145,14 @@ SPLITS = {
         *("changed", FILE, FILE._replace(position=(1, 2), subtask=1))
     ),
 }
+
+
+@pytest.mark.parametrize("size", [58, 59])
+def test_fields_of_splits_take_60_characters(size: int) -> None:
+    path = "p" * size
+    line = str(SplitDifference("only_here", FILE._replace(path=path), None))
+    shown_path = repr(path) if size == 58 else f"'{'p' * 29}...{'p' * 26}'"
+    assert line == f"split id: path {shown_path}, offset 0, length 10 -> none"
 
 
 @pytest.mark.parametrize("line", SPLITS)
@@ -498,3 +526,204 @@ def test_files_of_a_table(more: int) -> None:
     assert page.left == ["file", "written (UTC)", "used by"]
     used = JobFiles("/j", (LONG,), (), (JobFile("/j/a", 1, None, (LONG,), False),))
     assert str(used).splitlines()[3].split() == ["/j/a", "1", "-", CUT]
+
+
+# --- operators --------------------------------------------------------------------------------
+
+
+def of_files(folder: Path, *files: tuple[int, list[int], int]) -> Savepoint:
+    """Return an operator of two subtasks, in whose files are key groups from a first one on.
+
+    Each file has the first key group, the offset of each key group, and its size.
+    """
+    subtasks = [
+        sb.subtask(
+            number,
+            managed_keyed=sb.canonical(first, offsets, sb.absolute(f"file:/no/{number}", size)),
+        )
+        for number, (first, offsets, size) in enumerate(files)
+    ]
+    sb.write(folder, [sb.operator(subtasks, uid="a", parallelism=2)])
+    return read_savepoint(folder)
+
+
+@pytest.mark.parametrize(("heaviest", "times", "words"), [(30, "1.50", ["hot"]), (29, "1.45", [])])
+def test_subtasks_that_are_hot(
+    heaviest: int, times: str, words: list[str], tmp_path: Path
+) -> None:
+    """Those of one and a half times the mean, and more."""
+    files = (0, [0], heaviest), (64, [0], 40 - heaviest)
+    page = shown(of_files(tmp_path, *files).operators[0])
+    assert page.rows[1] == ["0", "[0, 0]", str(heaviest), times, ""]
+    assert page.words == words
+
+
+@pytest.mark.parametrize(
+    ("files", "row"),
+    [
+        (((0, [30], 30), (64, [10], 10)), ["a", "2", "128", "40", "0", "1.00"]),
+        (((0, [5], 20), (64, [5], 10)), ["a", "2", "128", "30", "2", "1.50"]),
+        # Key groups 62 and 63 are of the first subtask, the next two of the other: 25 and 70.
+        (((62, [5, 10, 30, 60], 100),), ["a", "2", "128", "100", "4", "1.47"]),
+        (((62, [5, 10, 10, 60], 100),), ["a", "2", "128", "100", "3", "1.89"]),
+        (((0, [5, 10, 10, 60], 100),), ["a", "2", "128", "100", "3", "2.00"]),
+    ],
+)
+def test_key_groups_in_use(files: Any, row: list[str], tmp_path: Path) -> None:
+    savepoint = of_files(tmp_path, *files)
+    assert str(savepoint).splitlines()[2].split() == row
+    page = shown(savepoint)
+    assert page.rows[1] == row
+    assert page.words == ["hot"] * (float(row[-1]) >= 1.5)
+
+
+def test_files_beside_a_savepoint(tmp_path: Path) -> None:
+    """One in a folder whose name begins alike is another's too."""
+    for name, is_shared in (("s", False), ("sx", True)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a").write_bytes(b"abc")
+        stream = sb.absolute(f"{tmp_path}/{name}/a", 3)
+        subtask = sb.subtask(0, managed_keyed=sb.canonical(0, [0], stream))
+        sb.write(tmp_path / "s", [sb.operator([subtask], uid="a")])
+        [file] = savepoint_files(read_savepoint(tmp_path / "s"))
+        assert (file.bytes, file.is_shared) == (3, is_shared)
+
+
+# --- sources and sinks ------------------------------------------------------------------------
+
+
+def report(operator: Operator, source: Any = None, sink: Any = None) -> OperatorReport:
+    return OperatorReport(operator, None, (), (), None, source=source, sink=sink)
+
+
+@pytest.fixture(scope="module")
+def without_keys(tmp_path_factory: pytest.TempPathFactory) -> Operator:
+    path = tmp_path_factory.mktemp("without") / "savepoint"
+    with SavepointWriter(path) as writer:
+        states = [ListStateDescriptor("x", types.LONG)]
+        writer.add_operator("by", None, (), 128, 1, list_states=states)
+    return read_savepoint(path).operators[0]
+
+
+LATEST = SpecialOffset.LATEST
+FIRST = FileSplit("id", "/p", 7, 9, None, None, (), None, 0)
+SPLIT_ROWS: list[tuple[Any, list[str]]] = [
+    (KafkaSplit("t", 0, 1000, None, 3, True), ["t/0", "1,000", "3"]),
+    (
+        KafkaSplit("t", 1, LATEST, 9000, None, True),
+        ["t/1", "LATEST to 9,000", "none, read to its end"],
+    ),
+    (
+        KafkaSplit("t", 2, None, LATEST, None, cluster="c"),
+        ["c: t/2", "not told to LATEST", "none yet"],
+    ),
+    (KinesisSplit("st", "sh", "49", 0, 1), ["st/sh", "after 49, 0 in it", "1"]),
+    (KinesisSplit("st", "sh", "49", -1, 1), ["st/sh", "after 49", "1"]),
+    (
+        FileSplit("id", "/p", 1000, 2000, None, None, (), None, None),
+        ["/p", "byte 1,000, of 1,000 to 3,000", "none yet"],
+    ),
+    (
+        FIRST._replace(length=8993, position=(5000, 6000)),
+        ["/p", "byte 5,000, 6,000 records on, of 7 to 9,000", "0"],
+    ),
+    (FIRST._replace(position=(-1, 1)), ["/p", "byte 7, 1 records on, of 7 to 16", "0"]),
+    (FIRST._replace(position=(0, 0)), ["/p", "byte 0, of 7 to 16", "0"]),
+    (ConnectorSplit("CDC", 2, 1, "split", "", {}), ["CDC: split", "its start", "2"]),
+    (ConnectorSplit("CDC", 2, 1, "split", "lsn 5", {}), ["CDC: split", "lsn 5", "2"]),
+    (UnknownSplit(2, 3, b"ab"), ["of another source", "b'ab', version 3", "2"]),
+    (KafkaSplit(LONG, 0, 1, None, 0), [f"{'n' * 50}...{'n' * 45}/0", "1", "0"]),
+    (FIRST._replace(path=LONG), [CUT, "byte 7, of 7 to 16", "0"]),
+]
+
+
+def test_splits_of_a_source(without_keys: Operator) -> None:
+    splits = tuple(split for split, _ in SPLIT_ROWS)
+    whole = report(without_keys, SourceSplits(splits, None, None, False, ("/a",) * 2000))
+    lines = str(whole).splitlines()
+    assert lines[0] == f"== {without_keys.operator_id}: source"
+    counted = "the initial discovery of partitions is not finished; 2,000 files were seen"
+    assert lines[1] == f"  14 splits; {counted}"
+    page = shown(whole)
+    assert page.captions == ["Splits of the source"]
+    assert page.left == ["split", "goes on at"]
+    assert page.rows == [["split", "goes on at", "subtask"], *(row for _, row in SPLIT_ROWS)]
+    assert page.paragraphs[-2:] == [lines[1].strip(), "no keyed state"]
+    for count, text in {
+        **{0: "0 splits", 1: "1 split", 100: "100 splits"},
+        **{101: "101 splits, of which 100 follow", 1000: "1,000 splits, of which 100 follow"},
+    }.items():
+        many = SourceSplits(splits[:1] * count, None, None, True)
+        page = shown(report(without_keys, many))
+        assert page.paragraphs[-2] == text
+        assert len(page.rows) == 1 + min(count, 100)
+
+
+PREPARED = Committable(TRANSACTION, 7000, 3, 0, "RECEIVED", 0)
+SINK = SinkState(
+    (
+        PREPARED,
+        Committable(KafkaTransaction(None, 10, 1), None, 0, 0, "FAILED", 0),
+        Committable(UnknownCommittable(2, b"ab"), 1, 0, 0, "RETRY", 0),
+        Committable(KafkaTransaction(LONG, 10, 1), 7, 3, 0, "RECEIVED", 0),
+    ),
+    (
+        KafkaProducerState(1, TRANSACTION, 5, ("a", "b")),
+        KafkaProducerState(2),
+        UnknownWriterState(3, 4, b"ab"),
+        KafkaWriterState("pre", 4, precommitted=(("x", 1), ("y", 2))),
+        KafkaWriterState(LONG, 5, precommitted=((LONG, 1),)),
+        KafkaProducerState(6, KafkaTransaction(LONG, 10, 1), 5, (LONG,)),
+    ),
+)
+
+
+def test_what_a_sink_has_open(without_keys: Operator) -> None:
+    whole = report(without_keys, sink=SINK)
+    lines = str(whole).splitlines()
+    assert lines[:2] == [
+        f"== {without_keys.operator_id}: sink",
+        "  4 committables; a restore commits them",
+    ]
+    page = shown(whole)
+    assert page.captions == ["What a restore commits", "Writers of the sink"]
+    assert page.left == ["committable", "state", "transactional ids begin with", "precommitted"]
+    assert page.paragraphs[-3:] == [
+        *("4 committables; a restore commits them", "6 writers", "no keyed state"),
+    ]
+    assert page.rows == [
+        ["committable", "checkpoint", "subtask", "state"],
+        ["tx, producer 10, epoch 1", "7,000", "3", "RECEIVED"],
+        ["no transaction, producer 10, epoch 1", "", "0", "FAILED"],
+        ["b'ab', version 2", "1", "0", "RETRY"],
+        [f"{'n' * 50}...{'n' * 25}, producer 10, epoch 1", "7", "3", "RECEIVED"],
+        ["transactional ids begin with", "precommitted", "subtask"],
+        ["of FlinkKafkaProducer: a, b", "open: tx, producer 10, epoch 1", "1"],
+        ["of FlinkKafkaProducer:", "", "2"],
+        ["not known: b'ab', version 4", "", "3"],
+        ["pre", "x, y", "4"],
+        [CUT, CUT, "5"],
+        [
+            f"of FlinkKafkaProducer: {CUT}",
+            *(f"open: {'n' * 44}...{'n' * 25}, producer 10, epoch 1", "6"),
+        ],
+    ]
+    assert str(report(without_keys, sink=SinkState((), ()))).splitlines()[1:] == [
+        "  nothing is to be committed"
+    ]
+    many = SinkState((PREPARED,) * 101, SINK.writers[:1] * 101)
+    page = shown(report(without_keys, sink=many))
+    assert page.paragraphs[-3:-1] == [
+        "101 committables, of which 100 follow; a restore commits them",
+        "101 writers, of which 100 follow",
+    ]
+    assert len(page.rows) == 2 * 101
+    few = SinkState((PREPARED,), SINK.writers[:1])
+    assert shown(report(without_keys, sink=few)).paragraphs[-3:-1] == [
+        *("1 committable; a restore commits them", "1 writer"),
+    ]
+    for what, text in (((PREPARED,), "1 committable"), (None, "what it had to commit cannot be")):
+        removed = str(EditedOperator(None, "out", "/old", committables=what)).splitlines()
+        assert removed[:1] == ["out: removed"]
+        assert removed[1].startswith(f"  {text}")
+    assert str(report(without_keys)) == f"== {without_keys.operator_id}: no keyed state"

@@ -129,7 +129,30 @@ def test_a_summary() -> None:
     columns = ["lrrrrrrrrrr", "lllrrrrr", "lllrrrr", "llrrrrrrrr", "llrrrrrrrr", "lllrrr"]
     assert_shows(summary, SUMMARY, columns, names)
     assert repr(summary) == f"<SavepointSummary: {SUMMARY.splitlines()[1]}>"
+    assert summary.to_dict()["operators"][1] == {
+        **{"operator": "source", "operator_id": "1" * 32, "parallelism": 1},
+        **{"max_parallelism": 128, "bytes": 77, "key_group_bytes": None, "imbalance": None},
+        **{"splits": 3, "committables": 2, "in_flight_bytes": 0, "inline_bytes": 44},
+        **{"coordinator_bytes": 0, "operator_states": [], "unread": ["state gone: of a class"]},
+        "states": [
+            {
+                **{"state": "gone", "kind": "VALUE", "entries": None, "elements": None},
+                **{"keys": None, "bytes": None, "heaviest_keys": [], "last_access": None},
+                **{"timers": None, "unread": "of a class"},
+            }
+        ],
+    }
     data = summary.to_dict()["operators"][0]
+    assert data["operator_states"] == [
+        {
+            **{"state": "offsets", "mode": "SPLIT_DISTRIBUTE", "elements": 4, "bytes": 1200},
+            "subtasks": 2,
+        }
+    ]
+    assert data["states"][1]["heaviest_keys"] == [
+        {"key": "ann", "key_group": 7, "subtask": 0, "entries": 2000, "bytes": 4500},
+        {"key": 1 << 70, "key_group": 9, "subtask": 1, "entries": 1, "bytes": 50},
+    ]
     assert data["imbalance"] == BY_USER.imbalance == 2.0
     assert data["key_group_bytes"] == [9_999, 1, 0, 0]
     assert data["states"][1]["last_access"] == {
