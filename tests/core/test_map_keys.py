@@ -476,9 +476,9 @@ def test_the_function_is_called_once_for_a_run() -> None:
         assert apply(5, sb.i64(key) + b"\0", b"") is not None
     assert calls == [1, 2, 1]
     step = partial(KeyMapping, str, TEXT)
-    key = sb.i64(7) + b"\0"
-    again = bound(pickle.loads(pickle.dumps(step)), state, place())(5, key, b"")
-    assert again == bound(step, state, place())(5, key, b"")
+    entry = 5, sb.i64(7) + b"\0", b""
+    again = bound(pickle.loads(pickle.dumps(step)), state, place())
+    assert again(*entry) == bound(step, state, place())(*entry)
 
 
 def test_keys_that_cannot_be_read() -> None:

@@ -327,24 +327,33 @@ class Edits:
             else:
                 yield from after
 
-    def entries(self, old: EncodedEntry) -> Iterator[EncodedEntry] | None:
+    def entries(self, old: EncodedEntry) -> Iterable[EncodedEntry] | None:
         """Return the entries that an old one becomes, and count them; None: it stays."""
         apply = self.applied[old.state]
         entries = None if apply is None else apply(old)
-        return None if entries is None else self._counted(entries, old)
+        if type(entries) is not tuple:
+            return None if entries is None else self._counted(entries, old)
+        # It is there already: no generator has to run for it.
+        self._count(old.state, len(entries), entries[:1] != (old,))
+        return entries
 
     def _counted(
         self, entries: Iterable[EncodedEntry], old: EncodedEntry
     ) -> Iterator[EncodedEntry]:
-        state, count, is_changed = old.state, 0, True
+        count, is_changed = 0, True
         for entry in entries:
             if not count and entry == old:
                 is_changed = False
             count += 1
             yield entry
-        if count:
+        self._count(old.state, count, is_changed)
+
+    def _count(self, state: int, entries: int, is_changed: bool) -> None:
+        """Count what an entry of a state became: so many entries, the first changed or not."""
+        if entries:
             self._changed[state] += is_changed
-            self._added[state] += count - 1  # three entries, the old one first, are 2 added
+            if entries > 1:
+                self._added[state] += entries - 1  # three, the old one first, are 2 added
         else:
             self._deleted[state] += 1
 

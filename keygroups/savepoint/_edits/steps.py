@@ -359,7 +359,7 @@ class EntryMapping(Calls):
         entry, result = self._call(encoded)
         if result is DELETE:
             return ()
-        if _is_same(result, entry.value):
+        if result is entry.value and _is_unchangeable(result):
             return None
         if type(result) not in _UNCHANGEABLE:  # a scalar is a value: the common, fast case
             entries = entries_of(result)
@@ -442,7 +442,7 @@ class EntryMapping(Calls):
         `entry` is named in errors: it is the entry that gets the value.
         """
         value = old_encoded.value
-        if last_access == old.last_access and _is_same(new, old.value):
+        if new is old.value and last_access == old.last_access and _is_unchangeable(new):
             return value
         try:
             if self._checks_times:
