@@ -41,7 +41,7 @@ def from_numpy(values: Array, nulls: Nulls | None = None) -> pa.Array:
     arrow_type, count = pa.from_numpy_dtype(values.dtype), len(values)
     if values.dtype.kind == "b":
         values = np.packbits(values, bitorder="little")
-    data = np.require(values, requirements="CA").view(np.uint8)
+    data = np.require(values, requirements=["C", "A"]).view(np.uint8)
     valid = None if nulls is None else pa.py_buffer(np.packbits(~nulls, bitorder="little"))
     return pa.Array.from_buffers(arrow_type, count, [valid, pa.py_buffer(data)])
 

@@ -96,10 +96,11 @@ def register(spark: SparkSession, key_types: Iterable[KeyType] | None = None) ->
     zone = str(spark.conf.get(_ZONE))
     functions = _functions_of_numbers()
     for key_type in chosen:
-        functions |= _functions_of_keys(key_type, zone)
+        make = _functions_of_strings if key_type is STRING else _functions_of_keys
+        functions |= make(key_type, zone)
     _create(spark, functions)
     if STRING in chosen and not _is_right(spark):
-        _create(spark, _functions_with_lambda(STRING, zone))
+        _create(spark, _functions_of_keys(STRING, zone))
     return list(functions)
 
 
@@ -149,21 +150,24 @@ def _is_right(spark: SparkSession) -> bool:
 def _functions_of_keys(key_type: KeyType, zone: str) -> dict[str, str]:
     """Return parameters and body of the functions of a key type, by name.
 
-    They pass the hash code to the functions of numbers: Spark computes the argument of a SQL
-    function before its body, so once.
+    The bodies call no other SQL functions, which Spark would analyse anew for each that does.
+    """
+    code = _in_zone(key_type, _PORTABLE.hashers[key_type](_KEY), zone)
+    group: Any = _PORTABLE.key_group(code, _MAX_PARALLELISM, _KEY)
+    index = _PORTABLE.operator_index(group, _MAX_PARALLELISM, _PARALLELISM)
+    return _defined(key_type, code.text, _in_bounds(group), _in_bounds(index, parallelism=True))
+
+
+def _functions_of_strings(key_type: KeyType, zone: str) -> dict[str, str]:
+    """Return functions without a lambda function, so that an argument of them may have one.
+
+    They pass the hash code, which is long, to the functions of numbers: Spark computes the
+    argument of a SQL function before its body, so once, and shares what is in it twice.
     """
     code = _in_zone(key_type, _LAMBDA_FREE.hashers[key_type](_KEY), zone)
     group = f"flink_key_group_for_key_hash({code.text}, max_parallelism)"
     index = f"flink_operator_index(max_parallelism, parallelism, {group})"
     return _defined(key_type, code.text, group, index)
-
-
-def _functions_with_lambda(key_type: KeyType, zone: str) -> dict[str, str]:
-    """Return functions whose bodies call no others: an argument of these may have no lambda."""
-    code = _in_zone(key_type, _PORTABLE.hashers[key_type](_KEY), zone)
-    group: Any = _PORTABLE.key_group(code, _MAX_PARALLELISM, _KEY)
-    index = _PORTABLE.operator_index(group, _MAX_PARALLELISM, _PARALLELISM)
-    return _defined(key_type, code.text, _in_bounds(group), _in_bounds(index, parallelism=True))
 
 
 def _in_zone(key_type: KeyType, code: Any, zone: str) -> Any:

@@ -379,7 +379,7 @@ def test_hashing_does_not_import_pandas() -> None:
     times = [dt.datetime(1970, 1, 1, 0, 0, 1), None, dt.datetime(2026, 1, 1)]
     keys = zip(["abc", "", "\U0001f600"], [True, None, True], times, [0.5, 1.0, 2.0])
     row = SQL_ROW("STRING", "BOOLEAN", "TIMESTAMP(3)", "DOUBLE")
-    expected = [keygroups.hash_code(key, row) for key in keys]
+    expected: list[int | str] = [keygroups.hash_code(key, row) for key in keys]
     expected += [
         "--" if time is None else keygroups.hash_code(time, LOCAL_DATE_TIME) for time in times
     ]

@@ -9,6 +9,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from py4j.clientserver import ClientServerConnection
+from py4j.java_gateway import GatewayConnection
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -126,6 +128,32 @@ def test_expressions_grow_with_the_fields(field: str) -> None:
 
     assert size(96) < 2.02 * size(48)
     assert size(48) < 48 * 20_000
+
+
+@pytest.mark.skipif(is_remote(), reason="Spark Connect makes no calls for a column")
+def test_calls_of_the_jvm_grow_little_with_the_fields(
+    spark: SparkSession, backend: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if spark.conf.get(SETTING) == "arrow":
+        pytest.skip("a UDF's expressions are not made of bare columns")
+    calls: list[str] = []
+    for connection in (GatewayConnection, ClientServerConnection):
+        send: Any = connection.send_command
+
+        def counted(self: Any, command: str, send: Any = send) -> Any:
+            if not command.startswith("m\n"):  # An object of the JVM is forgotten.
+                calls.append(command)
+            return send(self, command)
+
+        monkeypatch.setattr(connection, "send_command", counted)
+
+    def count(fields: int) -> int:
+        calls.clear()
+        KF.hash_code([f"c{i}" for i in range(fields)], SQL_ROW(*["STRING"] * fields))
+        return len(calls)
+
+    count(30)  # The first time makes the backend too.
+    assert count(50) - count(30) <= 20 * 75
 
 
 @pytest.mark.slow

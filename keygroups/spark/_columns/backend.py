@@ -12,6 +12,7 @@ the portable one's have none of them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,7 +23,8 @@ from pyspark.sql import functions as F
 
 from keygroups.errors import InvalidValueError
 from keygroups.spark._columns.arguments import is_connect
-from keygroups.spark._columns.key_columns import KeyTree
+from keygroups.spark._columns.bare_columns import BareFunctions, bare, noted
+from keygroups.spark._columns.key_columns import KeyColumn, KeyTree
 from keygroups.spark._columns.portable import Portable
 from keygroups.spark._columns.sql_text import SqlFunctions
 from keygroups.spark._workers import check_workers
@@ -46,7 +48,9 @@ def build(
     session = session or _active_session()
     backend = current_backend(session)
     if not is_connect(F.lit(0) if session is None else session):
-        return make(backend, key)
+        backend = Portable(BareFunctions()) if backend is PORTABLE else backend
+        made: Column = noted(make(backend, _bare_key(key)))
+        return made
     from keygroups.spark._columns.connect import check_depth, shallow
 
     client = None if session is None else session.client
@@ -55,6 +59,12 @@ def build(
         check_depth("key", made, client)
         return made
     return shallow(client, key, partial(make, backend), partial(make, _TEXT))
+
+
+def _bare_key(key: KeyTree) -> KeyTree:
+    if isinstance(key, KeyColumn):
+        return replace(key, column=bare(key.column))
+    return [_bare_key(field) for field in key]
 
 
 def current_backend(session: SparkSession | None = None) -> Portable:

@@ -115,11 +115,12 @@ def _header(backend: Portable, fields: Sequence[KeyTree]) -> list[Column | None]
     """Return the 4-byte words of the header, None for 0: the row kind +I, then null bits."""
     F = backend.F
     words: list[list[Column]] = [[] for _ in range(row_header_size(len(fields)) // 4)]
+    zero = F.lit(0).cast("bigint")
     for index, field in enumerate(fields):
         if isinstance(field, KeyColumn):  # a row given by its fields is not null
             word, bit = divmod(8 + index, 32)
             null = F.when(field.column.isNull(), F.lit(1 << bit).cast("bigint"))
-            words[word].append(null.otherwise(F.lit(0).cast("bigint")))
+            words[word].append(null.otherwise(zero))
     return [backend.total(terms, 0) if terms else None for terms in words]
 
 

@@ -17,10 +17,10 @@ from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from keygroups.hashing import hash_code, murmur_hash
+from keygroups.spark._columns.bare_columns import BareFunctions
 from keygroups.spark._columns.portable import Portable, signed32
 from keygroups.types import (
     BIG_DEC,
@@ -60,7 +60,7 @@ class Catalyst(Portable):
     most_calls = 48  # They nest, and hundreds are too deep for a JVM.
 
     def __init__(self, session: SparkSession) -> None:
-        super().__init__(F)
+        super().__init__(BareFunctions())
         jvm: Any = session._jvm
         # A name that py4j has to look up is sought in all jars as a class, which takes
         # milliseconds: each is looked up once.
@@ -72,7 +72,7 @@ class Catalyst(Portable):
         utils = sql.classic.ExpressionUtils
         self._utils: Any = utils if isinstance(utils, JavaClass) else None
         self._made_column = self._utils.column if self._utils else sql.Column
-        self._column_class: Any = type(F.lit(0))
+        self._column_class: Any = type(self.F.lit(0))
         self._expressions = sql.catalyst.expressions
         self._objects = sql.catalyst.expressions.objects
         self._types = sql.types
@@ -87,7 +87,7 @@ class Catalyst(Portable):
 
     def fold(self, codes: list[Column], start: int) -> Column:
         """Java's 31-fold of int columns; a null counts 0."""
-        return self._hive_hash(F.lit(start), *codes) if start else self._hive_hash(*codes)
+        return self._hive_hash(self.F.lit(start), *codes) if start else self._hive_hash(*codes)
 
     def finalise(self, code: Column, mask: int = 0x7FFFFFFF) -> Column:
         """Flink's murmur of an int column that is never null, as far as the mask goes."""
@@ -95,7 +95,7 @@ class Catalyst(Portable):
         scrambled = self._expressions.Murmur3Hash(self._seq([never_null]), 0)
         # Like Math.abs, this leaves Integer.MIN_VALUE; the mask makes it Flink's 0.
         absolute = self._column(self._expressions.Abs(scrambled, False))
-        return absolute.bitwiseAND(F.lit(mask))
+        return absolute.bitwiseAND(self.F.lit(mask))
 
     def hash_words(self, words: Sequence[Column | None], start: int, size: int) -> Column:
         """Murmur3 of 4-byte words: bigints from 0 to 2^32 - 1, and None for 0.
@@ -106,12 +106,12 @@ class Catalyst(Portable):
         murmur = self._class("scala.util.hashing.MurmurHash3")
         options = (False, self._types.ObjectType(murmur), self._option.empty())
         instance = self._objects.NewInstance(murmur, none, none, *options)
-        state = self._expression(F.lit(signed32(start)))
+        state = self._expression(self.F.lit(signed32(start)))
         for word in words:
             # HiveHash of a bigint is its high half xor its low half, as an int.
-            number = self._expression(F.lit(0) if word is None else self._hive_hash(word))
+            number = self._expression(self.F.lit(0) if word is None else self._hive_hash(word))
             state = self._invoke(instance, "mix", integer, state, number)
-        length = self._expression(F.lit(size))
+        length = self._expression(self.F.lit(size))
         return self._column(self._invoke(instance, "finalizeHash", integer, state, length))
 
     def write(
@@ -144,7 +144,7 @@ class Catalyst(Portable):
             return code
         boolean = self._types.DataTypes.BooleanType
         is_ascii = self._column(self._invoke(self._expression(column), "isFullAscii", boolean))
-        return F.when(is_ascii, self._hive_hash(column)).otherwise(code)
+        return self.F.when(is_ascii, self._hive_hash(column)).otherwise(code)
 
     def hash_byte_buffer(self, column: Column) -> Column:
         """Call ByteBuffer.hashCode."""
@@ -156,9 +156,9 @@ class Catalyst(Portable):
     def hash_floating(self, column: Column) -> Column:
         """HiveHash, which is Java's hash but for zeros and null."""
         # HiveHash takes -0.0 for 0.0 and null for 0; only its text tells one zero from another.
-        minus_zero = F.when(column.cast("string").startswith("-"), F.lit(-(2**31)))
-        zero = minus_zero.otherwise(F.lit(0))
-        return F.when(column == 0.0, zero).when(column.isNotNull(), self._hive_hash(column))
+        minus_zero = self.F.when(column.cast("string").startswith("-"), self.F.lit(-(2**31)))
+        zero = minus_zero.otherwise(self.F.lit(0))
+        return self.F.when(column == 0.0, zero).when(column.isNotNull(), self._hive_hash(column))
 
     def hash_big_dec(self, column: Column) -> Column:
         """Call BigDecimal.hashCode."""
@@ -170,7 +170,7 @@ class Catalyst(Portable):
         micros = self._expressions.PreciseTimestampConversion(
             self._expression(column), data_types.TimestampNTZType, data_types.LongType
         )
-        return F.pmod(self._column(micros), F.lit(86_400_000_000))
+        return self.F.pmod(self._column(micros), self.F.lit(86_400_000_000))
 
     def words(self, numbers: list[Column]) -> Column:
         """Return bigints that are not null as bytes, 8 each, the least significant first."""
@@ -271,6 +271,7 @@ def fast_backend(session: SparkSession) -> Catalyst | None:
 
 def _probes(catalyst: Catalyst) -> Iterator[tuple[Column, Any]]:
     """Yield columns of literals, each with the value that it has if this Spark is as expected."""
+    F = catalyst.F
     for key_type, spark_type, keys in _PROBES:
         for key in keys:
             code = None if key is None else hash_code(key, key_type)
@@ -299,5 +300,5 @@ def _probes(catalyst: Catalyst) -> Iterator[tuple[Column, Any]]:
 
 
 def _written(catalyst: Catalyst) -> Column:
-    size, at, number = (F.lit(value).cast("bigint") for value in (16, 8, _LONG_PROBE))
-    return catalyst.write(size, [number], [(at, F.lit(b"ab"))])
+    size, at, number = (catalyst.F.lit(value).cast("bigint") for value in (16, 8, _LONG_PROBE))
+    return catalyst.write(size, [number], [(at, catalyst.F.lit(b"ab"))])

@@ -131,19 +131,21 @@ def _folded(
     """Join many values one after another: a sum of sizes for each would grow with their square."""
     F = backend.F
 
+    # Most are null, which is the same column for all.
+    nulls = {
+        name: F.lit(None).cast(spark_type).alias(name)
+        for name, spark_type in (("word", "bigint"), ("tail", "binary"), ("text", "binary"))
+    }
+
     def element(field: Value | Column) -> Column:
         # A text is laid out in the lambda function, and so once for all.
-        if isinstance(field, Value):
-            word, tail, text = field.word, field.tail, None
-        else:
-            word, tail, text = None, None, field
-        parts = (("word", "bigint", word), ("tail", "binary", tail), ("text", "binary", text))
-        return F.struct(
-            *(
-                (F.lit(None) if column is None else column).cast(spark_type).alias(name)
-                for name, spark_type, column in parts
-            )
+        own = (
+            {"word": field.word, "tail": field.tail}
+            if isinstance(field, Value)
+            else {"text": field}
         )
+        known = {name: column.alias(name) for name, column in own.items() if column is not None}
+        return F.struct(*(nulls | known).values())
 
     def step(data: Column, element: Column) -> Column:
         word, tail = element.getField("word"), element.getField("tail")
