@@ -29,10 +29,11 @@ from support.inside.serializers import (  # noqa: E402
 )
 
 from keygroups.logical_types import LogicalType, parse_logical_type  # noqa: E402
-from keygroups.savepoint import Serializer  # noqa: E402
+from keygroups.savepoint import Row, Serializer  # noqa: E402
 from keygroups.savepoint._columns.byte_arrays import assembled  # noqa: E402
 from keygroups.savepoint._columns.readers import parts, readers, sql  # noqa: E402
 from keygroups.savepoint._columns.readers.numbers import Numbers  # noqa: E402
+from keygroups.savepoint._state.skips import skip_of  # noqa: E402
 from keygroups.state_keys import BYTES, serializer_of  # noqa: E402
 from keygroups.types import (  # noqa: E402
     BOOLEAN,
@@ -261,6 +262,28 @@ def test_numbers_are_decoded_where_they_lie_together(
         part, values = OF_JAVA[name]
         numbers = serializers.ListSerializer(part)
         assert_taken(numbers, [values[:1]] * shift + [values * 17, [], values])
+
+
+@pytest.mark.parametrize(
+    ("count", "has_kind"),
+    [
+        *((count, True) for count in (0, 1, 5, 6, 7, 8, 9, 13, 14, 15)),
+        *((count, False) for count in (1, 7, 8, 9, 15, 16, 17)),
+    ],
+)
+def test_masks_of_rows(count: int, has_kind: bool) -> None:
+    """Two bits are the kind's, if it is there, and one is each field's; no byte is there more."""
+    serializer = serializers.RowSerializer([serializer_of(BYTE)] * count, has_kind)
+    names = [f"f{number}" for number in range(count)]
+    for nulls in (set(), set(range(count)), {0, count - 1}, set(range(0, count, 2))):
+        fields = {name: None if place in nulls else place for place, name in enumerate(names)}
+        assert_taken(serializer, [{**fields, "row_kind": "-D" if has_kind else "+I"}])
+        assert serializer.write is not None
+        row = Row([*fields.values()], "-D" if has_kind else "+I")
+        written = serializer.write(row)
+        size = (2 * has_kind + count + 7) // 8
+        assert len(written) == size + sum(value is not None for value in fields.values())
+        assert skip_of(serializer)(written + b"\1", 0) == len(written)
 
 
 # --- where columns end ----------------------------------------------------------------------

@@ -506,3 +506,26 @@ def test_fewer_bytes_of_what_may_become_longer(state: bytes, most: int, tmp_path
     """A number stands for the name of an enum, of Avro or of Kryo."""
     [described] = canonical(tmp_path, LONG, state, [(sb.i64(1) + b"\0", b"")]).states
     assert entry_columns.ColumnDecoder(described, 0).most_bytes == most
+
+
+@pytest.mark.parametrize("counts", [(1, 2, 3), (0, 1, 0, 2), (1, 0), (0, 0)])
+@pytest.mark.parametrize("ttl", [False, True])
+def test_maps_on_the_heap_are_decoded_together(
+    counts: tuple[int, ...], ttl: bool, tmp_path: Path
+) -> None:
+    """Those with one user key, with several, and with none; nulls among the values."""
+    members = []
+    for number, count in enumerate(counts):
+        items = [
+            sb.i32(place) + (b"\1" if place % 3 == 2 else b"\0" + sb.i64(9) * ttl + b"\2v")
+            for place in range(count)
+        ]
+        members.append((sb.i64(number) + b"\0", sb.i32(count) + b"".join(items)))
+    state = sb.state("s", "MAP", sb.map_of(INT, sb.ttl_of(STRING) if ttl else STRING))
+    operator = native(tmp_path, LONG, state, members)
+    assert assert_same(operator) == sum(counts)
+    batches = [entries for task in operator.tasks() for entries in task.columns()]
+    assert sum(entries.count for entries in batches) == sum(counts)
+    for entries in batches:
+        for name in ("key", "user_key", "value", "bytes") if entries.count else ():
+            assert isinstance(entries.columns[name], pa.Array), name

@@ -374,6 +374,14 @@ def test_a_name_that_is_no_snapshot(tmp_path: Path) -> None:
         Serializer.from_snapshot(sb.i32(2) + sb.utf("a.B") + sb.i32(1), serializers={"a.B": PLAIN})
 
 
+def test_the_version_by_default() -> None:
+    """Kryo 5 is that of Flink 2."""
+    assert KryoSerializer("a.B") == KryoSerializer("a.B", 5) != KryoSerializer("a.B", 2)
+    data = sb.i32(2) + sb.kryo_of("java.lang.Object")
+    five, two = (Serializer.from_snapshot(data, kryo_version=version) for version in (5, 2))
+    assert Serializer.from_snapshot(data) == five != two
+
+
 def test_tables_of_classes() -> None:
     """Those of which a field says the class are read; those above are none of them."""
     assert BODIES.keys() >= FINAL

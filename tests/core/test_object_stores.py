@@ -701,6 +701,7 @@ def what_is_in(operator: Operator) -> list[object]:
         ("s3n://b/a", "s3://b/a"),
         ("abfss://c@a.dfs.core.windows.net/a", "abfs://c@a.dfs.core.windows.net/a"),
         ("wasbs://c@a.blob.core.windows.net/a", "abfs://c@a.blob.core.windows.net/a"),
+        ("wasb://c@a.blob.core.windows.net/a", "abfs://c@a.blob.core.windows.net/a"),
         ("s3a://b/a", "s3a://b/a"),
         ("memory://a", "memory://a"),
         ("/a/b", "/a/b"),
@@ -718,13 +719,22 @@ def test_the_schemes_of_flink_are_those_of_fsspec(url: str, same: str) -> None:
             "wasbs://c@a.blob.core.windows.net/a",
             "abfs:// takes the package adlfs, which is not installed",
         ),
+        *(
+            (f"{scheme}://b/a", f"{scheme}:// takes the package {package}, which is not installed")
+            for scheme, package in (
+                *(("s3", "s3fs"), ("s3a", "s3fs"), ("gs", "gcsfs"), ("gcs", "gcsfs")),
+                *(("abfs", "adlfs"), ("az", "adlfs")),
+            )
+        ),
         ("cos://b/a", "fsspec knows no cos://, nor any package for it"),
     ],
 )
 def test_what_a_scheme_takes_is_told_in_a_line(
     url: str, advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for package in ("ossfs", "adlfs"):
+    registry = pytest.importorskip("fsspec.registry", reason="the extra savepoint")
+    monkeypatch.setattr(registry, "_registry", {})  # Another test may have opened the store.
+    for package in ("ossfs", "adlfs", "s3fs", "gcsfs"):
         monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(KeyGroupsError) as error:
         read_savepoint(url)
