@@ -365,6 +365,8 @@ def test_explain(run: Any) -> None:
     assert ok(run("explain", text, "-m", "720", "-p", "20")) == f"{explained}\n"
     output = ok(run("explain", "-", "-m", "720", "-p", "20", passed=f"ERROR\n{text}\n".encode()))
     assert output == f"{explained}\n"
+    lines = b"Maximum parallelism must be between 1 and 32768. Found: 40000\n5 more\n"
+    assert "and 40000 is not" in ok(run("explain", "-", passed=lines))
     assert json.loads(ok(run("explain", text, "--json"))) == {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in vars(explain_exception(text)).items()

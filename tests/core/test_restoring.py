@@ -205,6 +205,20 @@ def test_a_ttl_is_converted_by_new_versions(
     assert state.remedy == f"set_ttl('s', True) converts it; {DROP}"
 
 
+@pytest.mark.parametrize(("version", "kryo"), [(3, 2), (4, 2), (5, 5), (6, 5)])
+def test_the_kryo_of_each_version(version: int, kryo: int, tmp_path: Path) -> None:
+    """Flink 1 wrote by Kryo 2, and Flink 2 reads by Kryo 5, which reads none of that."""
+    made = sb.kryo_of("a.B")
+    old = sb.operator([task([value(made)])], version=version)
+    before = saved(tmp_path / "0", old, version=version)
+    after = saved(tmp_path / "1", sb.operator([task([value(made)])]))
+    [operator] = before.restore_report(after).operators
+    [state] = operator.states
+    reasons = "; ".join(state.reasons)
+    assert (f"Kryo {kryo} wrote values that Kryo 5 does not read" in reasons) == (kryo == 2)
+    assert (state.verdict == "incompatible") == (kryo == 2)
+
+
 KEYS = "map_keys(function, key_type) gives it keys of another type"
 
 

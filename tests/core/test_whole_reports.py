@@ -577,6 +577,16 @@ def test_key_groups_in_use(files: Any, row: list[str], tmp_path: Path) -> None:
     assert page.words == ["hot"] * (float(row[-1]) >= 1.5)
 
 
+def test_key_groups_of_two_files_count_once(tmp_path: Path) -> None:
+    """Raw timers of a subtask stand beside its state."""
+    state_handle = sb.canonical(0, [5, 10, 30], sb.absolute("file:/no/1", 100))
+    timers = sb.canonical(0, [5, 10, 10], sb.absolute("file:/no/2", 50))
+    subtask = sb.subtask(0, managed_keyed=state_handle, raw_keyed=timers)
+    sb.write(tmp_path, [sb.operator([subtask], uid="a", parallelism=2)])
+    row = str(read_savepoint(tmp_path)).splitlines()[2].split()
+    assert row == ["a", "2", "128", "150", "3", "2.00"]
+
+
 def test_files_beside_a_savepoint(tmp_path: Path) -> None:
     """One in a folder whose name begins alike is another's too."""
     for name, is_shared in (("s", False), ("sx", True)):
