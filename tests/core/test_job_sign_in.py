@@ -434,6 +434,10 @@ ESCAPES: dict[str, Callable[[str], str]] = {
     "with a sign": lambda text: "-".join(text),
     "hexadecimal": lambda text: text.encode().hex(),
     "hexadecimal, half a byte later": lambda text: f"a{text.encode().hex()}",
+    "hexadecimal, behind others": lambda text: (b"-" * 50 + text.encode()).hex(),
+    "hexadecimal, before others": lambda text: (text.encode() + b"-" * 50).hex(),
+    "base64, behind others": lambda text: b64encode(b"-" * 50 + text.encode()).decode(),
+    "base64, before others": lambda text: b64encode(text.encode() + b"-" * 50).decode(),
     "UTF-16": lambda text: "\\u0000".join(text),
     "percent of JSON": lambda text: "".join(f"%5cu{ord(char):04x}" for char in text),
     "JSON of HTML": lambda text: "".join(f"\\u0026#{ord(char)};" for char in text),
@@ -558,6 +562,21 @@ def test_answer_that_repeats_the_only_word_of_a_header(name: str) -> None:
     with peer(says(OK, b"\r\n", CANARY.encode())) as url:
         text = refused(url, headers={name: CANARY})
     assert text.endswith("it repeats what signs in, and is not shown")
+
+
+def test_first_words_of_headers() -> None:
+    """One is a scheme, which is no secret, in Authorization and before what Basic has."""
+    sent = f"Basic {b64encode(f'me:{CANARY}'.encode()).decode()}"
+    for headers, is_shown in (
+        ({"X-Words": f"c4n4 {CANARY}"}, False),
+        ({"Authorization": f"c4n4 {CANARY}"}, True),
+        ({"X-Auth": sent.replace("Basic", "basic")}, True),
+        ({"X-Auth": sent.replace("Basic", "c4n4")}, False),
+    ):
+        word = "basic" if "basic" in str(headers) else "c4n4"
+        with peer(says(OK, b"\r\n", word.encode())) as url, pytest.raises(JobError) as caught:
+            read_job(url, JOB_ID, headers=headers)
+        assert ("it repeats what signs in" not in str(caught.value)) == is_shown, headers
 
 
 def test_name_of_a_job_that_repeats_what_was_sent() -> None:

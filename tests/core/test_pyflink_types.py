@@ -143,6 +143,11 @@ def test_types_that_are_refused() -> None:
         (lambda: pyflink.TUPLE(), InvalidValueError, "field_types must be at least one"),
         (lambda: pyflink.ROW(LONG, number), InvalidTypeError, "field 1 must be a key type"),
         (lambda: pyflink.ROW(LONG, names=["a", "b"]), InvalidValueError, "names must be 1 diff"),
+        (
+            lambda: pyflink.ROW(LONG, names=5),  # type: ignore[arg-type]  # A user may do so.
+            InvalidTypeError,
+            "names must be an iterable of str, got 5",
+        ),
         (lambda: pyflink.ROW(LONG, LONG, names="aa"), KeyGroupsError, "names must be"),
         (
             lambda: pyflink.ROW(LONG, names=[number]),

@@ -755,3 +755,13 @@ def test_headers_of_pasted_tables(name: str, count_name: str) -> None:
         SubtaskCounts.from_text(128, other)
     with pytest.raises(InvalidValueError, match="one column such as ID in its header"):
         SubtaskCounts.from_text(128, text.replace(name, "number"))
+
+
+def test_what_uneven_key_groups_explain_has_no_other_cause() -> None:
+    """Up to 1.05 times what they give by themselves, 1.2 times the mean, is chance."""
+    for counts, diagnosis in (
+        ([62, 40], "uneven key groups"),
+        ([63, 37], "uneven key groups"),  # 1.26 times the mean, which is 1.05 times that
+        ([64, 36], "uneven key groups and uneven keys"),
+    ):
+        assert SubtaskCounts(5, counts).diagnosis == diagnosis

@@ -420,6 +420,20 @@ def test_operators_that_emit_what_comes_in(same: str) -> None:
     assert one.states[0].value_columns == ("id", "k", "x", "ts")
 
 
+def test_a_union_names_its_columns() -> None:
+    """Those of its inputs have names of their own."""
+    plan = (
+        "Sink(table=[c.d.s], fields=[x])\n"
+        "+- Deduplicate(keep=[LastRow], key=[k], order=[ROWTIME])\n"
+        "   +- Exchange(distribution=[hash[k]])\n"
+        "      +- Union(all=[true], union=[id, k, x, ts])\n"
+        "         :- TableSourceScan(table=[[c, d, t]], fields=[a, b, c, d])\n"
+        "         +- TableSourceScan(table=[[c, d, u]], fields=[e, f, g, h])\n"
+    )
+    one = described("sqlrank", "Deduplicate[644]", plan)
+    assert one.states[0].value_columns == ("id", "k", "x", "ts")
+
+
 def test_an_operator_whose_input_is_not_exchanged() -> None:
     """Its key is that of the operator before it, which may name it in another way."""
     node = "Deduplicate(keep=[LastRow], key=[k], order=[ROWTIME])"

@@ -19,6 +19,7 @@ from support.inside.columns import entry_columns
 from support.inside.savepoints import summarized
 from support.inside.values import exact_repr
 
+from keygroups import assign_to_key_group
 from keygroups.cli import main
 from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.savepoint import (
@@ -218,6 +219,26 @@ def test_a_key_whose_entries_stand_apart(
     assert {repr(size.key): size.entries for size in state.heaviest_keys} == {
         repr(key): 3 for key in keys
     }
+
+
+def test_a_key_of_more_entries_than_a_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is one key, although a key group before it is whole."""
+    monkeypatch.setattr(tallies, "_HELD", 4)
+    monkeypatch.setattr(entry_columns, "ROWS", 8)
+    first, second = 1, next(key for key in range(2, 99) if assign_to_key_group(key, 2, LONG))
+    assert assign_to_key_group(first, 2, LONG) == 0
+    with SavepointWriter(tmp_path / "s") as writer:
+        operator = writer.add_operator("m", LONG, [MapStateDescriptor("m", LONG, LONG)], 2, 1)
+        operator.write("m", first, 1, 1)
+        for user in range(40):
+            operator.write("m", second, 1, user)
+    state = state_of(read_savepoint(tmp_path / "s"), top=5)
+    assert (state.keys, state.entries) == (2, 41)
+    assert [(size.key, size.entries) for size in state.heaviest_keys] == [
+        *((second, 40), (first, 1)),
+    ]
 
 
 def test_keys_that_no_batch_of_arrow_holds(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from keygroups import (
     ParallelismError,
     UnsupportedKeyTypeError,
     assign_key_to_parallel_operator,
+    assign_to_key_group,
     hash_code,
     keys_for_subtasks,
     trace_key,
@@ -146,6 +147,19 @@ def test_spread_names_the_hot_keys_above_the_limit_alone() -> None:
     text = failure(assert_spread, records, 128, 4)
     assert repr(one_each[0]) in text
     assert repr(one_each[1]) not in text
+
+
+def test_spread_over_uneven_key_groups() -> None:
+    """What is little more than they give by themselves is chance, and no cause of its own."""
+    of_group: dict[int, int] = {}
+    for key in range(100):
+        of_group.setdefault(assign_to_key_group(key, 5, LONG), key)
+    counts = (21, 21, 20, 20, 20)  # 62 of 102 are 1.2157 times the mean, the ranges give 1.2
+    records = [of_group[group] for group, count in enumerate(counts) for _ in range(count)]
+    lines = failure(assert_spread, records, 5, 2, 1.1, LONG).splitlines()
+    assert lines[1] == "uneven key groups: the heaviest of 2 subtasks has 1.22 times the mean"
+    assert lines[2].startswith("remedy: 1 subtask has 3 key groups, 1 has 2: at best 1.20 times ")
+    assert "subtask 0: uneven key groups" in lines
 
 
 def test_spread_says_that_a_type_is_inferred() -> None:

@@ -374,6 +374,27 @@ def test_names_of_at_most_100_characters(size: int, tmp_path: Path) -> None:
         assert (len(shown), "..." in shown) == (100, size > 100)
 
 
+def test_entries_of_a_notebook(tmp_path: Path) -> None:
+    """The table takes nothing from the iterator, which ends where it is closed."""
+    with SavepointWriter(tmp_path / "s") as writer:
+        states = [MapStateDescriptor("m", STRING, LONG)]
+        by_user = writer.add_operator("by-user", STRING, states, 128, 1)
+        for number in range(51):
+            by_user.write("m", "x", number, f"u{number:02}")
+    entries: Any = read_savepoint(tmp_path / "s").operator("by-user").entries()
+    page = entries._repr_html_()
+    assert alignments(page) == ["lrrllllll"]
+    assert page.count("<tr") == 1 + 50
+    assert "Entries, the first 50 at most" in page
+    assert cells(page)[:10] == [
+        *("Entries, the first 50 at most", "state", "key group", "subtask", "key", "namespace"),
+        *("user key", "value", "last access", "timestamp"),
+    ]
+    assert next(entries).user_key == "u00"
+    entries.close()
+    assert [*entries] == []
+
+
 def test_where_subtasks_of_a_job_run() -> None:
     """Names of hosts and TaskManagers are aligned to the left, as text and in notebooks."""
     groups = [KeyGroupRange(0, 63), KeyGroupRange(64, 127)]
