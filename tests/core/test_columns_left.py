@@ -404,6 +404,10 @@ STATES: dict[Any, tuple[list[tuple[bytes, Any]], list[bytes]]] = {
         [(b"\2a", ["a"]), (b"\2a,\1,\2b", ["a", "", "b"]), (b"\2,", [","])],
         [b"\2a;\2b", b"\3a", b"\2a,", b"\2a\2b", b"\2a,\3b"],
     ),
+    serializers.NullableSerializer(INT, 0): (
+        [(b"\0" + i32(5), [5]), (b"\1", [None]), (b"\1,\0" + i32(5), [None, 5])],
+        [b"\0" + i32(5)[:3], b"\0" + i32(5) + b"\1", b"\1,\0" + i32(5)[:1], b"\1,"],
+    ),
 }
 
 
