@@ -50,6 +50,10 @@ INT, LONG, DOUBLE, FLOAT, STRING = (
 )
 
 
+def in_row(**fields: Any) -> dict[str, Any]:
+    return {"row_kind": "+I", **fields}
+
+
 def parsed(text: str) -> LogicalType:
     return parse_logical_type(text)
 
@@ -300,6 +304,11 @@ CASES: dict[str, tuple[Serializer, list[tuple[bytes, Any]], list[bytes]]] = {
         ],
         [frame(HEAD + le(32, 0) + le(1, 24))],  # They share bytes: 33 of 24.
     ),
+    "SQL TIMESTAMP": (
+        RowDataSerializer([parsed("TIMESTAMP(6)")]),
+        [(frame(HEAD + le(0, 16) + bytes(8)), in_row(f0=EPOCH))],
+        [frame(HEAD + le(0, 17) + bytes(8)), frame(HEAD + le(0, 16)), frame(HEAD + le(0, 24))],
+    ),
     "SQL ARRAY": (
         ArrayDataSerializer(SQL_INT),
         [
@@ -395,6 +404,18 @@ def test_what_is_odd_between_others(name: str) -> None:
             read(serializer, [first, data])
 
 
+def test_rows_of_keys_are_of_one_kind() -> None:
+    """Their column has none, as it is +I in all keys."""
+    reader = reader_of(RowDataSerializer([SQL_INT]), is_key=True)
+    assert reader is not None
+    rows = [frame(bytes([kind]) + HEAD[1:] + le(5, 0)) for kind in range(4)]
+    column, ends = reader(rows[0], np.array([0]))
+    assert (column.to_pylist(), ends.tolist()) == ([{"f0": 5}], [len(rows[0])])
+    for row in rows[1:]:
+        with pytest.raises(ValueError, match="left to the reader of single values"):
+            reader(row, np.array([0]))
+
+
 STATES: dict[Any, tuple[list[tuple[bytes, Any]], list[bytes]]] = {
     INT: (
         [(i32(5), [5]), (i32(5) + b"," + i32(-1), [5, -1]), (b",,,,,,,,,", [0x2C2C2C2C] * 2)],
@@ -435,10 +456,6 @@ def test_elements_of_a_list_state(element: Serializer) -> None:
 
 
 # --- what is written ------------------------------------------------------------------------
-
-
-def in_row(**fields: Any) -> dict[str, Any]:
-    return {"row_kind": "+I", **fields}
 
 
 def fine(millis: int | None, nanos: int | None) -> dict[str, Any]:
