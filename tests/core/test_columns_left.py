@@ -24,6 +24,7 @@ from support.inside.columns import (  # noqa: E402
     reader_of,
 )
 from support.inside.serializers import (  # noqa: E402
+    VOID_NAMESPACE,
     ArrayDataSerializer,
     MapDataSerializer,
     PojoSerializer,
@@ -32,8 +33,9 @@ from support.inside.serializers import (  # noqa: E402
 )
 
 from keygroups.logical_types import LogicalType, parse_logical_type  # noqa: E402
-from keygroups.savepoint import Serializer  # noqa: E402
+from keygroups.savepoint import Serializer, StateDescriptor  # noqa: E402
 from keygroups.savepoint._columns.readers import parts, readers  # noqa: E402
+from keygroups.savepoint._columns.readers.readers import list_reader_of  # noqa: E402
 
 EPOCH = dt.datetime(1970, 1, 1)
 UTC = dt.timezone.utc
@@ -46,6 +48,10 @@ INT, LONG, DOUBLE, FLOAT, STRING = (
     *(serializers.INT, serializers.LONG, serializers.DOUBLE, serializers.FLOAT),
     serializers.STRING,
 )
+
+
+def in_row(**fields: Any) -> dict[str, Any]:
+    return {"row_kind": "+I", **fields}
 
 
 def parsed(text: str) -> LogicalType:
@@ -187,7 +193,10 @@ CASES: dict[str, tuple[Serializer, list[tuple[bytes, Any]], list[bytes]]] = {
     "SET": (
         SET,
         [(i32(0), []), (i32(2) + b"\0" + i32(7) + b"\0" + i32(-1), [-1, 7])],
-        [i32(-1), i32(1) + b"\1", i32(2) + b"\0" + i32(7), i32(1) + b"\0" + i32(7)[:3]],
+        [
+            *(i32(-1), i32(1) + b"\1", i32(2) + b"\0" + i32(7), i32(1) + b"\0" + i32(7)[:3]),
+            i32(1) + b"\1" + i32(7),
+        ],
     ),
     "SET(STRING)": (
         serializers.SetSerializer(STRING),
@@ -295,6 +304,11 @@ CASES: dict[str, tuple[Serializer, list[tuple[bytes, Any]], list[bytes]]] = {
         ],
         [frame(HEAD + le(32, 0) + le(1, 24))],  # They share bytes: 33 of 24.
     ),
+    "SQL TIMESTAMP": (
+        RowDataSerializer([parsed("TIMESTAMP(6)")]),
+        [(frame(HEAD + le(0, 16) + bytes(8)), in_row(f0=EPOCH))],
+        [frame(HEAD + le(0, 17) + bytes(8)), frame(HEAD + le(0, 16)), frame(HEAD + le(0, 24))],
+    ),
     "SQL ARRAY": (
         ArrayDataSerializer(SQL_INT),
         [
@@ -390,11 +404,58 @@ def test_what_is_odd_between_others(name: str) -> None:
             read(serializer, [first, data])
 
 
+def test_rows_of_keys_are_of_one_kind() -> None:
+    """Their column has none, as it is +I in all keys."""
+    reader = reader_of(RowDataSerializer([SQL_INT]), is_key=True)
+    assert reader is not None
+    rows = [frame(bytes([kind]) + HEAD[1:] + le(5, 0)) for kind in range(4)]
+    column, ends = reader(rows[0], np.array([0]))
+    assert (column.to_pylist(), ends.tolist()) == ([{"f0": 5}], [len(rows[0])])
+    for row in rows[1:]:
+        with pytest.raises(ValueError, match="left to the reader of single values"):
+            reader(row, np.array([0]))
+
+
+STATES: dict[Any, tuple[list[tuple[bytes, Any]], list[bytes]]] = {
+    INT: (
+        [(i32(5), [5]), (i32(5) + b"," + i32(-1), [5, -1]), (b",,,,,,,,,", [0x2C2C2C2C] * 2)],
+        [b"", i32(5) + b";" + i32(6), i32(5) + b",", i32(5)[:3], i32(5) + i32(6) + b","],
+    ),
+    STRING: (
+        [(b"\2a", ["a"]), (b"\2a,\1,\2b", ["a", "", "b"]), (b"\2,", [","])],
+        [b"\2a;\2b", b"\3a", b"\2a,", b"\2a\2b", b"\2a,\3b"],
+    ),
+    serializers.NullableSerializer(INT, 0): (
+        [(b"\0" + i32(5), [5]), (b"\1", [None]), (b"\1,\0" + i32(5), [None, 5])],
+        [b"\0" + i32(5)[:3], b"\0" + i32(5) + b"\1", b"\1,\0" + i32(5)[:1], b"\1,"],
+    ),
+}
+
+
+@pytest.mark.parametrize("element", STATES, ids=str)
+def test_elements_of_a_list_state(element: Serializer) -> None:
+    """A comma is between two, and the last one ends where the list does; each has one at least."""
+    reader = list_reader_of(StateDescriptor("s", "LIST", LONG, VOID_NAMESPACE, element))
+    assert reader is not None
+
+    def elements(written: list[bytes]) -> list[Any]:
+        ends = np.cumsum([0, *map(len, written)])
+        column = reader(b"".join(written), ends[:-1], ends[1:])
+        column.validate(full=True)
+        values: list[Any] = column.to_pylist()
+        return values
+
+    good, odd = STATES[element]
+    assert elements([data for data, _ in good]) == [value for _, value in good]
+    for data, value in good:
+        assert elements([data]) == [value]
+    for data in odd:
+        for written in ([data], [good[0][0], data, *[good[0][0]] * 2]):
+            with pytest.raises((IndexError, ValueError)):
+                elements(written)
+
+
 # --- what is written ------------------------------------------------------------------------
-
-
-def in_row(**fields: Any) -> dict[str, Any]:
-    return {"row_kind": "+I", **fields}
 
 
 def fine(millis: int | None, nanos: int | None) -> dict[str, Any]:
