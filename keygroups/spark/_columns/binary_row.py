@@ -105,10 +105,7 @@ def _row(
     if not nested:
         return assemble({})
     struct = F.struct(*(data.alias(f"f{index}") for index, data in nested.items()))
-    # Spark computes the element of an array once, however often the lambda uses it.
-    return F.transform(
-        F.array(struct), lambda s: assemble({i: s.getField(f"f{i}") for i in nested})
-    ).getItem(0)
+    return backend.shared(struct, lambda s: assemble({i: s.getField(f"f{i}") for i in nested}))
 
 
 def _header(backend: Portable, fields: Sequence[KeyTree]) -> list[Column | None]:

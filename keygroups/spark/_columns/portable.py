@@ -33,6 +33,15 @@ _ODD_ONES = {
     "Infinity": "0x1.0000000000000p1024",
     "0x0.0000000000000p0": "0x0.0000000000000p-1022",
 }
+_DIGITS, _SHORT = 39, 18
+"""Digits of the text of a decimal's unscaled value, at most, and those that any bigint holds."""
+# The numbers of 9 digits, and one of 3, of which an integer of 39 digits is made, the last first:
+# their places in its text, and for each word that of their powers of 10.
+_PLACES = ((31, 9), (22, 9), (13, 9), (4, 9), (1, 3))
+_WORDS = [
+    [10 ** (9 * i) >> shift & mask for i in range(5)]
+    for shift, mask in ((0, _MASK32), (32, _MASK32), (64, -1))
+]
 
 
 class Portable:
@@ -343,19 +352,60 @@ class Portable:
 
     def hash_big_dec(self, column: Column) -> Column:
         """BigDecimal.hashCode, with the scale of the column's type."""
-        F = self.F
-        number = self._unscaled_text(column).cast("bigint")
-        two32 = F.lit(2**32)
-        # Both words have the sign of the number, as those of `_decimal_words`.
-        short = number % two32 + F.call_function("div", number, two32) * 31
-        word0, word1, upper = self._decimal_words(column)
-        # The 31-fold of the words: the upper two are word2 + 2^32 * word3, and only 32 bits count.
-        word3 = F.call_function("div", upper, two32)
-        long = word0 + word1 * 31 + self.low32(upper) * 961 + word3 * 29791
+        F, text = self.F, self._unscaled_text(column)
         precision, scale = self._decimal_size(column)
+        # Spark's abs() and minus round a decimal to 34 digits.
+        sign = F.when(column.cast("string").startswith("-"), F.lit(-1)).otherwise(F.lit(1))
+        digits = F.lpad(F.translate(text, "-", ""), _DIGITS, "0")
+        long = self.shared(digits, self._hash_digits) * sign
         # The condition is a constant: one of the two is left when Spark has optimised.
-        unscaled = F.when(precision <= 18, short).otherwise(long)
+        unscaled = F.when(precision <= _SHORT, self._hash_short(text)).otherwise(long)
         return self.as_code(unscaled * 31 + scale)
+
+    def shared(self, value: Column, use: Callable[[Column], Column]) -> Column:
+        """Return the result of a function whose argument Spark computes once for all its uses."""
+        # aggregate() over an empty array is its last function, called with the start.
+        return self.F.aggregate(self.F.array(), value, lambda value, _: value, use)
+
+    def _hash_digits(self, digits: Column) -> Column:
+        """BigInteger.hashCode of 39 digits, the first a 0, as a bigint of which 32 bits count.
+
+        The digits are cut into numbers below 10^9, which count 1, 10^9, 10^18, ... times. Each
+        such power has two words of 32 bits and one of more, and for each of their places there is
+        a sum, below 2^63, of the numbers times their words: 12 * 10^9 + 345 has 12 * 0x3B9ACA00 +
+        345 alone.
+        """
+        F = self.F
+        numbers = F.array(*(F.substring(digits, *place).cast("bigint") for place in _PLACES))
+        sums = self.shared(
+            numbers, lambda own: F.array(*(self._products(own, words) for words in _WORDS))
+        )
+        is_short = digits.startswith("0" * (_DIGITS - _SHORT))
+        return F.when(is_short, self._hash_short(digits)).otherwise(
+            self.shared(sums, self._hash_sums)
+        )
+
+    def _products(self, numbers: Column, factors: Sequence[int]) -> Column:
+        """Return the sum of bigints in an array, each times a factor."""
+        pairs = [(index, factor) for index, factor in enumerate(factors) if factor]
+        return self.total(
+            [numbers.getItem(index) * murmur.long(self.F, factor) for index, factor in pairs], 0
+        )
+
+    def _hash_sums(self, sums: Column) -> Column:
+        """Return the 31-fold of 32-bit words of the sum of bigints times 1, 2^32 and 2^64."""
+        F = self.F
+        # What is above 32 bits of a sum is added to the next one.
+        word1 = sums.getItem(1) + F.shiftright(sums.getItem(0), 32)
+        upper = sums.getItem(2) + F.shiftright(word1, 32)
+        folded = self.low32(sums.getItem(0)) + self.low32(word1) * 31
+        return folded + self.low32(upper) * 31**2 + F.shiftright(upper, 32) * 31**3
+
+    def _hash_short(self, text: Column) -> Column:
+        """BigInteger.hashCode of a number that a bigint holds, as one of which 32 bits count."""
+        number, two32 = text.cast("bigint"), self.F.lit(2**32)
+        # Both words are cut towards zero, and so have the sign of the number.
+        return number % two32 + self.F.call_function("div", number, two32) * 31
 
     def _decimal_size(self, column: Column) -> tuple[Column, Column]:
         """Return precision and scale of a decimal: constants, of the name of its type."""
