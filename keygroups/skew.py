@@ -498,7 +498,8 @@ def uneven_remedy(max_parallelism: int, parallelism: int) -> str:
     for near in _near_even(max_parallelism, parallelism):
         change = f"{abs(near - parallelism):,} {'fewer' if near < parallelism else 'more'}"
         load = max_parallelism // near / most
-        ways.append(f"{near:,} subtasks ({change}, {load:.0%} of the heaviest load)")
+        subtasks = "subtask" if near == 1 else "subtasks"
+        ways.append(f"{near:,} {subtasks} ({change}, {load:.0%} of the heaviest load)")
     even = even_max_parallelism(max_parallelism, parallelism)
     ways.append(
         f"or {parallelism:,} with max parallelism {even:,}, which takes change_max_parallelism"

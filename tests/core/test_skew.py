@@ -390,7 +390,7 @@ def texts_of(value: object) -> str:
         (
             (3, 2),
             "1 subtask has 2 key groups, 1 has 1: at best 1.33 times the mean; even are "
-            "1 subtasks (1 fewer, 150% of the heaviest load), 3 subtasks (1 more, 50% of the "
+            "1 subtask (1 fewer, 150% of the heaviest load), 3 subtasks (1 more, 50% of the "
             "heaviest load), or 2 with max parallelism 4, which takes change_max_parallelism",
         ),
     ],

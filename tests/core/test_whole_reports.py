@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -595,8 +596,9 @@ def test_files_beside_a_savepoint(tmp_path: Path) -> None:
         stream = sb.absolute(f"{tmp_path}/{name}/a", 3)
         subtask = sb.subtask(0, managed_keyed=sb.canonical(0, [0], stream))
         sb.write(tmp_path / "s", [sb.operator([subtask], uid="a")])
-        [file] = savepoint_files(read_savepoint(tmp_path / "s"))
-        assert (file.bytes, file.is_shared) == (3, is_shared)
+        for path in (tmp_path / "s", (tmp_path / "s").as_uri(), os.path.relpath(tmp_path / "s")):
+            [file] = savepoint_files(read_savepoint(path))
+            assert (file.bytes, file.is_shared) == (3, is_shared)
 
 
 # --- sources and sinks ------------------------------------------------------------------------

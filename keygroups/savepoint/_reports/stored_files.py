@@ -81,8 +81,14 @@ def _file_of(savepoint: Savepoint, uses: list[_FileUse]) -> SavepointFile:
         uses[0].kind,
         tuple(dict.fromkeys(use.operator for use in uses)),
         tuple(sorted({use.subtask for use in uses if use.subtask is not None})),
-        not path.startswith(joined(savepoint.path, "/")),
+        not _plain(path).startswith(joined(_plain(savepoint.path), "/")),
     )
+
+
+def _plain(path: str) -> str:
+    """Return a local path absolute, without the scheme that it may have."""
+    local = local_path(path)
+    return path if local is None else os.path.abspath(local)  # noqa: PTH100  # It takes out "..", which Path.absolute keeps.
 
 
 def _size_of(path: str) -> int | None:
