@@ -15,7 +15,12 @@ import pytest
 
 pa: Any = pytest.importorskip("pyarrow")
 
-from support.inside.columns import UnwrittenError, column_writer, reader_of  # noqa: E402
+from support.inside.columns import (  # noqa: E402
+    UnwrittenError,
+    byte_arrays,
+    column_writer,
+    reader_of,
+)
 from support.inside.serializers import (  # noqa: E402
     TRUNCATED,
     ArrayDataSerializer,
@@ -24,7 +29,6 @@ from support.inside.serializers import (  # noqa: E402
 
 from keygroups.logical_types import parse_logical_type  # noqa: E402
 from keygroups.savepoint import Serializer  # noqa: E402
-from keygroups.savepoint._columns.byte_arrays import varints  # noqa: E402
 from keygroups.state_keys import serializer_of  # noqa: E402
 from keygroups.types import (  # noqa: E402
     BIG_DEC,
@@ -269,7 +273,7 @@ def varint(number: int) -> bytes:
 def test_varints(numbers: list[int]) -> None:
     """Seven bits a byte, the lowest first; Flink: StringValue.writeString."""
     expected = [varint(number) for number in numbers]
-    data, bounds = varints(pa.array(numbers, pa.int64()).to_numpy())
+    data, bounds = byte_arrays.varints(pa.array(numbers, pa.int64()).to_numpy())
     assert data.tobytes() == b"".join(expected)
     assert bounds.tolist() == [sum(map(len, expected[:end])) for end in range(len(numbers) + 1)]
 

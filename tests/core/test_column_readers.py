@@ -27,11 +27,11 @@ from support.inside.columns import (  # noqa: E402
     is_open,
     key_column_of,
     reader_of,
+    skips,
 )
 from support.inside.serializers import INT, STRING, TRUNCATED, RowDataSerializer  # noqa: E402
 
 from keygroups.logical_types import parse_logical_type  # noqa: E402
-from keygroups.savepoint._state.skips import passed_of, skip_of  # noqa: E402
 from keygroups.state_keys import Serializer  # noqa: E402
 
 REFUSED = (*TRUNCATED, ValueError)
@@ -138,14 +138,14 @@ class Watched(bytes):
 @pytest.mark.parametrize(("case", "sides"), [pytest.param(c, s, id=n) for n, c, s in CASES])
 def test_what_is_passed_over(case: Case, sides: list[Sides]) -> None:
     """Of a value, and of nothing before or behind it, or many values would take ever longer."""
-    skip = skip_of(sides[0].serializer)
+    skip = skips.skip_of(sides[0].serializer)
     for value in case.values:
         if sides[0].by_value([value.data]) is not None:
             data, end = Watched(b"\x80\xff\7" + value.data + b"\1\2"), 3 + len(value.data)
             assert skip(data, 3) == end
             assert data.first >= 3
             assert data.last <= end
-            passed = passed_of(sides[0].serializer)
+            passed = skips.passed_of(sides[0].serializer)
             twice = Watched(b"\x80" + 2 * value.data + b"\x80\2")
             assert passed(twice, 1, 2) == [end - 2, 2 * end - 5]
             assert twice.last <= 2 * end - 5
@@ -174,7 +174,7 @@ def test_what_is_passed_over(case: Case, sides: list[Sides]) -> None:
 def test_what_is_no_count_is_not_passed_over(serializer: Serializer, data: bytes) -> None:
     """Nor read: what came next would begin before it."""
     assert serializer.read is not None
-    for read in (skip_of(serializer), serializer.read):
+    for read in (skips.skip_of(serializer), serializer.read):
         with pytest.raises(ValueError, match=r"count|code|length|bytes"):
             read(data + bytes(8), 0)
 
@@ -233,7 +233,7 @@ def assert_passed_over(serializer: Serializer, data: bytes) -> None:
         _, end = serializer.read(data, 0)
     except REFUSED:
         return
-    assert skip_of(serializer)(data, 0) == end
+    assert skips.skip_of(serializer)(data, 0) == end
 
 
 @given(TYPES, st.data())

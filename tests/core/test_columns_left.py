@@ -21,7 +21,10 @@ from support.inside.columns import (  # noqa: E402
     UnwrittenError,
     column_of,
     column_writer,
+    list_reader_of,
+    parts,
     reader_of,
+    readers,
 )
 from support.inside.serializers import (  # noqa: E402
     VOID_NAMESPACE,
@@ -34,8 +37,6 @@ from support.inside.serializers import (  # noqa: E402
 
 from keygroups.logical_types import LogicalType, parse_logical_type  # noqa: E402
 from keygroups.savepoint import Serializer, StateDescriptor  # noqa: E402
-from keygroups.savepoint._columns.readers import parts, readers  # noqa: E402
-from keygroups.savepoint._columns.readers.readers import list_reader_of  # noqa: E402
 
 EPOCH = dt.datetime(1970, 1, 1)
 UTC = dt.timezone.utc

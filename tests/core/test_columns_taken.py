@@ -17,9 +17,15 @@ np: Any = pytest.importorskip("numpy")
 
 from support.inside import serializers  # noqa: E402
 from support.inside.columns import (  # noqa: E402
+    byte_arrays,
     column_of,
     column_writer,
+    numbers,
+    parts,
     reader_of,
+    readers,
+    skips,
+    sql,
 )
 from support.inside.serializers import (  # noqa: E402
     ArrayDataSerializer,
@@ -30,10 +36,6 @@ from support.inside.serializers import (  # noqa: E402
 
 from keygroups.logical_types import LogicalType, parse_logical_type  # noqa: E402
 from keygroups.savepoint import Row, Serializer  # noqa: E402
-from keygroups.savepoint._columns.byte_arrays import assembled  # noqa: E402
-from keygroups.savepoint._columns.readers import parts, readers, sql  # noqa: E402
-from keygroups.savepoint._columns.readers.numbers import Numbers  # noqa: E402
-from keygroups.savepoint._state.skips import skip_of  # noqa: E402
 from keygroups.state_keys import BYTES, serializer_of  # noqa: E402
 from keygroups.types import (  # noqa: E402
     BOOLEAN,
@@ -141,7 +143,7 @@ def assert_taken(serializer: Serializer, values: list[Any]) -> None:
     assert writer is not None
     assert read is not None
     written = [write(value) for value in column.restore(array)]
-    assert assembled(writer.all_pieces(array)).to_pylist() == written
+    assert byte_arrays.assembled(writer.all_pieces(array)).to_pylist() == written
     places = np.cumsum([0, *map(len, written)])
     again, behind = read(b"".join(written), places[:-1])
     assert np.array_equal(behind, places[1:])
@@ -251,7 +253,7 @@ def test_numbers_are_decoded_where_they_lie_together(
     def refuse(*_: Any) -> Any:
         raise AssertionError("numbers are decoded by their places")
 
-    monkeypatch.setattr(Numbers, "at", refuse)
+    monkeypatch.setattr(numbers.Numbers, "at", refuse)
     for name in ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE"):
         field, values = TYPES[name]
         array = ArrayDataSerializer(field)
@@ -260,8 +262,8 @@ def test_numbers_are_decoded_where_they_lie_together(
             assert_taken(array, [values, [*values, None]])
     for name in ("BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE"):
         part, values = OF_JAVA[name]
-        numbers = serializers.ListSerializer(part)
-        assert_taken(numbers, [values[:1]] * shift + [values * 17, [], values])
+        listed = serializers.ListSerializer(part)
+        assert_taken(listed, [values[:1]] * shift + [values * 17, [], values])
 
 
 @pytest.mark.parametrize(
@@ -283,7 +285,7 @@ def test_masks_of_rows(count: int, has_kind: bool) -> None:
         written = serializer.write(row)
         size = (2 * has_kind + count + 7) // 8
         assert len(written) == size + sum(value is not None for value in fields.values())
-        assert skip_of(serializer)(written + b"\1", 0) == len(written)
+        assert skips.skip_of(serializer)(written + b"\1", 0) == len(written)
 
 
 # --- where columns end ----------------------------------------------------------------------

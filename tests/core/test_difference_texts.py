@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("pyarrow")
+
+from support.inside.columns import value_texts
+
 from keygroups.savepoint import Row, TimeWindow, TtlValue
-from keygroups.savepoint._comparison.value_texts import change_text, text_change
 from keygroups.savepoint.values import Pojo, Some
 
 BEFORE, BEHIND = "x" * 20, "y" * 20
@@ -59,7 +62,7 @@ CHANGES: list[tuple[Any, Any, int, str]] = [
 
 @pytest.mark.parametrize(("own", "other", "most", "text"), CHANGES)
 def test_values_that_differ(own: Any, other: Any, most: int, text: str) -> None:
-    assert change_text(own, other, most) == text
+    assert value_texts.change_text(own, other, most) == text
 
 
 @pytest.mark.parametrize(
@@ -77,4 +80,4 @@ def test_values_that_differ(own: Any, other: Any, most: int, text: str) -> None:
 )
 def test_texts_that_differ(own: str, other: str, most: int, text: str) -> None:
     """Eight characters before the first that differs, unless both texts are short."""
-    assert text_change(own, other, most) == text
+    assert value_texts.text_change(own, other, most) == text

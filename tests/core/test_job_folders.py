@@ -12,9 +12,9 @@ import pytest
 from keygroups.errors import SavepointError
 from keygroups.savepoint import read_savepoint
 from keygroups.savepoint._files import job_folders
-from keygroups.savepoint._files.job_folders import checkpoints_in, time_of
 
 UTC = dt.timezone.utc
+checkpoints_in, time_of = job_folders.checkpoints_in, job_folders.time_of
 
 
 @pytest.mark.parametrize(

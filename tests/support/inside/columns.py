@@ -2,6 +2,7 @@
 
 from keygroups.savepoint._columns import (
     batch_sorter,
+    byte_arrays,
     column_encoder,
     column_types,
     row_encoder,
@@ -23,7 +24,7 @@ from keygroups.savepoint._columns.column_writers import column_writer
 from keygroups.savepoint._columns.columns import TEXT, ArrowColumn
 from keygroups.savepoint._columns.entry_batches import SCHEMA, entries_of, entry_batch
 from keygroups.savepoint._columns.entry_frames import FileWriter
-from keygroups.savepoint._columns.readers.readers import reader_of
+from keygroups.savepoint._columns.readers import numbers, parts, readers, sql
 from keygroups.savepoint._columns.row_shapes import (
     ColumnPlace,
     LongRows,
@@ -34,15 +35,17 @@ from keygroups.savepoint._columns.row_shapes import (
 )
 from keygroups.savepoint._columns.scalar_writers import UnwrittenError
 from keygroups.savepoint._columns.table_rows import table_columns
-from keygroups.savepoint._comparison import difference_columns
+from keygroups.savepoint._comparison import difference_columns, value_texts
 from keygroups.savepoint._comparison.difference_columns import difference_layout
 from keygroups.savepoint._jobs import entry_pieces, state_query
 from keygroups.savepoint._jobs.cluster_editors import ClusterEditor, RowsEditor
 from keygroups.savepoint._jobs.parted_job import PartedJob
 from keygroups.savepoint._jobs.questions import difference_job, key_size_job
 from keygroups.savepoint._jobs.row_jobs import wide_rows_job, wide_shapes
-from keygroups.savepoint._state import entry_columns
+from keygroups.savepoint._state import entry_columns, skips
 from keygroups.savepoint._state.formats import rocksdb_columns
+
+reader_of, list_reader_of = readers.reader_of, readers.list_reader_of
 
 __all__ = [
     "COLUMNS",
@@ -61,6 +64,7 @@ __all__ = [
     "WideRows",
     "arrow_array",
     "batch_sorter",
+    "byte_arrays",
     "check_states_of_rows",
     "column_encoder",
     "column_of",
@@ -80,16 +84,23 @@ __all__ = [
     "key_column_of",
     "key_size_job",
     "layout_of",
+    "list_reader_of",
     "long_columns",
+    "numbers",
+    "parts",
     "reader_of",
+    "readers",
     "record_batches",
     "rocksdb_columns",
     "row_encoder",
+    "skips",
+    "sql",
     "state_query",
     "table_columns",
     "table_rows",
     "table_writer",
     "typed_columns",
+    "value_texts",
     "values",
     "wide_rows_job",
     "wide_shapes",
