@@ -525,3 +525,13 @@ def test_what_is_written_and_what_is_left(name: str) -> None:
         for values in ([value], [good[0], value]):
             with pytest.raises(UnwrittenError):
                 writer.write(pa.array(values, column.data_type))
+
+
+def test_rows_of_no_bytes_are_left() -> None:
+    """A row without fields and kind has not even a mask."""
+    serializer = serializers.RowSerializer([], has_row_kind=False)
+    column, writer = column_of(serializer), column_writer(serializer)
+    assert column is not None
+    assert writer is not None
+    with pytest.raises(UnwrittenError):
+        writer.write(pa.array([in_row()], column.data_type))

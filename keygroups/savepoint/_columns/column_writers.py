@@ -121,6 +121,8 @@ def _rows(
     def write(array: pa.Array) -> Pieces:
         columns = array.flatten()
         bits = np.zeros((len(array), kind_bits + len(parts)), np.bool_)
+        if not bits.shape[1]:  # A row without any bytes: NumPy packs no bits into none.
+            raise UnwrittenError
         if not is_of_key_type:
             kinds = row_kinds(columns.pop())
             if kinds.any() and not kind_bits:
