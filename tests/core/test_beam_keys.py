@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from support.bytes import java_bytes as java
 from support.bytes import savepoint_bytes as sb
+from support.bytes.beam_bytes import CODERS, LEGACY, OF_KEYS, TIMER, beam_snapshot, stream
 from support.bytes.framed_entries import framed_entries
 
 from keygroups import compute_key_group_for_key_hash
@@ -26,29 +27,10 @@ from keygroups.savepoint import (
 from keygroups.state_keys import Serializer
 from keygroups.types import BYTE_BUFFER, LONG
 
-BEAM = "org.apache.beam.runners.flink.translation."
-OF_KEYS = f"{BEAM}wrappers.streaming.FlinkKeyUtils$ByteBufferCoder"
-CODERS = "org.apache.beam.sdk.coders."
-TIMER = "org.apache.beam.runners.core.TimerInternals$TimerDataCoderV2"
-
-
-def stream(coder: bytes) -> bytes:
-    fields = [("Z", "fasterCopy", b"\0"), ("L", "coder", coder)]
-    return java.stream(java.instance(f"{BEAM}types.CoderTypeSerializer", fields))
-
-
-def snapshot(data: bytes, *, is_legacy: bool = True) -> bytes:
-    """Beam: CoderTypeSerializer.LegacySnapshot, UnversionedTypeSerializerSnapshot."""
-    if not is_legacy:
-        name = f"{BEAM}types.UnversionedTypeSerializerSnapshot"
-        return sb.snapshot(name, 1, sb.i32(len(data)) + data)
-    contents = sb.i32(1, len(data)) + data + sb.i32(1)
-    return sb.snapshot(f"{BEAM}types.CoderTypeSerializer$LegacySnapshot", 0x7A53C4F0, contents)
-
 
 def serializer(coder: str, *, is_legacy: bool = True) -> Serializer:
     data = stream(java.instance(coder))
-    return Serializer.from_snapshot(sb.i32(2) + snapshot(data, is_legacy=is_legacy))
+    return Serializer.from_snapshot(sb.i32(2) + beam_snapshot(data, is_legacy=is_legacy))
 
 
 def written(folder: Path) -> Operator:
@@ -136,8 +118,8 @@ def test_values_are_the_bytes_of_their_coder(coder: str, data: bytes) -> None:
 
 def test_a_coder_of_the_pipeline(tmp_path: Path) -> None:
     """Its values are bytes where the format says where they end."""
-    state = sb.state("pushed-back", "VALUE", snapshot(stream(java.instance("a.Coder"))))
-    keyed = sb.keyed_header(snapshot(stream(java.instance(OF_KEYS))), [state])
+    state = sb.state("pushed-back", "VALUE", beam_snapshot(stream(java.instance("a.Coder"))))
+    keyed = sb.keyed_header(beam_snapshot(stream(java.instance(OF_KEYS))), [state])
     key_group = sb.canonical_key_group([(0, [(b"\3\2\1a\0", b"any bytes")])])
     handle = sb.canonical(3, [len(keyed)], sb.inline(keyed + key_group))
     operator = sb.operator([sb.subtask(managed_keyed=handle)], uid="by")
@@ -157,9 +139,9 @@ def test_a_coder_of_the_pipeline(tmp_path: Path) -> None:
     ],
 )
 def test_a_serializer_without_a_coder(data: bytes) -> None:
-    unknown = Serializer.from_snapshot(sb.i32(2) + snapshot(data))
+    unknown = Serializer.from_snapshot(sb.i32(2) + beam_snapshot(data))
     assert (str(unknown), unknown.key_type, unknown.read) == ("BEAM", None, None)
-    assert unknown.snapshot_bytes() == sb.i32(2) + snapshot(data)
+    assert unknown.snapshot_bytes() == sb.i32(2) + beam_snapshot(data)
 
 
 @pytest.mark.parametrize(
@@ -172,14 +154,13 @@ def test_a_serializer_without_a_coder(data: bytes) -> None:
     ],
 )
 def test_damaged_snapshots(contents: bytes, message: str) -> None:
-    name = f"{BEAM}types.CoderTypeSerializer$LegacySnapshot"
     with pytest.raises(SavepointError, match=message):
-        Serializer.from_snapshot(sb.i32(2) + sb.snapshot(name, 0x7A53C4F0, contents))
+        Serializer.from_snapshot(sb.i32(2) + sb.snapshot(LEGACY, 0x7A53C4F0, contents))
 
 
 def test_cut_and_changed_snapshots() -> None:
     """Each is refused as damaged, or read as a serializer with another coder, or none."""
-    data = sb.i32(2) + snapshot(stream(java.instance(OF_KEYS)))
+    data = sb.i32(2) + beam_snapshot(stream(java.instance(OF_KEYS)))
     start = data.index(b"\xac\xed")
     for size in range(len(data)):
         with pytest.raises(SavepointError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from support.bytes import java_bytes as java
 from support.bytes import savepoint_bytes as sb
+from support.bytes.beam_bytes import beam_snapshot, stream
 
 INT, LONG, STRING = sb.simple("Int"), sb.simple("Long"), sb.simple("String")
 
@@ -254,6 +255,8 @@ SNAPSHOTS = [
     (sb.pojo_of("a.P", {"id": INT, "e": ENUM}), "POJO(a.P, id INT, e ENUM(a.E))"),
     (sb.pojo_of("a.P", {"id": None}), "POJO(a.P, id UNKNOWN)"),
     (AVRO, "AVRO(a.R)"),
+    (beam_snapshot(stream(java.instance("a.Coder"))), "BEAM(a.Coder)"),
+    (beam_snapshot(stream(java.instance("a.Coder")), is_legacy=False), "BEAM(a.Coder)"),
     (row_data(), "SQL_ROW"),
     (
         row_data(
