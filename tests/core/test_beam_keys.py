@@ -50,6 +50,8 @@ def test_keys(is_legacy: bool) -> None:
     assert keys.key_type == BYTE_BUFFER
     for key, data in [(b"", b"\0"), (b"\1a", b"\2\1a"), (bytes(300), b"\xac\2" + bytes(300))]:
         assert (keys.encode(key), keys.decode(data)) == (data, key)
+    assert keys.read is not None
+    assert keys.read(b"\xff\2\1a\xff", 1) == (b"\1a", 4)
     again = Serializer.from_snapshot(keys.snapshot_bytes())
     assert again == keys
     assert type(again) is type(keys)
@@ -107,6 +109,8 @@ def test_values_are_the_bytes_of_their_coder(coder: str, data: bytes) -> None:
     value = serializer(coder)
     assert (str(value), value.key_type) == (f"BEAM({coder})", None)
     assert value.decode(data) == data
+    assert value.read is not None
+    assert value.read(b"\xff" + data + b"\xff", 1) == (data, 1 + len(data))
     for end in range(len(data)):
         with pytest.raises(InvalidValueError, match="must be a BEAM"):
             value.decode(data[:end])
