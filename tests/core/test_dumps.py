@@ -78,6 +78,7 @@ def test_operator_state(version: int, tmp_path: Path) -> None:
     [entry] = [entry for entry in operator.operator_state() if entry.state == "partitions"]
     assert (entry.mode, entry.elements, entry.subtask) == ("UNION", [b"a", b"b"], 0)
     assert (operator.name, operator.parallelism, operator.max_parallelism) == (str(path), 1, 1)
+    assert (operator.uid, operator.operator_id) == (None, "0" * 32)
     assert operator.states == ()
 
 

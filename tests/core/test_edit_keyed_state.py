@@ -501,6 +501,26 @@ def test_the_same_entry_twice(users: Path) -> None:
         mapped(users, "count", lambda entry: [entry, entry] if entry.key == "k0" else entry.value)
 
 
+@pytest.mark.parametrize("to", ["a", "b"])
+def test_a_key_that_is_there_first_or_last_of_its_key_group(to: str, tmp_path: Path) -> None:
+    """All are in one, and the entry that moved there comes in the order of their bytes."""
+    states = [ValueStateDescriptor("count", LONG)]
+    with SavepointWriter(tmp_path / "old") as writer:
+        operator = writer.add_operator("by-user", STRING, states, 1, 1)
+        for key in "abc":
+            operator.write("count", key, 7)
+    verb = "each key must come once, got key"
+    with pytest.raises(InvalidValueError, match=f"{verb} '{to}' in state 'count' twice"):
+        edit(
+            tmp_path / "old",
+            tmp_path / "new",
+            "by-user",
+            lambda op: op.map_entries(
+                "count", lambda entry: entry._replace(key=to) if entry.key == "c" else entry
+            ),
+        )
+
+
 class Own(Exception):
     """An error of the user."""
 
