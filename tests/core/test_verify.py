@@ -580,6 +580,7 @@ def test_keys_of_which_nobody_can_tell_where_they_end(
     report = read_savepoint(sb.write(tmp_path / "s", [sb.operator([task], uid="op")])).verify()
     [count] = report.operators[0].faults
     assert (count.kind, count.count, count.examples[0].state) == ("duplicate", 1, None)
+    assert count.examples[0].message == ""
     assert count.examples[0].key == encoded + b"\0\2a"
     assert "is not known here" in str(report)
 
