@@ -248,6 +248,22 @@ def test_keys_of_an_unknown_hash(tmp_path: Path) -> None:
     assert known.operator("pojo").max_parallelism == 129
 
 
+def test_a_verb_that_is_refused_changes_no_operator(tmp_path: Path) -> None:
+    """What comes after it writes the others as they were, in key groups of the job."""
+    longs, count = small(tmp_path / "longs", 1, 5), sb.state("count", "VALUE", sb.simple("Long"))
+    header = sb.keyed_header(sb.kryo_of("a.Key"), [count])
+    entries = sb.canonical_key_group([(0, [(b"\3\0\0", bytes(8))])])
+    keyed = sb.canonical(3, [len(header)], sb.inline(header + entries))
+    sb.write(tmp_path / "other", [sb.operator([sb.subtask(managed_keyed=keyed)], uid="other")])
+    editor = SavepointWriter.from_existing_savepoint(longs, tmp_path / "new")
+    with editor as writer:
+        writer.add_operator_from(tmp_path / "other", "other", "added")
+        with pytest.raises(SavepointError, match="must be a divisor of 128, got 100"):
+            writer.set_max_parallelism(100)
+    assert not any(operator.states for operator in editor.report().operators)
+    assert [by.max_parallelism for by in read_savepoint(tmp_path / "new").operators] == [128, 128]
+
+
 # --- what is refused ----------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from keygroups.savepoint import (
     MapStateDescriptor,
     Operator,
     OperatorId,
+    SavepointEditor,
     SavepointWriter,
     TumblingEventTimeWindows,
     ValueStateDescriptor,
@@ -122,6 +124,45 @@ def test_an_operator_of_flink_2_beside_a_new_one(tmp_path: Path) -> None:
     newer = read_savepoint(tmp_path / "newer")
     assert newer.version == 5
     assert [placed(newer.operator(uid), "value") for uid in ("of two", "new")] == [5.0, 5.0]
+
+
+def to_keys(writer: SavepointEditor, two: Path) -> None:
+    writer.operator("old").map_keys(float, doubles(2))
+    writer.add_operator_from(two, "old", "of two")
+
+
+def to_values(writer: SavepointEditor, two: Path) -> None:
+    writer.add_operator_from(two, "old", "of two")
+    writer.operator("old").convert_state("n", ValueStateDescriptor("n", doubles(2)), float)
+
+
+def to_one(writer: SavepointEditor, two: Path) -> None:
+    writer.add_operator_from(two, "old", "of two")
+    add_new(writer, "value", 5)
+    writer.remove_operator("of two")
+
+
+@pytest.mark.parametrize(
+    ("verbs", "message"),
+    [
+        (to_keys, "^operator old: state 'n' must have values of Kryo 5, .* of Kryo 2$"),
+        (to_values, "^operator old: state 'n' must have values of Kryo 5, .* of Kryo 2$"),
+        (to_one, "^add_operator must have values of Kryo 2, .* of Kryo 5$"),
+    ],
+)
+def test_values_are_of_the_kryo_that_the_savepoint_has_in_the_end(
+    verbs: Callable[[SavepointEditor, Path], None], message: str, tmp_path: Path
+) -> None:
+    """An operator that comes or goes beside a verb changes the version of `_metadata`."""
+    two = of_flink(tmp_path / "two", 2)
+    with SavepointWriter(tmp_path / "one") as writer:
+        new = writer.add_operator("old", INT, [ValueStateDescriptor("n", INT)], 128, 1)
+        new.write("n", 5, 5)
+    editor = SavepointWriter.from_existing_savepoint(tmp_path / "one", tmp_path / "new")
+    verbs(editor, two)
+    with pytest.raises(InvalidValueError, match=message):
+        editor.__exit__(None, None, None)
+    assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize(

@@ -540,8 +540,8 @@ class OperatorEditor(OperatorStateEditor):
             self._is_anew,
         )
 
-    def _move_all(self, max_parallelism: int) -> None:
-        """Plan that every entry moves to its key group under another max parallelism.
+    def _check_moves(self, max_parallelism: int) -> None:
+        """Check that every entry can move to its key group under another max parallelism.
 
         Raises SavepointError where the hash of the keys is not known and the new max parallelism
         does not divide the old one.
@@ -555,7 +555,6 @@ class OperatorEditor(OperatorStateEditor):
                 f"has keys of {key}, whose hash is not known here, so that the new max "
                 f"parallelism must be a divisor of {old}, got {max_parallelism}",
             )
-        self._is_changed = self._is_anew = True
 
     def _read(self) -> dict[str, _State]:
         self._check_open()

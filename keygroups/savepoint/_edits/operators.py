@@ -107,11 +107,8 @@ class CopiedOperator(OperatorEditor):
             )
         return groups, subtasks
 
-    def _write_anew(self, max_parallelism: int, parallelism: int) -> None:
-        """Plan to write its keyed state in the canonical format, with these parallelisms.
-
-        Raises SavepointError for state that cannot move.
-        """
+    def _check_anew(self, max_parallelism: int, parallelism: int) -> None:
+        """Raise SavepointError for keyed state that cannot move to these parallelisms."""
         old = self._metadata
         moves = old.parallelism != parallelism or (
             old.max_parallelism != max_parallelism and any(map(_keyed, old.subtasks))
@@ -121,7 +118,12 @@ class CopiedOperator(OperatorEditor):
                 self._operator, "has subtasks that are finished, and others that are not"
             )
         if self._operator.tasks():
-            self._move_all(max_parallelism)
+            self._check_moves(max_parallelism)
+
+    def _write_anew(self, max_parallelism: int, parallelism: int) -> None:
+        """Plan to write its keyed state in the canonical format, with these parallelisms."""
+        if self._operator.tasks():
+            self._is_changed = True
         self._max_parallelism, self._parallelism = max_parallelism, parallelism
         self._is_anew = True
 
@@ -265,8 +267,7 @@ def set_max_parallelism(
         )
     for copied in kept:
         copied._check_aligned()
-    for copied, new in plans:
-        copied._write_anew(*new)
+    _write_anew(plans)
 
 
 def convert_to_canonical(
@@ -278,11 +279,19 @@ def convert_to_canonical(
     """
     chosen = _chosen(kept, names)
     converted = kept if names is None else chosen
-    plans = {id(copied): copied._parallelisms(None, parallelism) for copied in chosen}
+    plans = {copied: (copied._max_parallelism, copied._parallelism) for copied in converted}
+    plans |= {copied: copied._parallelisms(None, parallelism) for copied in chosen}
     for copied in converted:
         copied._check_aligned()
-        old = copied._max_parallelism, copied._parallelism
-        copied._write_anew(*plans.get(id(copied), old))
+    _write_anew([*plans.items()])
+
+
+def _write_anew(plans: Sequence[tuple[CopiedOperator, _Parallelisms]]) -> None:
+    """Write operators anew, or none of them where one cannot move."""
+    for copied, new in plans:
+        copied._check_anew(*new)
+    for copied, new in plans:
+        copied._write_anew(*new)
 
 
 def _chosen(kept: Sequence[CopiedOperator], names: Iterable[str] | None) -> list[CopiedOperator]:

@@ -738,6 +738,7 @@ class SavepointEditor(SavepointWriter):
         if not self._operator_ids():
             raise InvalidValueError("the new savepoint must have an operator, and all are removed")
         keyed_states = copied_operators.edited_keyed_states(self._kept, self._folder)
+        self._check_kryo(keyed_states)
         names, new = self._close_operators()
         for keyed_state in keyed_states:
             self._write_keyed_state(keyed_state)
@@ -746,6 +747,22 @@ class SavepointEditor(SavepointWriter):
         )
         metadata = copied_operators.new_metadata(self._old_savepoint, self._kept)
         return [*names, *copied], write_metadata(metadata, [*written, *new])
+
+    def _check_kryo(self, keyed_states: Iterable[EditedKeyedState]) -> None:
+        """Refuse new values of another Kryo than that of the savepoint, as it is in the end.
+
+        Which operators are added or removed after a verb may change that one.
+        """
+        version = kryo_version_of(self._version)
+        if self._new_kryo not in (None, version):
+            raise InvalidValueError(
+                f"add_operator must have values of Kryo {version}, as the operators that are kept "
+                f"have, got those of Kryo {self._new_kryo}"
+            )
+        for keyed_state in keyed_states:
+            for state in keyed_state.states:
+                name = f"operator {keyed_state.label}: state {show(state.name)}"
+                check_kryo_version(name, (*vars(state).values(),), version)
 
     def _write_keyed_state(self, keyed_state: EditedKeyedState) -> None:
         """Write the edited keyed state of an operator."""
