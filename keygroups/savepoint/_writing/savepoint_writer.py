@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 
 from keygroups._checks import (
     LONG_MAX,
@@ -13,14 +12,12 @@ from keygroups._checks import (
     check_int,
     check_parallelisms,
     check_str,
-    iterate,
     show,
 )
 from keygroups._serializers.base import Serializer
-from keygroups._serializers.jvm.kryo import check_kryo_version, kryo_versions
 from keygroups._serializers.jvm.kryo_classes import KryoClass
 from keygroups._show.progress import checked_progress
-from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
+from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.progress import ProgressCallback
 from keygroups.savepoint._edits import operators as copied_operators
 from keygroups.savepoint._edits.editor import OperatorEditor
@@ -55,9 +52,8 @@ from keygroups.savepoint._state.writing.new_states import (
     ListStateDescriptor,
     MapStateDescriptor,
     NewState,
-    described_states,
     key_to_write,
-    operator_key_to_write,
+    new_keyed_states,
 )
 from keygroups.savepoint._state.writing.operator_state_writer import (
     NewOperatorState,
@@ -70,8 +66,12 @@ from keygroups.savepoint._windows.window_writer import (
     check_lateness,
     window_states,
 )
+from keygroups.savepoint._writing.kryo_versions import (
+    check_kryo_of_states,
+    kryo_version_of_states,
+)
 from keygroups.savepoint._writing.operator_writer import OperatorWriter
-from keygroups.savepoint._writing.template import Template
+from keygroups.savepoint._writing.template import Template, named_as
 from keygroups.savepoint.reports import EditedOperator, EditReport
 from keygroups.savepoint.windows import WindowAssigner
 from keygroups.types import KeyType
@@ -260,7 +260,7 @@ class SavepointWriter(FolderWriter):
         operator_id = self._new_operator_id("uid", uid)
         if self._template is None:
             groups, subtasks = check_parallelisms(max_parallelism, parallelism)
-            keyed_states = _keyed_states
+            keyed_states = new_keyed_states
         else:
             template = Template(self._template, uid)
             groups, subtasks = template.parallelisms(max_parallelism, parallelism)
@@ -479,19 +479,9 @@ class SavepointWriter(FolderWriter):
         return FLINK_2 if self._new_kryo == kryo_version_of(FLINK_2) else _VERSION
 
     def _kryo_version(self, states: Iterable[StateDescriptor | NewOperatorState]) -> int | None:
-        """Return the version of Kryo of the new states, with those that are to be added.
-
-        Raises InvalidValueError where they are of several, or of another than Flink reads the
-        savepoint by.
-        """
-        version = self._new_kryo
+        """Return the version of Kryo of the new states, with those that are to be added."""
         known = None if self._source() is None else kryo_version_of(self._version)
-        for state in states:
-            serializers = (*vars(state).values(),)
-            for of_state in kryo_versions(serializers):
-                version = version or known or of_state
-                check_kryo_version(f"state {show(state.name)}", serializers, version)
-        return version
+        return kryo_version_of_states(states, self._new_kryo, known)
 
     def _finish(self) -> tuple[Collection[str], bytes]:
         names, new = self._close_operators()
@@ -500,17 +490,13 @@ class SavepointWriter(FolderWriter):
 
     def _close_operators(self) -> tuple[list[str], list[bytes]]:
         """Close the files of the new operators; return their names, and the operators' bytes."""
+        names, written = [], []
         olds = () if self._template is None else self._template.metadata.operators
         known = {old.operator_id: old for old in olds}
-        hashed, names, written = {*self._told_uids()}, [], []
         for operator in self._operators:
             operator.close()
             names += operator.file_names
-            new, uid = operator.metadata(), self._uids[operator.operator_id]
-            if (old := known.get(new.operator_id)) is not None:
-                new = replace(new, name=old.name, uid=uid if uid in hashed else old.uid)
-            else:
-                new = replace(new, uid=uid)
+            new = named_as(known, operator.metadata(), self._uids[operator.operator_id])
             written.append(write_operator(new, self._version))
         return names, written
 
@@ -522,25 +508,6 @@ class SavepointWriter(FolderWriter):
 def _uid_of(uid: str) -> str:
     """Return the uid of an OperatorId, "" if only the id is known; a str is its own uid."""
     return uid.uid if isinstance(uid, OperatorId) else uid
-
-
-def _keyed_states(
-    key_type: KeyType | Serializer | None,
-    states: Iterable[NewState] | None,
-    has_operator_state: bool,
-) -> tuple[bytes, tuple[StateDescriptor, ...]]:
-    """Return the header of keyed state and its states; both are empty without keyed state."""
-    if key_type is None:
-        descriptions = () if states is None else iterate("states", "descriptors", states)
-        if not has_operator_state or any(True for _ in descriptions):
-            raise InvalidTypeError(
-                "key_type must be a key type or a Serializer, and None only for an operator with "
-                "operator state alone, got None"
-            )
-        return b"", ()
-    key = operator_key_to_write(key_type)
-    descriptors = described_states(states, key)
-    return write_keyed_header(key.snapshot_bytes(), [*map(write_state, descriptors)]), descriptors
 
 
 class SavepointEditor(SavepointWriter):
@@ -760,9 +727,7 @@ class SavepointEditor(SavepointWriter):
                 f"have, got those of Kryo {self._new_kryo}"
             )
         for keyed_state in keyed_states:
-            for state in keyed_state.states:
-                name = f"operator {keyed_state.label}: state {show(state.name)}"
-                check_kryo_version(name, (*vars(state).values(),), version)
+            check_kryo_of_states(keyed_state.states, version, f"operator {keyed_state.label}: ")
 
     def _write_keyed_state(self, keyed_state: EditedKeyedState) -> None:
         """Write the edited keyed state of an operator."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from keygroups._checks import check_parallelisms, show
 from keygroups._serializers.base import Serializer
 from keygroups.errors import InvalidValueError
 from keygroups.savepoint._edits.merged_header import MergedHeader, merged_header
+from keygroups.savepoint._metadata.handles import OperatorMetadata, operator_id_of
 from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._savepoint import Savepoint
 from keygroups.savepoint._state.header import StateDescriptor, write_keyed_header
@@ -101,3 +103,17 @@ class Template:
                 "row, and take a savepoint of that"
             )
         return merged_header(self._operator)
+
+
+def named_as(
+    olds: Mapping[str, OperatorMetadata], new: OperatorMetadata, uid: str
+) -> OperatorMetadata:
+    """Return a new operator with its uid, and with the name of a template's operator of its id.
+
+    A `uid` that it is only called by, as by its name in the template, is not written.
+    """
+    old = olds.get(new.operator_id)
+    if old is None:
+        return replace(new, uid=uid)
+    is_uid = operator_id_of(uid) == new.operator_id
+    return replace(new, name=old.name, uid=uid if is_uid else old.uid)

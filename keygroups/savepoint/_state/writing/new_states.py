@@ -17,7 +17,11 @@ from keygroups._serializers.scalars import VOID_NAMESPACE
 from keygroups._serializers.streaming import TtlSerializer, unwrapped
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.savepoint._pyflink.python_keys import written_key
-from keygroups.savepoint._state.header import StateDescriptor
+from keygroups.savepoint._state.header import (
+    StateDescriptor,
+    write_keyed_header,
+    write_state,
+)
 from keygroups.state_keys import serializer_of
 from keygroups.types import PYFLINK, KeyType
 
@@ -294,3 +298,22 @@ def key_to_write(name: str, type_: object) -> Serializer:
             "a map or a set are in an order that only Java has"
         )
     return serializer
+
+
+def new_keyed_states(
+    key_type: KeyType | Serializer | None,
+    states: Iterable[NewState] | None,
+    has_operator_state: bool,
+) -> tuple[bytes, tuple[StateDescriptor, ...]]:
+    """Return the header of keyed state and its states; both are empty without keyed state."""
+    if key_type is None:
+        descriptions = () if states is None else iterate("states", "descriptors", states)
+        if not has_operator_state or any(True for _ in descriptions):
+            raise InvalidTypeError(
+                "key_type must be a key type or a Serializer, and None only for an operator with "
+                "operator state alone, got None"
+            )
+        return b"", ()
+    key = operator_key_to_write(key_type)
+    descriptors = described_states(states, key)
+    return write_keyed_header(key.snapshot_bytes(), [*map(write_state, descriptors)]), descriptors
