@@ -342,6 +342,28 @@ def test_segments_of_one_file(store: type[CountedStore]) -> None:
         content_of(read)
 
 
+def test_operator_state(store: type[CountedStore]) -> None:
+    """Each file is asked for once, whole, and for a byte that it should not have."""
+    info = sb.meta_info("offsets", 1, {}, {"VALUE_SERIALIZER": sb.simple("Int")})
+    header = sb.operator_header([info], [])
+    files = {f"f{index}": header + sb.i32(index) for index in range(3)}
+    size = len(header) + 4
+    handles = [
+        sb.subtask(
+            index,
+            managed_operator=sb.operator_state(
+                [("offsets", 0, [len(header)])], sb.relative(name, size)
+            ),
+        )
+        for index, name in enumerate(files)
+    ]
+    put(store, handles, files)
+    read = operator(store)
+    assert [entry.elements for entry in read.operator_state()] == [[0], [1], [2]]
+    asked = [request for request in store.asked if request[0] == READ]
+    assert sorted(asked) == [(READ, f"folder/{name}", 0, size + 1) for name in files]
+
+
 def test_timers_in_raw_state(store: type[CountedStore]) -> None:
     """Each key group says what their types are: of the others nothing is asked for."""
     start = b"\xf1\xcd\x85\x9f" + sb.i32(2, 1) + sb.utf("timers") + sb.simple("Long") + sb.NONE
