@@ -11,6 +11,7 @@ import pytest
 from support.golden import FOLDER
 from support.inside.serializers import (
     Member,
+    NullableSerializer,
     PojoSerializer,
     RowDataSerializer,
     ScalaEnumSerializer,
@@ -161,6 +162,17 @@ def test_kryo_of_flink_1_is_not_read_by_flink_2() -> None:
     [finding] = resolve(old, new)
     assert finding.verdict == "incompatible"
     assert "Kryo 2 wrote values that Kryo 5 does not read" in finding.reason
+
+
+@pytest.mark.parametrize("padding", [1, 4])
+def test_padding_of_any_size(padding: int) -> None:
+    """One has as many bytes as its value: a BYTE has one, an INT four."""
+    number = Serializer.from_snapshot(read_hex("LONG"))
+    plain, padded = NullableSerializer(number), NullableSerializer(number, padding)
+    assert [*resolve(padded, padded)] == []
+    for old, new in ((plain, padded), (padded, plain)):
+        [finding] = resolve(old, new)
+        assert str(finding) == "nulls are padded in one of both"
 
 
 def test_comments_of_nested_fields_are_not_known() -> None:

@@ -350,6 +350,19 @@ def test_at_most_three_names_are_candidates(tmp_path: Path) -> None:
     assert remedy.partition(";")[0].count("'clicks-") == 3
 
 
+def test_an_operator_with_an_operator_state_of_that_name_is_a_candidate(tmp_path: Path) -> None:
+    """Its own name is no more like the old one than any."""
+    before = saved(tmp_path / "0", named("xyz", task([], lists=listed(INTS))))
+    after = saved(
+        tmp_path / "1",
+        named("abc", task([], lists=listed(INTS))),
+        named("klm", task([value(INTS)])),
+    )
+    remedy = before.restore_report(after).operators[0].remedy
+    assert "'abc'" in remedy
+    assert "'klm'" not in remedy
+
+
 def test_max_parallelism(tmp_path: Path) -> None:
     state = task([value(INTS)])
     before, after = (
