@@ -302,6 +302,16 @@ def test_damaged_pickles(most: int) -> None:
     assert min(counts.values()) > most / 10 if most < 1_000 else min(counts.values()) > 100
 
 
+def test_what_is_there_often_is_read_as_often() -> None:
+    """A memo holds it once: 16 values for each byte, and 64 besides, may come of it."""
+    once = tuple(range(10))
+    for often, size in ((100, 10), (2_000, 10), (5, 5)):
+        value = [once[:size]] * often
+        assert read_pickle(pickle.dumps(value, 4)) == value
+    with pytest.raises(ForeignPickleError, match="too often in others"):
+        read_pickle(pickle.dumps([tuple(range(100))] * 1_000, 4))
+
+
 @pytest.mark.parametrize("make", [deep, doubled, doubled_text, lambda n: [()] * n])
 def test_what_a_pickle_takes(make: Any) -> None:
     """Calls and memory are bounded by its bytes, whatever it repeats."""
