@@ -16,7 +16,7 @@ from support.bytes import savepoint_bytes as sb
 from support.inside.savepoints import operator_id_of
 
 from keygroups.cli import main
-from keygroups.errors import InvalidTypeError, InvalidValueError
+from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.savepoint import (
     ListStateDescriptor,
     OperatorRestore,
@@ -44,7 +44,9 @@ def value(made: bytes, namespace: bytes = sb.NONE) -> bytes:
     return sb.state("s", "VALUE", made, namespace=namespace)
 
 
-def task(states: Sequence[bytes], key: bytes = TEXT, lists: Lists | None = None) -> bytes:
+def task(
+    states: Sequence[bytes], key: bytes = TEXT, lists: Lists | None = None, index: int = 0
+) -> bytes:
     keyed = sb.keyed_header(key, states)
     parts: dict[str, Any] = {}
     if states:
@@ -56,7 +58,7 @@ def task(states: Sequence[bytes], key: bytes = TEXT, lists: Lists | None = None)
         header = sb.operator_header(*(([], [listing]) if is_map else ([listing], [])))
         modes: list[tuple[str, int, list[int]]] = [("o", MODES.index(mode), [])]
         parts["managed_operator"] = sb.operator_state(modes, sb.inline(header))
-    return sb.subtask(**parts)
+    return sb.subtask(index, **parts)
 
 
 def listed(made: bytes, mode: str = "SPLIT_DISTRIBUTE") -> Lists:
@@ -361,6 +363,18 @@ def test_an_operator_with_an_operator_state_of_that_name_is_a_candidate(tmp_path
     remedy = before.restore_report(after).operators[0].remedy
     assert "'abc'" in remedy
     assert "'klm'" not in remedy
+
+
+def test_an_error_says_of_which_savepoint_it_is(tmp_path: Path) -> None:
+    one, other = (
+        task([], lists=listed(made), index=index) for index, made in enumerate((INTS, LONGS))
+    )
+    uid = {"uid": "a", "operator_id": bytes.fromhex(operator_id_of("a"))}
+    good = saved(tmp_path / "good", named("a", one))
+    bad = saved(tmp_path / "bad", sb.operator([one, other], parallelism=2, **uid))
+    for old, new, side in ((bad, good, "this savepoint"), (good, bad, "the other savepoint")):
+        with pytest.raises(SavepointError, match=f"^{side}: operator .* has another operator"):
+            old.restore_report(new)
 
 
 def test_max_parallelism(tmp_path: Path) -> None:
