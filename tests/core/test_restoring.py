@@ -369,9 +369,12 @@ def test_an_error_says_of_which_savepoint_it_is(tmp_path: Path) -> None:
     one, other = (
         task([], lists=listed(made), index=index) for index, made in enumerate((INTS, LONGS))
     )
-    uid = {"uid": "a", "operator_id": bytes.fromhex(operator_id_of("a"))}
+    operator_id = bytes.fromhex(operator_id_of("a"))
     good = saved(tmp_path / "good", named("a", one))
-    bad = saved(tmp_path / "bad", sb.operator([one, other], parallelism=2, **uid))
+    bad = saved(
+        tmp_path / "bad",
+        sb.operator([one, other], operator_id=operator_id, uid="a", parallelism=2),
+    )
     for old, new, side in ((bad, good, "this savepoint"), (good, bad, "the other savepoint")):
         with pytest.raises(SavepointError, match=f"^{side}: operator .* has another operator"):
             old.restore_report(new)
