@@ -35,6 +35,7 @@ class RowError(Exception):
 def from_numpy(values: Array, nulls: Nulls | None = None) -> pa.Array:
     """Return numbers, bools or times as an Arrow array, with nulls where they are marked.
 
+    They are in the machine's order of bytes, and no datetime64 of days: Arrow's have 32 bits.
     `pa.array` would first import pandas where it is installed, which takes as long as to hash
     millions of keys.
     """
