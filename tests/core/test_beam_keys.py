@@ -120,6 +120,13 @@ def test_values_are_the_bytes_of_their_coder(coder: str, data: bytes) -> None:
         value.encode(data)
 
 
+def test_timers_of_newer_beams_are_left_to_the_pipeline() -> None:
+    """Beam: TimerInternals.TimerData.causedByDrain, which those of before do not have."""
+    assert serializer(TIMER).read is not None
+    assert serializer(TIMER, is_legacy=False).read is None
+    assert serializer(f"{CODERS}InstantCoder", is_legacy=False).decode(bytes(8)) == bytes(8)
+
+
 def test_a_coder_of_the_pipeline(tmp_path: Path) -> None:
     """Its values are bytes where the format says where they end."""
     state = sb.state("pushed-back", "VALUE", beam_snapshot(stream(java.instance("a.Coder"))))

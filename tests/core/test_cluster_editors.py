@@ -140,7 +140,7 @@ def test_where_the_savepoint_may_not_be_written() -> None:
         (5, "output must be a str or a path, got 5"),
     ):
         with pytest.raises((InvalidTypeError, InvalidValueError), match=f"^{words}"):
-            ClusterEditor(saved, wrong, Cluster())  # type: ignore[arg-type]
+            ClusterEditor(saved, wrong, Cluster())  # type: ignore[arg-type]  # A user may do so.
 
 
 # --- rows ---------------------------------------------------------------------------------

@@ -1,14 +1,16 @@
 """The serializers of Apache Beam's runner, which write keys and values by coders of a pipeline.
 
 A snapshot has the serializer itself as a Java object, with its coder, which is read as data. Facts
-from Beam 2.31 and its main branch: CoderTypeSerializer, UnversionedTypeSerializerSnapshot,
-FlinkKeyUtils.ByteBufferCoder, VarInt, TimerInternals.TimerDataCoderV2, and the coders of the SDK.
+from Beam's public source: CoderTypeSerializer, UnversionedTypeSerializerSnapshot, FlinkKeyUtils,
+TimerInternals.TimerDataCoderV2, and the coders of the SDK; those of LegacySnapshot from state of
+Beam 2.31, too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from keygroups._checks import check_class
 from keygroups._serializers.base import TRUNCATED, Serializer
@@ -32,6 +34,8 @@ _PIECES: dict[str, tuple[int, ...]] = {
     f"{_CODERS}InstantCoder": (8,),
     f"{_CODERS}StringUtf8Coder": (_TEXT,),
     f"{_CODERS}VoidCoder": (),
+}
+_TIMER = {
     "org.apache.beam.runners.core.TimerInternals$TimerDataCoderV2": (
         *(_TEXT, _TEXT, _TEXT),  # its id, its family and its namespace
         *(8, 8),  # when it fires, and what time its output has
@@ -56,6 +60,7 @@ class CoderSerializer(Serializer):
     name = "BEAM"
     snapshot = f"{_BEAM}types.CoderTypeSerializer$LegacySnapshot"
     versions = (_ADAPTER_VERSION,)
+    pieces: ClassVar[Mapping[str, tuple[int, ...]]] = _PIECES | _TIMER
 
     def __init__(self, stream: bytes) -> None:
         self.stream = stream
@@ -63,8 +68,8 @@ class CoderSerializer(Serializer):
         if self.java_class == _OF_KEYS:
             self.key_type = BYTE_BUFFER
             self.read, self.write = _read_key, _write_key
-        elif self.java_class in _PIECES:
-            self.read = partial(_read_pieces, _PIECES[self.java_class])
+        elif self.java_class in self.pieces:
+            self.read = partial(_read_pieces, self.pieces[self.java_class])
         super().__init__(stream)
 
     @classmethod
@@ -83,11 +88,13 @@ class CoderSerializer(Serializer):
 class UnversionedCoderSerializer(CoderSerializer):
     """The same in newer Beams, whose snapshot has no versions within.
 
+    Their timers also know whether the pipeline was drained, and so are left to it.
     Beam: UnversionedTypeSerializerSnapshot.
     """
 
     snapshot = f"{_BEAM}types.UnversionedTypeSerializerSnapshot"
     versions = (1,)
+    pieces = _PIECES
 
     @classmethod
     def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:

@@ -493,11 +493,12 @@ class SavepointWriter(FolderWriter):
         names, written = [], []
         olds = () if self._template is None else self._template.metadata.operators
         known = {old.operator_id: old for old in olds}
+        version = self._version
         for operator in self._operators:
             operator.close()
             names += operator.file_names
             new = named_as(known, operator.metadata(), self._uids[operator.operator_id])
-            written.append(write_operator(new, self._version))
+            written.append(write_operator(new, version))
         return names, written
 
     def _abandon(self) -> None:
