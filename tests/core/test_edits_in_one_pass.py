@@ -20,7 +20,7 @@ from support.bytes.expected_savepoints import (
     longs_by,
 )
 from support.bytes.real_savepoints import point
-from support.inside.savepoints import KeyGroupsHandle
+from support.inside.savepoints import KeyGroupsHandle, keyed_state
 
 from keygroups.errors import InvalidValueError, ParallelismError, SavepointError
 from keygroups.savepoint import (
@@ -41,6 +41,13 @@ from keygroups.types import LONG, STRING
 TIMERS = "_timer_state/event_user-timers"
 TIME = 1_700_000_000_000
 Verb = Callable[[OperatorEditor], object]
+
+
+@pytest.fixture(autouse=True, params=["by columns", "by entries"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sort and write entries that move by columns, as large states are, and one by one."""
+    least = 0 if request.param == "by columns" else 1 << 62
+    monkeypatch.setattr(keyed_state, "LEAST_OF_COLUMNS", least)
 
 
 def keyed_bytes(savepoint: Savepoint) -> dict[tuple[str, int], tuple[Any, bytes]]:
@@ -312,7 +319,13 @@ def test_what_functions_raise_and_return(tmp_path: Path) -> None:
 def test_misplaced_keys(tmp_path: Path) -> None:
     """Those that stay are refused, in a pass with other edits too; those that go are not."""
     old = small(tmp_path / "old", 0, 5, 100, is_misplaced=True)
-    for verb in (lambda entry: entry.value, lambda entry: entry.value + 1):
+    called = []
+    for by in (0, 1):
+
+        def verb(entry: StateEntry, by: int = by) -> Any:
+            called.append((by, entry.key))
+            return entry.value + by
+
         with pytest.raises(SavepointError, match=r"and of key group .* by its hash as STRING"):
             edited(
                 old,
@@ -320,6 +333,7 @@ def test_misplaced_keys(tmp_path: Path) -> None:
                 lambda editor: editor.set_max_parallelism(64),
                 lambda editor, verb=verb: editor.operator("by-string").map_entries("count", verb),  # type: ignore[misc]  # The default binds it.
             )
+    assert len(called) == len({*called})  # once for an entry, of which a later one may be wrong
     edited(
         old,
         tmp_path / "new",

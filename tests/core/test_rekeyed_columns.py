@@ -6,8 +6,9 @@ What comes of single entries is held to Flink's own restores elsewhere.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from support.bytes.all_states import write_all
 from support.bytes.column_forms import canonical, native, rocksdb
 from support.bytes.damaged_files import damages
 from support.bytes.real_savepoints import POINTS, Point, point
-from support.inside.savepoints import keyed_state, spill
+from support.inside.savepoints import EncodedEntry, keyed_state, spill
 from support.selections import first_by_default
 
 from keygroups import KeyGroupsError
@@ -43,6 +44,8 @@ from keygroups.types import (
 )
 
 pytest.importorskip("pyarrow")
+
+from support.inside.columns import framed_chunks
 
 Outcome = list[bytes] | tuple[type[BaseException], str]
 Both = Callable[[Any, int], tuple[Outcome, Outcome]]
@@ -204,6 +207,21 @@ def test_more_than_memory_holds(
     assert isinstance(by_columns, list)
     last = [each for each in heard if each.done == each.total]
     assert len(last) >= 2
+
+
+def test_entries_become_columns_by_their_bytes(tmp_path: Path) -> None:
+    """A function may make entries of any size: only a few of a mebibyte are held at once."""
+    write_all(tmp_path / "old", LONG, 128, [1])
+    states = read_savepoint(tmp_path / "old").operator("by-key").states
+    taken = []
+
+    def entries() -> Iterator[EncodedEntry]:
+        for key_group in range(100):
+            taken.append(key_group)
+            yield EncodedEntry(key_group, 1, bytes(9), bytes(1 << 20))
+
+    assert [columns.count for columns in islice(framed_chunks(states, 0, entries()), 2)] == [4, 4]
+    assert len(taken) == 8
 
 
 def test_without_numpy(tmp_path: Path, both: Both, monkeypatch: pytest.MonkeyPatch) -> None:

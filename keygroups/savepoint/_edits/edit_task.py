@@ -214,16 +214,20 @@ class EditTask:
         entries = self.read.encoded_entries(self._numbers)
         return self._rekeyed(entries if edits is None else edits.all(entries))
 
-    def batches(self) -> Iterator[RecordBatch]:
-        """Yield the entries of `entries` without steps as batches of Arrow, in no order.
+    def batches(self, edits: Edits | None = None) -> Iterator[RecordBatch]:
+        """Yield what `entries` yields as batches of Arrow, in no order.
 
         Takes NumPy and PyArrow.
         """
         from keygroups.savepoint._edits.rekeyed_columns import rekeyed_batches
+        from keygroups.savepoint._state.framed_columns import framed_chunks
 
+        states, entries = self.write.states, self.read.encoded_entries
         return rekeyed_batches(
-            self.read.framed_columns(),
-            self._numbers,
+            self.read.framed_columns()
+            if edits is None
+            else framed_chunks(states, self.read.subtask, edits.all(entries(self._numbers))),
+            self._numbers if edits is None else {s.name: n for n, s in enumerate(states)},
             None if self._key is None else self._key.key_type,
             (self.read.max_parallelism, self.write.max_parallelism),
             self._rekeyed,

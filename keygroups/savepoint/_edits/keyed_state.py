@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -201,11 +201,11 @@ class EditedKeyedState(OperatorFiles):
     def _sorted_columns(self, scratch: Path | None, meter: Meter | None) -> BatchSorter | None:
         """Return all entries with their new key groups as columns, which are to be sorted.
 
-        Returns None where they are left to `_entries`: without NumPy and PyArrow, with steps, in
-        their old order, and where some are damaged, of which `_entries` names the first. So are
-        few, which take less time than to import those two.
+        Returns None where they are left to `_entries`: without NumPy and PyArrow, in their old
+        order, and where some are damaged and there are no steps: it names the first. So are few,
+        which take less time than to import those two.
         """
-        if self.has_steps or self._is_sorted or self._bytes < LEAST_OF_COLUMNS:
+        if self._is_sorted or self._bytes < LEAST_OF_COLUMNS:
             return None
         try:
             import numpy  # noqa: F401  # This and PyArrow are of an extra.
@@ -217,12 +217,13 @@ class EditedKeyedState(OperatorFiles):
             sorter = BatchSorter(scratch)
             unless_whole.callback(sorter.close)
             try:
-                reads = ahead([task.read for task in self.tasks], meter=meter)
-                for task, read in zip(self.tasks, reads):
-                    for batch in replace(task, read=read).batches():
+                for task, edits in self._reads(meter):
+                    for batch in task.batches(edits):
                         if sorter.add(batch):
                             sorter.spill()
             except SavepointError:
+                if self.has_steps:  # which are applied once to an entry, and name it themselves
+                    raise
                 return None
             unless_whole.pop_all()
         return sorter
@@ -258,15 +259,21 @@ class EditedKeyedState(OperatorFiles):
 
     def _entries(self, meter: Meter | None) -> Generator[EncodedEntry, None, None]:
         """Yield the edited entries in the order of the old key groups, and count the edits."""
+        for task, edits in self._reads(meter):
+            yield from task.entries(edits)
+
+    def _reads(self, meter: Meter | None) -> Iterator[tuple[EditTask, Edits | None]]:
+        """Yield each task as it is read ahead, and its Edits if there are any steps.
+
+        What these counted is added when the next task is asked for.
+        """
         reads = ahead([task.read for task in self.tasks], meter=meter)
         for task, read in zip(self.tasks, reads):
             task = replace(task, read=read)
-            if self.has_steps:
-                edits = Edits(task)
-                yield from task.entries(edits)
+            edits = Edits(task) if self.has_steps else None
+            yield task, edits
+            if edits is not None:
                 self._count(edits.done())
-            else:
-                yield from task.entries()
 
     def _count(self, file: EditedFile) -> None:
         self._deleted_keys |= file.deleted_keys

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -93,12 +92,27 @@ def framed_chunks(
 ) -> Iterator[EntryColumns]:
     """Yield single entries, whose states stand at their numbers, as a FramedDecoder does."""
     decoders = [FramedDecoder(state, subtask) for state in states]
-    while chunk := [*islice(entries, ROWS)]:
-        by_state: dict[int, list[EncodedEntry]] = {}
-        for entry in chunk:
-            by_state.setdefault(entry.state, []).append(entry)
-        for number, of_state in by_state.items():
-            yield decoders[number].joined(of_state)
+    held: list[list[EncodedEntry]] = [[] for _ in states]
+    count = size = 0
+    for entry in entries:
+        _, number, key, value = entry
+        held[number].append(entry)
+        count += 1
+        size += len(key) + len(value)
+        if count == ROWS or size >= BYTES:
+            yield from _joined(decoders, held)
+            count = size = 0
+    yield from _joined(decoders, held)
+
+
+def _joined(
+    decoders: Sequence[FramedDecoder], held: Sequence[list[EncodedEntry]]
+) -> Iterator[EntryColumns]:
+    """Yield the columns of what is held of each state, which is held no more."""
+    for decoder, entries in zip(decoders, held):
+        if entries:
+            yield decoder.joined(entries)
+            entries.clear()
 
 
 def _key_reader(serializer: Serializer) -> ReadColumn | None:

@@ -44,6 +44,7 @@ from keygroups.savepoint._jobs.questions import difference_job, key_size_job
 from keygroups.savepoint._jobs.row_jobs import wide_rows_job, wide_shapes
 from keygroups.savepoint._state import entry_columns, skips
 from keygroups.savepoint._state.formats import rocksdb_columns
+from keygroups.savepoint._state.framed_columns import framed_chunks
 
 reader_of, list_reader_of = readers.reader_of, readers.list_reader_of
 
@@ -79,6 +80,7 @@ __all__ = [
     "entry_batch",
     "entry_columns",
     "entry_pieces",
+    "framed_chunks",
     "is_open",
     "is_written",
     "key_column_of",
