@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import random
 import shutil
+import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.bytes.older_metadata import as_version_2
+from support.bytes.real_savepoints import point
+from support.flink.flink_points import java_operators
 from support.flink.flink_restores import BACKENDS, FlinkRestores, State, Task
 from support.flink.restore_table import RestoreTable
 from support.flink.written_savepoints import (
@@ -34,7 +37,9 @@ from support.flink.written_savepoints import (
 from keygroups import assign_to_key_group, compute_operator_index_for_key_group
 from keygroups.savepoint import (
     SavepointWriter,
+    Serializer,
     ValueStateDescriptor,
+    change_max_parallelism,
     convert_to_canonical,
     read_savepoint,
 )
@@ -82,7 +87,7 @@ STATES = [
     State("sum", "REDUCING", DOUBLE),
     State("last", "REDUCING", STRING, ttl=DAY),
 ]
-LARGE, LARGE_GROUPS = 1_000_000, 720
+LARGE = 1_000_000
 
 
 def strings(max_parallelism: int, parallelism: int) -> Case:
@@ -237,19 +242,6 @@ def test_flink_finds_what_was_older(
     table.add(restores.version, backend, 2, *case.counts, expected.total())
 
 
-@pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A savepoint of a million keys."""
-    path = tmp_path_factory.mktemp("large") / "savepoint"
-    with SavepointWriter(path) as writer:
-        states = [ValueStateDescriptor("count", LONG)]
-        written = writer.add_operator("by-user", STRING, states, LARGE_GROUPS, parallelism=3)
-        keys = [f"user-{number}" for number in range(LARGE)]
-        for key in sorted(keys, key=written.key_group):
-            written.write("count", key, _count(key))
-    return path
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_flink_finds_a_million_keys(
@@ -278,6 +270,88 @@ def test_flink_finds_a_million_keys(
     entries = restored.read().operator("by-user").entries()
     assert sum(entry.value == _count(entry.key) for entry in entries) == LARGE
     table.add(restores.version, backend, parallelism, 1, LARGE, LARGE)
+
+
+def _long(number: int) -> tuple[Any, Any]:
+    return number * 2**20, {"long": number * 2**20}
+
+
+def _pojo(number: int) -> tuple[Any, Any]:
+    fields = {"id": number, "name": f"name {number}" if number % 7 else None}
+    seen = {"id": {"int": number}, "name": fields["name"]}
+    return fields, {"pojo": "G$Pj", "fields": seen}
+
+
+def _sql_row(number: int) -> tuple[Any, Any]:
+    """A BIGINT, an INT that may be null, and a STRING, in the bytes of Flink's BinaryRowData."""
+    small = None if number % 5 == 0 else number % 1000 - 500
+    text = f"{number}" if number % 3 else f"a longer text {number}"
+    row = {"f0": -number, "f1": small, "f2": text, "row_kind": "+I"}
+    encoded = text.encode()
+    nulls = bytes((0, (small is None) << 1)) + bytes(6)  # the kind, then a bit a field
+    slot, rest = encoded.ljust(7, b"\0") + bytes((0x80 | len(encoded),)), b""
+    if len(encoded) > 7:  # it lies behind the fields, in words of eight bytes
+        slot = struct.pack("<II", len(encoded), 32)
+        rest = encoded.ljust(-(-len(encoded) // 8) * 8, b"\0")
+    data = nulls + struct.pack("<qi4x", -number, small or 0) + slot + rest
+    return row, {"binary_row": data.hex()}
+
+
+def _value_serializer(name: str, operator: str, state: str) -> Serializer:
+    """Return the serializer of values that a recorded job has."""
+    [states] = (one.states for one in point(name).read().operators if one.label == operator)
+    [serializer] = (one.value_serializer for one in states if one.name == state)
+    assert serializer is not None
+    return serializer
+
+
+OF_MANY: dict[str, tuple[Callable[[], KeyType | Serializer], Callable[[int], tuple[Any, Any]]]] = {
+    "Long": (lambda: LONG, _long),
+    "POJO": (lambda: _value_serializer("2.3.0-pojo-canonical", "pojo", "pojo"), _pojo),
+    "SQL row": (
+        lambda: _value_serializer("2.3.0-sqlheap-canonical", "GroupAggregate[4]", "accState"),
+        _sql_row,
+    ),
+}
+"""Serializers of values, and from a number the value as a table has it, and as Java says it."""
+
+
+@pytest.mark.slow
+@pytest.mark.flink_since("2.3", "the snapshots of these serializers")
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("values", OF_MANY)
+def test_flink_finds_a_million_that_columns_wrote(
+    restores: FlinkRestores, tmp_path: Path, backend: str, values: str, table: RestoreTable
+) -> None:
+    """As a table they were written, and then with another max parallelism."""
+    pa = pytest.importorskip("pyarrow")
+    serializer, value_of = OF_MANY[values]
+    old_groups, new_groups, parallelism = 720, 4096, 4
+    with SavepointWriter(tmp_path / "old") as writer:
+        states = [ValueStateDescriptor("value", serializer())]
+        written = writer.add_operator("by-user", STRING, states, old_groups, 3, sort=True)
+        for start in range(0, LARGE, 100_000):
+            numbers = range(start, start + 100_000)
+            keys = [f"user-{number}" for number in numbers]
+            rows = [value_of(number)[0] for number in numbers]
+            written.write_table("value", pa.table({"key": keys, "value": pa.array(rows)}))
+    change_max_parallelism(tmp_path / "old", new_groups, tmp_path / "new")
+    for path, groups in (("old", old_groups), ("new", new_groups)):
+        savepoint = read_savepoint(tmp_path / path)
+        task = Task(savepoint.path, java_operators(savepoint), backend, parallelism, groups)
+        restored = restores.restore(task)
+        assert restored.refused is None
+        for way in ("backend", "keyed"):
+            seen = bytearray(LARGE)
+            for row in restored.found(way):
+                key = row["key"]
+                number = int(key.removeprefix("user-"))
+                assert row["value"] == value_of(number)[1]
+                assert row["key_group"] == assign_to_key_group(key, groups, STRING)
+                assert row["subtask"] == row["key_group"] * parallelism // groups
+                seen[number] += 1
+            assert seen == bytes((1,)) * LARGE
+        table.add(restores.version, backend, parallelism, 1, LARGE, LARGE)
 
 
 def _count(key: str) -> int:
