@@ -12,10 +12,10 @@ from functools import cached_property
 from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
-from keygroups._show.tables import date_text
+from keygroups._show.tables import date_text, text_table
 from keygroups.cli._job import add_sign_in, job_data, sign_in
 from keygroups.cli._parser import FAULT, AddCommand
-from keygroups.cli._reading import add_options, moved_places, read
+from keygroups.cli._reading import add_ends, add_options, moved_places, read
 from keygroups.cli._streams import json_line
 from keygroups.errors import (
     InvalidValueError,
@@ -54,6 +54,7 @@ def add_commands(command: AddCommand) -> None:
     add("place", metavar="PLACE", help=place)
     add("job_id", metavar="JOB_ID", nargs="?", help="of a URL with several jobs that run")
     add("--against", metavar="OLD", help="an older savepoint of the job, to see what grew")
+    add_ends(add)
     add_sign_in(add)
     add_options(add)
 
@@ -63,9 +64,9 @@ def _doctor(options: argparse.Namespace) -> Iterator[str]:
 
     What it is; the heaviest states, or with --against those that grew; hot subtasks, their cause
     and, of a running job, their host; uneven key groups; damage and misplaced keys, as by
-    `keygroups verify`; where sources stand and what sinks have open; state that nobody uses; what
-    restores, and with --against whether OLD does in this job; the files. An answer that needs a
-    look begins with "!". All of the savepoint is read, twice.
+    `keygroups verify`; where sources stand, with --ends how far behind, and what sinks have open;
+    state that nobody uses; what restores, and with --against whether OLD does in this job; the
+    files. An answer that needs a look begins with "!". All of the savepoint is read, twice.
 
     PLACE is a savepoint or checkpoint; the folder of a job, of which the newest checkpoint is
     taken; or the URL of Flink's REST API, unless it ends in /_metadata: then the job's newest
@@ -157,14 +158,14 @@ def _savepoints(
     path = options.place if job is None else _newest_of(job)
     others = [] if options.against is None else [options.against]
     try:
-        savepoint, *old = read(options, path, *others)
+        savepoint, *old = read(options, path, *others, ends=options.ends)
     except SavepointError:
         from keygroups.savepoint._files.job_folders import checkpoints_in
 
         checkpoints = checkpoints_in(path) if job is None else []
         if not checkpoints:
             raise
-        savepoint, *old = read(options, checkpoints[0].path, *others)
+        savepoint, *old = read(options, checkpoints[0].path, *others, ends=options.ends)
     return savepoint, old[0] if old else None
 
 
@@ -181,6 +182,7 @@ class _Shell:
 
     path: str
     against: str | None
+    ends: tuple[str, ...]
     words: tuple[str, ...]
     names: dict[str, str]
 
@@ -200,7 +202,8 @@ class _Shell:
         words = [f"--moved={old}={new}" for old, new in moved_places(options).items()]
         words += [f"--allow={place}" for place in options.allow]
         words += [f"--uids={options.uids}"] if has_uids else []
-        return cls(savepoint.path, options.against, tuple(words), names)
+        ends = () if options.ends in (None, "-") else (f"--ends={options.ends}",)
+        return cls(savepoint.path, options.against, ends, tuple(words), names)
 
     def command(self, name: str, *words: str) -> str:
         """Return a command on the savepoint, quoted for a shell."""
@@ -395,25 +398,32 @@ class _Patient:
         return Answer(question, report.has_faults, texts, [command])
 
     def _connectors(self) -> Answer:
+        from keygroups.savepoint._operator import readable
         from keygroups.savepoint._operator_states import is_sink, is_source
         from keygroups.savepoint._reports.connectors import sink_sections, splits_section
 
-        texts, commands, has_open = [], [], False
+        texts, commands, needs_attention = [], [], False
         for operator in self._savepoint.operators:
+            unread: list[str] = []
             sections = []
             if is_source(operator):
-                sections.append(splits_section(operator.source_splits()))
+                source = readable(operator.source_splits, unread)
+                sections += [] if source is None else [splits_section(source)]
             if is_sink(operator):
-                sink = operator.sink_state()
-                has_open = has_open or bool(sink.committables)
-                sections += sink_sections(sink)
+                sink = readable(operator.sink_state, unread)
+                needs_attention = needs_attention or bool(sink and sink.committables)
+                sections += [] if sink is None else sink_sections(sink)
             for section in sections:
                 texts.append(f"{self._name(operator)}: {section.texts[0]}")
-                texts += ["  ".join(row) for row in section.rows[:_SHOWN]]
+                rows = [section.header, *section.rows[:_SHOWN]] if section.rows else []
+                texts += text_table(rows, section.left_columns)
+            needs_attention = needs_attention or bool(unread)
+            texts += [f"{self._name(operator)}: not known: {reason}" for reason in unread]
             if sections:
-                commands.append(self._shell.of_operator(operator.operator_id))
+                named = operator.operator_id, *self._shell.ends
+                commands.append(self._shell.of_operator(*named))
         texts = texts or ["none with state"]
-        return Answer("sources and sinks", has_open, texts, commands)
+        return Answer("sources and sinks", needs_attention, texts, commands)
 
     def _ages(self) -> Answer:
         texts, commands, is_old = [], [], False

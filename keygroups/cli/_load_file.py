@@ -1,8 +1,9 @@
-"""Files that the command reads whole: the load of key groups, and other small texts."""
+"""Files that the command reads whole: the load of key groups, Kafka's ends, other small texts."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from keygroups.load import KeyGroupLoad
 
 _LONGEST = 128 * UPPER_BOUND_MAX_PARALLELISM
 """The most characters of a file, many more than a line for each key group takes."""
+_END = re.compile(r"([A-Za-z0-9._-]{1,249}):([0-9]{1,9}):([0-9]{1,18})")
 
 
 def read_load(path: str, max_parallelism: int) -> KeyGroupLoad:
@@ -35,6 +37,26 @@ def read_load(path: str, max_parallelism: int) -> KeyGroupLoad:
             raise InvalidValueError(f"key group {key_group} is twice in {show(path)}")
         weights[key_group] = weight
     return KeyGroupLoad(max_parallelism, weights)
+
+
+def read_ends(path: str) -> dict[tuple[str, int], int]:
+    """Read the ends of Kafka's partitions from a file, "-" for standard input.
+
+    A line is such as orders:0:12345, as kafka-get-offsets.sh prints it.
+    """
+    ends: dict[tuple[str, int], int] = {}
+    for number, line in enumerate(read_text("ends", path).splitlines(), 1):
+        match = _END.fullmatch(line)
+        if match is None:
+            raise InvalidValueError(
+                "ends must have a topic, a partition and its end in each line, such as "
+                f"orders:0:12345, got {show(line)} in line {number} of {show(path)}"
+            )
+        topic, partition, end = match.groups()
+        if (topic, int(partition)) in ends:
+            raise InvalidValueError(f"partition {topic}:{partition} is twice in {show(path)}")
+        ends[topic, int(partition)] = int(end)
+    return ends
 
 
 def read_text(name: str, path: str) -> str:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from keygroups._checks import show
 from keygroups.cli._key_text import check_text
+from keygroups.cli._load_file import read_ends
 from keygroups.cli._parser import Arguments
 from keygroups.cli._progress import progress_of
 from keygroups.cli._streams import complain, lines_of
-from keygroups.errors import InvalidValueError
+from keygroups.errors import InvalidValueError, SavepointError
 
 if TYPE_CHECKING:
     from keygroups.savepoint import Savepoint
@@ -30,24 +33,54 @@ def add_options(add: Arguments) -> None:
     add("--allow", action="append", default=[], metavar="PREFIX", help=more)
 
 
-def read(options: argparse.Namespace, *paths: str) -> list[Savepoint]:
-    """Return the savepoints at some paths, read with the options."""
+def add_ends(add: Arguments) -> None:
+    """Add the option of `read` that tells how far sources are behind."""
+    lines = "the ends of Kafka's partitions, as kafka-get-offsets.sh prints them; - for input"
+    add("--ends", metavar="FILE", help=lines)
+
+
+def read(options: argparse.Namespace, *paths: str, ends: str | None = None) -> list[Savepoint]:
+    """Return the savepoints at some paths, read with the options; `ends` is that of --ends."""
     from keygroups.savepoint import read_savepoint
 
+    ends_of = None if ends is None else read_ends(ends)
     moved = moved_places(options)
     uids = None
     if options.uids is not None:
         uids = [check_text("uid", uid) for uid in lines_of(options.uids) if uid]
     progress = progress_of(options)
     savepoints = [
-        read_savepoint(path, moved, uids=uids, allow=options.allow, progress=progress)
+        read_savepoint(
+            path, moved, uids=uids, allow=options.allow, ends=ends_of, progress=progress
+        )
         for path in paths
     ]
+    if ends_of is not None:
+        _check_ends(ends_of, savepoints[0])
     for savepoint in savepoints:
         for uid in savepoint.unknown_uids:
             complain(f"warning: no operator of {savepoint.path} has the uid {show(uid)}")
     _check_moved(moved, savepoints)
     return savepoints
+
+
+def _check_ends(ends: Mapping[tuple[str, int], int], savepoint: Savepoint) -> None:
+    """Raise for ends of which no source reads a partition, which would have no effect."""
+    from keygroups.savepoint import KafkaSplit
+    from keygroups.savepoint._operator_states import is_source
+
+    partitions = set()
+    for operator in savepoint.operators:
+        with suppress(SavepointError):  # The report says what cannot be read.
+            splits = operator.source_splits().splits if is_source(operator) else ()
+            partitions |= {s[:2] for s in splits if isinstance(s, KafkaSplit)}
+    if partitions.isdisjoint(ends):
+        topics = sorted({topic for topic, _ in partitions})
+        such_as = f", which are of {', '.join(map(show, topics[:5]))}" if topics else ""
+        raise InvalidValueError(
+            f"--ends must have partitions that sources of {savepoint.path} read{such_as}, got "
+            f"{show(sorted(ends)[:5])}"
+        )
 
 
 def _check_moved(moved: dict[str, str], savepoints: list[Savepoint]) -> None:

@@ -12,7 +12,7 @@ from keygroups.cli._html import check_html, write_html
 from keygroups.cli._key_groups import rescale_data
 from keygroups.cli._key_text import check_text, parse_key
 from keygroups.cli._parser import AddCommand, Arguments, to_int
-from keygroups.cli._reading import add_options, moved_places, read
+from keygroups.cli._reading import add_ends, add_options, moved_places, read
 from keygroups.cli._streams import (
     complain,
     json_line,
@@ -54,6 +54,7 @@ def _add_looking(add: Arguments) -> None:
     add("--top", type=to_int, default=5, metavar="N", help=top)
     whole = "read all entries: each state's entries, keys, bytes, heaviest keys, ages and timers"
     add("--full", action="store_true", help=whole)
+    add_ends(add)
     page = "write what it holds as a page for a browser to this new file"
     add("--html", metavar="FILE", help=page)
 
@@ -90,6 +91,9 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     null too). What cannot be read of one operator is said there, and all others follow. Damage,
     keys in key groups that are not theirs and windows without timers are looked for by
     `keygroups verify`.
+
+    With --ends the splits of Kafka have how many records are behind them, the end of FILE less the
+    offset. JSON: lag of splits.
 
     With --full all entries of keyed state are read, and there is also what each state has, as
     Savepoint.summary says it, of each --operator, else of all. JSON: also summary, with path,
@@ -148,7 +152,7 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     """
     from keygroups.savepoint import operator_reports
 
-    [savepoint] = read(options, options.path)
+    [savepoint] = read(options, options.path, ends=options.ends)
     _check_options(options)
     if _state.is_asked(options):
         yield from _state.state_lines(savepoint, options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import replace
@@ -87,6 +87,7 @@ class Operator(OperatorStateReader):
         self._context = context
         self._progress = progress
         self._split_layout: SplitLayout | None = None  # None for a layout that is looked for
+        self._ends: Mapping[tuple[str, int], int] | None = None  # of Kafka's partitions, if known
         self._states: tuple[StateDescriptor, ...] | None = None  # None before the first read
         self.subtasks = tuple(_subtask(subtask, files, context) for subtask in self._subtasks)
         self.operator_id = metadata.operator_id

@@ -27,6 +27,7 @@ from keygroups.savepoint._sources.consumers import CONSUMERS
 from keygroups.savepoint._sources.source_splits import (
     READER_STATE,
     SourceSplits,
+    is_of_one_cluster,
     read_consumer_splits,
     read_source_splits,
     source_with_lag,
@@ -44,6 +45,7 @@ class OperatorStateReader:
     _context: ReadingContext
     _progress: ProgressCallback | None
     _split_layout: SplitLayout | None
+    _ends: Mapping[tuple[str, int], int] | None
 
     @property
     @abstractmethod
@@ -121,7 +123,7 @@ class OperatorStateReader:
         own by `splits` of `read_savepoint`; of others the bytes are told. `ends` maps partitions
         of Kafka, each a topic and a number, to the offset that the next record written there gets,
         which tells the lag of each split; the ends of partitions that the source does not read
-        are not looked at.
+        are not looked at. None is those of `read_savepoint`, for a source of one cluster of Kafka.
 
         Raises InvalidValueError for an operator that is no such source, and for ends of one that
         is not Kafka's, InvalidTypeError, SavepointError where the state is damaged.
@@ -142,9 +144,13 @@ class OperatorStateReader:
         ]
         name = f"{self._files.base}: operator {self.label}"
         if state in CONSUMERS:
-            return source_with_lag(read_consumer_splits(state, elements, name), ends)
-        state_of_coordinator = self.coordinator_state()
-        return read_source_splits(elements, state_of_coordinator, name, ends, self._split_layout)
+            source = read_consumer_splits(state, elements, name)
+        else:
+            coordinator = self.coordinator_state()
+            source = read_source_splits(elements, coordinator, name, self._split_layout)
+        if ends is None and all(is_of_one_cluster(split) for split in source.splits):
+            ends = self._ends
+        return source_with_lag(source, ends)
 
     def sink_state(self) -> SinkState:
         """Return the open transactions of a sink, which a restore commits, and its writers.

@@ -61,6 +61,7 @@ from keygroups.savepoint._savepoint_tables import (
     operators_section,
     table_lines,
 )
+from keygroups.savepoint._sources.source_splits import checked_ends
 from keygroups.savepoint._sources.split_layouts import SplitLayout, checked_layouts
 from keygroups.savepoint._state.key_hashes import has_hash
 from keygroups.savepoint._state.writing.new_states import NewState, key_to_write
@@ -479,6 +480,7 @@ def read_savepoint(
     serializers: Mapping[str, type[Serializer] | KryoClass] | None = None,
     key_types: Mapping[str, KeyType | Serializer] | None = None,
     splits: Mapping[str, SplitLayout] | None = None,
+    ends: Mapping[tuple[str, int], int] | None = None,
     progress: ProgressCallback | bool | None = None,
 ) -> Savepoint:
     """Read the `_metadata` of a savepoint or checkpoint; state is read when it is asked for.
@@ -514,6 +516,9 @@ def read_savepoint(
     `splits` are the layouts of the splits of one's own sources, by uid, name or id: a SplitLayout
     of `keygroups.savepoint.sources`, by which `Operator.source_splits` reads them.
 
+    `ends` are the ends of partitions of Kafka, as `Operator.source_splits` takes them: with them
+    reports tell how far sources are behind.
+
     `progress` is a function that is told how far the work on this savepoint has come, as
     `keygroups.progress` has it, or True for a bar. It is not pickled with the savepoint.
 
@@ -538,6 +543,10 @@ def read_savepoint(
     if splits is not None:
         for name, layout in checked_layouts(splits).items():
             savepoint.operator(name)._split_layout = layout
+    if ends is not None:
+        checked = checked_ends(ends)
+        for operator in savepoint.operators:
+            operator._ends = checked
     return savepoint
 
 

@@ -179,8 +179,12 @@ def test_all_that_needs_a_look(doctor: Any, tmp_path: Path) -> None:
     assert page.answers["key groups"]["commands"] == ["keygroups suggest 8"]
     connectors = page.answers["sources and sinks"]
     assert connectors["texts"] == [
-        *("clicks: 1 split", "a/0  4,711  0", "out: 1 committable; a restore commits them"),
-        "tx-0-1, producer 10, epoch 1  1  0  RECEIVED",
+        "clicks: 1 split",
+        "split  goes on at  subtask",
+        "a/0    4,711             0",
+        "out: 1 committable; a restore commits them",
+        "committable                   checkpoint  subtask  state",
+        "tx-0-1, producer 10, epoch 1           1        0  RECEIVED",
     ]
     assert connectors["needs_attention"]
     old = page.answers["old state"]
@@ -248,6 +252,68 @@ def test_damage(doctor: Any, tmp_path: Path) -> None:
     assert all("not known: " in text for text in heaviest["texts"])
     assert page.answers["old state"]["texts"] == heaviest["texts"]
     assert " lines more, with --json\n" in page.text
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> str:
+    """A savepoint of a source of Kafka."""
+    with SavepointWriter(tmp_path / "orders") as writer:
+        offsets = KafkaOffsets({("orders", 0): 100, ("orders", 1): 250})
+        writer.add_source("orders", offsets, 128, parallelism=2)
+    return str(tmp_path / "orders")
+
+
+def test_how_far_a_source_is_behind(doctor: Any, orders: str, tmp_path: Path) -> None:
+    ends = tmp_path / "ends.txt"
+    ends.write_text("orders:0:110\norders:1:1400\nother:0:3\n")
+    page = doctor(orders, f"--ends={ends}")
+    [behind, header, *rows] = page.answers["sources and sinks"]["texts"]
+    assert behind.endswith(": 2 splits; 1,160 records behind")
+    assert header.split()[-2:] == ["records", "behind"]
+    assert [row.split() for row in rows] == [
+        ["orders/0", "100", "0", "10"],
+        ["orders/1", "250", "1", "1,150"],
+    ]
+    runs(page)
+    assert main(["savepoint", orders, f"--ends={ends}", "--json"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ("order:0:110", r"of 'orders', got \[\('order', 0\)\]"),
+        ("orders:2:110\n", r"sources of .*orders read, which are of 'orders', got"),
+        ("", r"got \[\]"),
+        ("orders:0:", r"such as orders:0:12345, got 'orders:0:' in line 1 of '.*ends.txt'"),
+        ("orders:0:1\norders:0:2:3", r"got 'orders:0:2:3' in line 2"),
+        ("orders:0:1\norders:0:2", "partition orders:0 is twice"),
+        ("or ders:0:1", "got 'or ders:0:1' in line 1"),
+        ("orders:0:-1", "got 'orders:0:-1' in line 1"),
+    ],
+)
+def test_ends_that_no_source_has(
+    lines: str, says: str, orders: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ends = tmp_path / "ends.txt"
+    ends.write_text(lines)
+    for command in ("doctor", "savepoint"):
+        assert main([command, orders, f"--ends={ends}"]) == 2
+        assert re.search(says, capsys.readouterr().err)
+    assert main(["doctor", str(point("2.3.0-heap-canonical").path), f"--ends={ends}"]) == 2
+    assert re.search("--ends must have|in line|is twice", capsys.readouterr().err)
+
+
+def test_a_sink_that_cannot_be_read(doctor: Any, tmp_path: Path) -> None:
+    """It costs its own line: the source stands beside it."""
+    transactions = [ListStateDescriptor(COMMITTER, BYTES)]
+    with SavepointWriter(tmp_path / "savepoint") as writer:
+        sink = writer.add_operator("damaged", None, (), 128, 1, list_states=transactions)
+        sink.write_operator_state(COMMITTER, [COMMITTED[:-1]])
+        writer.add_source("clicks", KafkaOffsets({("a", 0): 4711}), 128, parallelism=1)
+    answer = doctor(str(tmp_path / "savepoint")).answers["sources and sinks"]
+    assert answer["needs_attention"]
+    assert any(": not known: " in text for text in answer["texts"])
+    assert "a/0    4,711             0" in answer["texts"]
 
 
 def test_without_the_extra(doctor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,13 +391,15 @@ PAGE = """\
     $ keygroups verify then --uids=uids
 ! sources and sinks
     clicks: 7 splits
-    a/0  10  0
-    a/1  11  0
-    a/2  12  0
-    a/3  13  0
-    a/4  14  0
+    split  goes on at  subtask
+    a/0    10                0
+    a/1    11                0
+    a/2    12                0
+    a/3    13                0
+    a/4    14                0
     out: 1 committable; a restore commits them
-    tx-0-1, producer 10, epoch 1  1  0  RECEIVED
+    committable                   checkpoint  subtask  state
+    tx-0-1, producer 10, epoch 1           1        0  RECEIVED
     $ keygroups savepoint then --operator=clicks --uids=uids
     $ keygroups savepoint then --operator=out --uids=uids
 ! old state

@@ -457,6 +457,7 @@ WANTED = {
     "a mapping of partitions such as ('clicks', 0)": """
         Operator.source_splits ends
         OperatorEditor.set_offsets offsets
+        savepoint.read_savepoint ends
         savepoint.KafkaOffsets offsets
         savepoint.KafkaOffsets stopping_offsets
     """,

@@ -46,6 +46,8 @@ from keygroups.savepoint import (
     SourceSplits,
     SpecialOffset,
     UnknownSplit,
+    html_report,
+    operator_reports,
     read_savepoint,
 )
 
@@ -298,6 +300,49 @@ def test_refused_ends(ends: Any, error: type[KeyGroupsError], says: str, tmp_pat
     operator = source(tmp_path / "savepoint", [[versioned(0, A0)]])
     with pytest.raises(error, match=says):
         operator.source_splits(ends)
+
+
+def test_lag_in_reports(tmp_path: Path) -> None:
+    """Of all sources of one cluster: what is not Kafka's, and what is of several, has none."""
+    splits = [versioned(0, A0), versioned(0, kafka_split("b", 0, 7)), versioned(0, A1)]
+    source(tmp_path / "savepoint", [splits])
+    ends = {("a", 0): 100, ("b", 0): 1_007, ("c", 0): 5}
+    savepoint = read_savepoint(tmp_path / "savepoint", ends=ends)
+    [operator] = savepoint.operators
+    assert [split.lag for split in splits_of(operator)] == [60, 1000, None]
+    assert [split.lag for split in splits_of(operator, {})] == [None] * 3
+    [report] = operator_reports(savepoint)
+    assert "  3 splits; 1,060 records behind in 2 of them\n" in str(report)
+    header, *rows = (line.split() for line in str(report).splitlines()[2:])
+    assert header == ["split", "goes", "on", "at", "subtask", "records", "behind"]
+    assert [row[-1] for row in rows[:2]] == ["60", "1,000"]
+    assert "1,060 records behind in 2 of them" in html_report(savepoint)
+    [report] = operator_reports(read_savepoint(tmp_path / "savepoint", ends={("a", 0): 99}))
+    assert "records behind in 1 of them" in str(report)
+    [report] = operator_reports(read_savepoint(tmp_path / "savepoint"))
+    assert "behind" not in str(report)
+    several = [in_cluster("x", A0)]
+    state = coordinator(1, clusters(sb.utf("h:9092"), kafkas={"x": partitions(("a", 0, 0))}))
+    for elements, enumerator in ((several, state), ([versioned(0, A0[:-1])], None)):
+        path = source(tmp_path / "other", [elements], enumerator)._files.base
+        [report] = operator_reports(read_savepoint(path, ends=ends))
+        assert "  1 split\n" in str(report)
+        assert "behind" not in str(report)
+
+
+@pytest.mark.parametrize(
+    ("ends", "error", "says"),
+    [
+        ([("a", 0)], InvalidTypeError, "ends must be a mapping of partitions"),
+        ({("a", 0): -1}, InvalidValueError, r"end of \('a', 0\) must be from 0"),
+    ],
+)
+def test_ends_are_checked_as_a_savepoint_is_read(
+    ends: Any, error: type[KeyGroupsError], says: str, tmp_path: Path
+) -> None:
+    operator = source(tmp_path / "savepoint", [[versioned(0, A0)]])
+    with pytest.raises(error, match=says):
+        read_savepoint(operator._files.base, ends=ends)
 
 
 NOT_KAFKAS = {

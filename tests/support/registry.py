@@ -600,6 +600,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "partitioner": [lambda key, parallelism: 0],
     "partition": [3],
     "partitions": [8],
+    "ends": [{("clicks", 0): 9}, {}, None],
     "path": [savepoint_folder()],
     "plan": [RescalePlan(8, 3, 4)],
     "prefix": ["", "a"],

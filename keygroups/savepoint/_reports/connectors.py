@@ -37,7 +37,15 @@ def splits_section(source: SourceSplits) -> Section:
         texts[0] += "; the initial discovery of partitions is not finished"
     if source.processed_paths:
         texts[0] += f"; {len(source.processed_paths):,} files were seen"
-    return Section(texts, ("split", "goes on at", "subtask"), rows, (0, 1), "Splits of the source")
+    header = ["split", "goes on at", "subtask"]
+    lags = [split.lag if isinstance(split, KafkaSplit) else None for split in source.splits]
+    known = [lag for lag in lags if lag is not None]
+    if known:
+        of_some = "" if len(known) == len(lags) else f" in {len(known):,} of them"
+        texts[0] += f"; {sum(known):,} records behind{of_some}"
+        header.append("records behind")
+        rows = [(*row, "" if lag is None else f"{lag:,}") for row, lag in zip(rows, lags)]
+    return Section(texts, header, rows, (0, 1), "Splits of the source")
 
 
 def sink_sections(sink: SinkState) -> Iterator[Section]:

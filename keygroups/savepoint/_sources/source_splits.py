@@ -114,7 +114,6 @@ def read_source_splits(
     elements: Iterable[tuple[int, object]],
     coordinator: bytes | None,
     name: str,
-    ends: Mapping[Partition, int] | None,
     layout: SplitLayout | None = None,
 ) -> SourceSplits:
     """Return the splits that are in the readers' elements, each with its subtask.
@@ -122,7 +121,7 @@ def read_source_splits(
     `name` is that of the savepoint and its operator, for errors. Bytes do not say of which class
     they are: a source is Kafka's, of files, of one of LAYOUTS, or a HybridSource of these, if all
     of them are such, and there is at least one split. With a `layout` it is of that. Raises
-    SavepointError, and InvalidValueError or InvalidTypeError for `ends`.
+    SavepointError.
     """
     splits = [_framed(data, subtask, name) for subtask, data in elements]
     enumerator = None if coordinator is None else _enumerator(coordinator, name)
@@ -134,7 +133,7 @@ def read_source_splits(
     if source is None:
         with suppress(SavepointError):
             source = _of_hybrid(splits, enumerator, name)
-    return source_with_lag(source or _of_another(splits, enumerator), ends)
+    return source or _of_another(splits, enumerator)
 
 
 def has_same_content(own: bytes, other: bytes) -> bool:
@@ -307,7 +306,11 @@ def _versioned(cursor: Cursor) -> tuple[int, bytes]:
     return version, framed.take(framed.left)
 
 
-def _checked_ends(ends: object) -> dict[Partition, int]:
+def checked_ends(ends: object) -> dict[Partition, int]:
+    """Return the ends of partitions by topic and number.
+
+    Raises InvalidTypeError and InvalidValueError.
+    """
     if not isinstance(ends, Mapping):
         raise InvalidTypeError(
             f"ends must be a mapping of partitions such as ('clicks', 0), got {show(ends)}"
@@ -319,6 +322,11 @@ def _checked_ends(ends: object) -> dict[Partition, int]:
     return checked
 
 
+def is_of_one_cluster(split: SourceSplit) -> bool:
+    """Return whether a split is Kafka's, and not of a source that reads several clusters."""
+    return isinstance(split, KafkaSplit) and split.cluster is None
+
+
 def source_with_lag(source: SourceSplits, ends: Mapping[Partition, int] | None) -> SourceSplits:
     """Return a source whose splits have their lag behind some ends, as it is without these.
 
@@ -326,7 +334,7 @@ def source_with_lag(source: SourceSplits, ends: Mapping[Partition, int] | None) 
     """
     if ends is None:
         return source
-    ends, splits = _checked_ends(ends), []
+    ends, splits = checked_ends(ends), []
     clusters: dict[Partition, str | None] = {}
     for split in source.splits:
         if not isinstance(split, KafkaSplit):
