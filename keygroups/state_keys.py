@@ -34,7 +34,13 @@ from keygroups._serializers.compounds import (
     Tuple0Serializer,
     TupleSerializer,
 )
-from keygroups._serializers.scalars import BYTES, GLOBAL_WINDOW, TIME_WINDOW, VOID_NAMESPACE
+from keygroups._serializers.scalars import (
+    BYTE_ARRAY_WRAPPER,
+    BYTES,
+    GLOBAL_WINDOW,
+    TIME_WINDOW,
+    VOID_NAMESPACE,
+)
 from keygroups._serializers.sql.rows import RowDataSerializer
 from keygroups._values.rows import GlobalWindow, Row, TimeWindow
 from keygroups.assignment import assign_to_key_group
@@ -42,6 +48,7 @@ from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKey
 
 __all__ = [
     "BYTES",
+    "BYTE_ARRAY_WRAPPER",
     "GLOBAL_WINDOW",
     "TIME_WINDOW",
     "VOID_NAMESPACE",

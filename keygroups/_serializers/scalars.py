@@ -272,7 +272,7 @@ class BytePrimitiveArraySerializer(Simple):
 class ByteArrayWrapperSerializer(BytePrimitiveArraySerializer):
     """The bytes of PyFlink, written as an array of bytes."""
 
-    snapshot = class_of(f"{STREAMING}utils.", "ByteArrayWrapper")
+    name, snapshot = "BYTE_ARRAY_WRAPPER", class_of(f"{STREAMING}utils.", "ByteArrayWrapper")
 
 
 class StringDataSerializer(Simple):
@@ -401,6 +401,7 @@ DOUBLE = DoubleSerializer()
 CHAR = CharSerializer()
 STRING = StringSerializer()
 BYTES = BytePrimitiveArraySerializer()
+BYTE_ARRAY_WRAPPER = ByteArrayWrapperSerializer()
 SQL_STRING = StringDataSerializer()
 NULL = NullSerializer()
 VOID_NAMESPACE = VoidNamespaceSerializer()

@@ -166,7 +166,7 @@ def test_time_to_live(tmp_path: Path) -> None:
     states = {state.name: str(state) for state in plain.states}
     assert states["python-state-total"] == ("python-state-total: LIST <ROW(LONG), BYTES> with TTL")
     assert states["python-state-map"] == (
-        "python-state-map: MAP <ROW(LONG), BYTES, BYTES> with TTL"
+        "python-state-map: MAP <ROW(LONG), BYTE_ARRAY_WRAPPER, BYTES> with TTL"
     )
     timed = plain.as_pyflink(
         LONG, [ValueStateDescriptor("total", LONG, has_ttl=True), *job_states(True)[1:]]

@@ -397,9 +397,10 @@ def bytes_of_state_keys() -> None:
         state_keys.GLOBAL_WINDOW,
         state_keys.VOID_NAMESPACE,
         state_keys.BYTES,
+        state_keys.BYTE_ARRAY_WRAPPER,
         state_keys.serializer_of(types.LONG),
     ]
-    longs = state_keys.Serializer.from_snapshot(windows[4].snapshot_bytes())
+    longs = state_keys.Serializer.from_snapshot(windows[5].snapshot_bytes())
     value: object = longs.decode(longs.encode(5))
     assert_type((longs.name, value), tuple[str, object])
     words = state_keys.CompositeKeySerializer(128, types.STRING, windows[0])

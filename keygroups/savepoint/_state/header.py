@@ -21,9 +21,9 @@ from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups._serializers.data_output import i32, u16, utf
 from keygroups._serializers.pyflink import FramedSerializer
 from keygroups._serializers.scalars import (
+    BYTE_ARRAY_WRAPPER,
     BYTES,
     VOID_NAMESPACE,
-    ByteArrayWrapperSerializer,
 )
 from keygroups._serializers.streaming import (
     AsyncTtlSerializer,
@@ -236,7 +236,7 @@ def stored_state(state: StateDescriptor) -> StateDescriptor:
     """
     if not state.is_python:
         return state
-    user_key = None if state.user_key_serializer is None else ByteArrayWrapperSerializer()
+    user_key = None if state.user_key_serializer is None else BYTE_ARRAY_WRAPPER
     return replace(
         state,
         name=state.stored_name,

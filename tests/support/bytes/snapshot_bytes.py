@@ -237,7 +237,7 @@ SNAPSHOTS = [
     (sb.snapshot(GLOBAL, 3), "GLOBAL_WINDOW"),
     (sb.snapshot(SQL_STRING, 3), "SQL_STRING"),
     (sb.snapshot(BYTES, 3), "BYTES"),
-    (sb.snapshot(WRAPPED, 3), "BYTES"),
+    (sb.snapshot(WRAPPED, 3), "BYTE_ARRAY_WRAPPER"),
     (sb.snapshot(NULL, 3), "NULL"),
     (sb.composite(RAW, 0, [sb.kryo_of("a.B")]), "RAW"),
     (ENUM, "ENUM(a.E)"),
