@@ -64,17 +64,16 @@ def state_lines(savepoint: Savepoint, options: argparse.Namespace) -> Iterator[s
     if options.key is not None:
         yield from _look_up(operator, options)
         return
+    described = _one_state(operator, options.state)
     if options.export == "-":
-        described = _one_state(operator, options.state)
         yield from json_lines(described, operator.entries([described.name]))
         return
-    count = _export(operator, options.state, options.export)
-    names = {"operator_id": operator.operator_id, "state": options.state}
+    count = _export(operator, described, options.export)
+    names = {"operator_id": operator.operator_id, "state": described.name}
     if options.json:
         yield json_line({"path": options.export, **names, "entries": count})
         return
-    source = f"of {operator.label}" if options.state is None else options.state
-    yield printable(f"{count:,} entries of {source}: {options.export}")
+    yield printable(f"{count:,} entries of {described.name}: {options.export}")
 
 
 def _operator(savepoint: Savepoint, names: list[str] | None) -> Operator:
@@ -139,7 +138,7 @@ def _look_up(operator: Operator, options: argparse.Namespace) -> Iterator[str]:
 # --- --export ---------------------------------------------------------------------------------
 
 
-def _export(operator: Operator, state: str | None, text: str) -> int:
+def _export(operator: Operator, state: StateDescriptor, text: str) -> int:
     """Write the entries of a state to a file, and return their number."""
     path = Path(check_text("export", text))
     ending = path.suffix.lower()
@@ -151,7 +150,7 @@ def _export(operator: Operator, state: str | None, text: str) -> int:
     if ending == _LINES:
         return _export_entries(operator, state, path, write_json_lines)
     try:
-        reader = operator.to_arrow_batch_reader(state)
+        reader = operator.to_arrow_batch_reader(state.name)
     except ModuleNotFoundError as error:
         if ending == ".csv":
             return _export_entries(operator, state, path, write_csv)
@@ -169,9 +168,10 @@ def _export(operator: Operator, state: str | None, text: str) -> int:
         raise KeyGroupsError(f"export {show(text)} cannot be written: {why}") from None
 
 
-def _export_entries(operator: Operator, name: str | None, path: Path, write: EntryWriter) -> int:
+def _export_entries(
+    operator: Operator, state: StateDescriptor, path: Path, write: EntryWriter
+) -> int:
     """Write the entries of a state without PyArrow, and return their number."""
-    state = _one_state(operator, name)
     try:
         with new_file("export", path) as file:
             return write(file, state, operator.entries([state.name]))

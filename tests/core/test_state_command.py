@@ -151,6 +151,11 @@ def test_json_lines_of_the_only_state(tmp_path: Path, capsys: pytest.CaptureFixt
         writer.add_operator("by-user", types.STRING, counts, 128, 1).write("count", "ann", 7)
     status, out, _ = run(capsys, path, "--export", "-")
     assert (status, json.loads(out)["value"]) == (0, 7)
+    for target, line in ((str(tmp_path / "a.jsonl"), "1 entries of count: {}\n"), ("b", "")):
+        status, out, err = run(capsys, path, "--export", target)
+        assert (status, out) == ((0, line.format(target)) if line else (2, "")), err
+    status, out, _ = run(capsys, path, "--export", str(tmp_path / "c.jsonl"), "--json")
+    assert (status, json.loads(out)["state"]) == (0, "count")
 
 
 def test_json_lines_of_real_state(capsys: pytest.CaptureFixture[str]) -> None:
