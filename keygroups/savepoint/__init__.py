@@ -192,10 +192,13 @@ from keygroups.savepoint.reports import (
 )
 from keygroups.savepoint.restoring import OperatorRestore, RestoreReport, StateRestore
 from keygroups.savepoint.sinks import (
+    BucketState,
     Committable,
+    FileCommittable,
     KafkaProducerState,
     KafkaTransaction,
     KafkaWriterState,
+    PartFile,
     SinkState,
     UnknownCommittable,
     UnknownWriterState,
@@ -263,6 +266,7 @@ from keygroups.savepoint.writing import (
 __all__ = [
     "DELETE",
     "AggregatingStateDescriptor",
+    "BucketState",
     "Change",
     "ChannelState",
     "Committable",
@@ -275,6 +279,7 @@ __all__ = [
     "EntryDifference",
     "EventTimeSessionWindows",
     "FaultCount",
+    "FileCommittable",
     "FileSplit",
     "GlobalWindow",
     "JobFile",
@@ -303,6 +308,7 @@ __all__ = [
     "OperatorSummary",
     "OperatorVerification",
     "OperatorWriter",
+    "PartFile",
     "Pickle",
     "Pojo",
     "ProcessingTimeSessionWindows",

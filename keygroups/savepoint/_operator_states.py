@@ -156,8 +156,8 @@ class OperatorStateReader:
         """Return the open transactions of a sink, which a restore commits, and its writers.
 
         A sink of Flink's Sink API has two operators with state, its committer and its writer.
-        Transactions of KafkaSink are decoded, of other sinks the bytes are told. The older
-        FlinkKafkaProducer has all in one operator.
+        Transactions of KafkaSink and files of FileSink are decoded, of other sinks the bytes are
+        told. The older FlinkKafkaProducer and StreamingFileSink have all in one operator.
 
         Raises InvalidValueError for an operator that is neither, SavepointError where the state
         is damaged.

@@ -2,9 +2,11 @@
 
 `Operator.sink_state` returns the `SinkState` of a sink's committer or writer, whose classes are
 of Flink's own Sink API. A `Committable` is what the committer is to commit: a `KafkaTransaction`,
-of other sinks an `UnknownCommittable` with its bytes. A `KafkaWriterState` has the transactional
-ids of a writer of KafkaSink, a `KafkaProducerState` those of the older FlinkKafkaProducer, which
-has both in one operator, an `UnknownWriterState` the bytes of another sink's.
+or a `FileCommittable`, of other sinks an `UnknownCommittable` with its bytes. A `KafkaWriterState`
+has the transactional ids of a writer of KafkaSink, a `KafkaProducerState` those of the older
+FlinkKafkaProducer, which has both in one operator; a `BucketState` has the file that a writer of
+FileSink, or of the older StreamingFileSink, has in progress, each a `PartFile`; an
+`UnknownWriterState` has the bytes of another sink's.
 
 A job that restores commits each of them, and does so again if it was committed before. Where the
 operator is removed from a savepoint, nobody commits them: transactions of Kafka stay open until
@@ -20,12 +22,16 @@ from keygroups.savepoint._sinks.committables import (
     UnknownCommittable,
     UnknownWriterState,
 )
+from keygroups.savepoint._sinks.part_files import BucketState, FileCommittable, PartFile
 
 __all__ = [
+    "BucketState",
     "Committable",
+    "FileCommittable",
     "KafkaProducerState",
     "KafkaTransaction",
     "KafkaWriterState",
+    "PartFile",
     "SinkState",
     "UnknownCommittable",
     "UnknownWriterState",

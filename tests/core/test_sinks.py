@@ -22,12 +22,15 @@ from keygroups import InvalidValueError
 from keygroups.cli import main
 from keygroups.errors import SavepointError
 from keygroups.savepoint import (
+    BucketState,
     Committable,
+    FileCommittable,
     KafkaOffsets,
     KafkaProducerState,
     KafkaTransaction,
     KafkaWriterState,
     Operator,
+    PartFile,
     SavepointWriter,
     SinkState,
     UnknownCommittable,
@@ -487,3 +490,215 @@ def test_names_have_at_most_100_characters(size: int) -> None:
     writer = KafkaWriterState(name, 3, precommitted=((name, 1),))
     [section] = sink_sections(SinkState((), (writer,)))
     assert [tuple(row) for row in section.rows] == [(shown, shown, "3")]
+
+
+# --- of files ------------------------------------------------------------------------------------
+
+# Of jobs of Flink 1.20.5 and 2.3.0, each with a FileSink that rolls its files at each checkpoint,
+# by its committer, and one that goes on with a file, by its writer.
+FILES_TO_COMMIT = {
+    "1.20.5": (
+        "0000000200000196b91f252c0000000100000001000001860000000000000001000000010000000100000001"
+        "0000016e0000000000000000000000010000015200000002000001421e765c80000432303236010000000200"
+        "00012d2c853c8901004966696c653a2f646174612f6f72646572732f726f6c6c65642f323032362f70617274"
+        "2d65653633363161302d343938372d346137632d396565642d6539393264373836663137362d300000000000"
+        "0005fc00000001000000cd574b741efc0500000000000044000000750000002f646174612f6f72646572732f"
+        "726f6c6c65642f323032362f706172742d65653633363161302d343938372d346137632d396565642d653939"
+        "3264373836663137362d302f646174612f6f72646572732f726f6c6c65642f323032362f2e706172742d6565"
+        "3633363161302d343938372d346137632d396565642d6539393264373836663137362d302e696e70726f6772"
+        "6573732e30666666303132622d663333642d343865362d623234382d30386132653266363531656200000000"
+        "000000000000000000010000000000000000"
+    ),
+    "2.3.0": (
+        "0000000200000192b91f252c0000000100000001000001820000000000000001000000010000000200000001"
+        "0000016a0000000000000000000000010000015200000002000001421e765c80000432303236010000000200"
+        "00012d2c853c8901004966696c653a2f646174612f6f72646572732f726f6c6c65642f323032362f70617274"
+        "2d35333731666235302d363561632d346463612d626535632d3736656236343637393965342d300000000000"
+        "0004c200000001000000cd574b741ec20400000000000044000000750000002f646174612f6f72646572732f"
+        "726f6c6c65642f323032362f706172742d35333731666235302d363561632d346463612d626535632d373665"
+        "6236343637393965342d302f646174612f6f72646572732f726f6c6c65642f323032362f2e706172742d3533"
+        "3731666235302d363561632d346463612d626535632d3736656236343637393965342d302e696e70726f6772"
+        "6573732e30356630376237352d303563622d343231372d383461302d30666530376635626436323300000000"
+        "0000000000000000000100000000"
+    ),
+}
+BUCKETS = {
+    "1.20.5": (
+        "00000003000001491e764b79000000010000000400000000001666696c653a2f646174612f6f72646572732f"
+        "6f70656e000001a219d418b0010000000200000110b3a4073d01004266696c653a2f646174612f6f72646572"
+        "732f6f70656e2f706172742d31333235383736332d373831382d343038662d613931332d3364633436616466"
+        "336563642d3000000001000000bf574b741efc050000000000003d0000006e0000002f646174612f6f726465"
+        "72732f6f70656e2f706172742d31333235383736332d373831382d343038662d613931332d33646334366164"
+        "66336563642d302f646174612f6f72646572732f6f70656e2f2e706172742d31333235383736332d37383138"
+        "2d343038662d613931332d3364633436616466336563642d302e696e70726f67726573732e33323533393633"
+        "332d613436372d343237312d626662342d353466393163333538316564"
+    ),
+    "2.3.0": (
+        "00000003000001491e764b79000000010000000400000000001666696c653a2f646174612f6f72646572732f"
+        "6f70656e000001a219d34364010000000200000110b3a4073d01004266696c653a2f646174612f6f72646572"
+        "732f6f70656e2f706172742d62646663313533362d636531662d343732322d626165302d3634616338356439"
+        "656265612d3000000001000000bf574b741ed2040000000000003d0000006e0000002f646174612f6f726465"
+        "72732f6f70656e2f706172742d62646663313533362d636531662d343732322d626165302d36346163383564"
+        "39656265612d302f646174612f6f72646572732f6f70656e2f2e706172742d62646663313533362d63653166"
+        "2d343732322d626165302d3634616338356439656265612d302e696e70726f67726573732e39333434623763"
+        "352d646265622d343039642d396138312d643839623965383966656234"
+    ),
+}
+BUCKET_WITHOUT_A_FILE = (
+    "000000030000003c1e764b7900000001000000080400000032303236001d66696c653a2f646174612f6f72646572"
+    "732f726f6c6c65642f323032367fffffffffffffff00"
+)
+COMMIT, BUCKET, PENDING, OPEN = (
+    struct.pack(">I", number) for number in (0x1E765C80, 0x1E764B79, 0x2C853C89, 0xB3A4073D)
+)
+LOCAL, HADOOP = struct.pack("<I", 0x1E744B57), struct.pack("<I", 0xD7436C5E)
+
+
+def stream(path: str, hidden: str, size: int, magic: bytes = LOCAL) -> bytes:
+    """As LocalRecoverableSerializer and HadoopRecoverableSerializer do, in little endian."""
+    names = path.encode(), hidden.encode()
+    return magic + struct.pack("<qii", size, *map(len, names)) + b"".join(names)
+
+
+def bucket(version: int, rest: bytes, created: int = 5) -> bytes:
+    name = versioned(1, framed(b"2026", "<"))
+    state = BUCKET + name + sb.utf("hdfs://a/2026") + struct.pack(">q", created) + rest
+    return versioned(version, state)
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "size"),
+    [
+        ("1.20.5", "ee6361a0-4987-4a7c-9eed-e992d786f176-0", 1532),
+        ("2.3.0", "5371fb50-65ac-4dca-be5c-76eb646799e4-0", 1218),
+    ],
+)
+def test_what_file_sink_is_to_commit(version: str, name: str, size: int, tmp_path: Path) -> None:
+    element = bytes.fromhex(FILES_TO_COMMIT[version])
+    [found] = state_of(tmp_path / "1", COMMITTER, element).committables
+    what = found.committable
+    assert isinstance(what, FileCommittable)
+    pending = what.pending
+    assert pending is not None
+    assert (pending.path, pending.bytes) == (f"file:/data/orders/rolled/2026/part-{name}", size)
+    hidden = f"/data/orders/rolled/2026/.part-{name}.inprogress."
+    assert (pending.hidden_path or "").startswith(hidden)
+    assert what == FileCommittable("2026", pending, None, None)
+    assert found == Committable(what, 1, 0, 0, "RECEIVED", 0)
+    [report] = operator_reports(read_savepoint(tmp_path / "1"))
+    assert f"  {pending.path}, {size:,} bytes" in str(report)
+    assert main(["savepoint", str(tmp_path / "1"), "--json"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "created", "size"),
+    [
+        ("1.20.5", "13258763-7818-408f-a913-3dc46adf3ecd-0", 1795729660080, 1532),
+        ("2.3.0", "bdfc1536-ce1f-4722-bae0-64ac85d9ebea-0", 1795729605476, 1234),
+    ],
+)
+def test_what_file_sink_has_in_progress(
+    version: str, name: str, created: int, size: int, tmp_path: Path
+) -> None:
+    [found] = state_of(tmp_path / "1", WRITER, bytes.fromhex(BUCKETS[version])).writers
+    assert isinstance(found, BucketState)
+    file = found.in_progress
+    assert file is not None
+    assert (file.path, file.bytes) == (f"file:/data/orders/open/part-{name}", size)
+    assert (file.hidden_path or "").startswith(f"/data/orders/open/.part-{name}.inprogress.")
+    assert found == BucketState(0, "", "file:/data/orders/open", created, file, ())
+    [report] = operator_reports(read_savepoint(tmp_path / "1"))
+    header, row = (line.split() for line in str(report).splitlines()[2:])
+    assert header == ["bucket", "files", "subtask"]
+    assert row[:3] == ["file:/data/orders/open", "in", "progress:"]
+    [found] = state_of(tmp_path / "2", WRITER, bytes.fromhex(BUCKET_WITHOUT_A_FILE)).writers
+    assert found == BucketState(0, "2026", "file:/data/orders/rolled/2026", None, None, ())
+
+
+def test_files_of_older_flinks_and_other_stores(tmp_path: Path) -> None:
+    """Put together as the classes named in `part_files` do: their first versions, and uploads."""
+    local, upload = stream("/a/b", "/a/.b", 7), b"an upload that only S3 reads"
+    first = PENDING + versioned(1, local)
+    second = PENDING + b"\1" + sb.utf("s3://a/b") + struct.pack(">q", 9) + versioned(1, upload)
+    abandoned = OPEN + b"\1" + sb.utf("s3://a/c") + versioned(1, upload)
+    without = PENDING + b"\0" + struct.pack(">q", 9) + versioned(1, upload)
+    plain = PartFile("/a/b", "/a/.b", 7)
+    stored = PartFile("s3://a/b", None, 9)
+    cases = {
+        (1, b"\1" + versioned(1, first) + b"\0"): FileCommittable(None, plain, None, None),
+        (1, b"\0\1" + versioned(1, OPEN + versioned(1, local))): FileCommittable(
+            None, None, plain, None
+        ),
+        (2, sb.utf("x") + b"\1" + versioned(2, second) + b"\0\0"): FileCommittable(
+            "x", stored, None, None
+        ),
+        (2, sb.utf("") + b"\0\1" + versioned(2, abandoned) + b"\1" + sb.utf("s3://a/d")): (
+            FileCommittable("", None, PartFile("s3://a/c", None, None), "s3://a/d")
+        ),
+        (2, sb.utf("") + b"\1" + versioned(2, without) + b"\0\0"): FileCommittable(
+            "", PartFile(None, None, 9), None, None
+        ),
+    }
+    legacy = [versioned(1, listed(version, COMMIT + data)) for version, data in cases]
+    found = state_of(tmp_path / "1", COMMITTER, *legacy).committables
+    assert [one.committable for one in found] == [*cases.values()]
+    [section] = sink_sections(SinkState(found, ()))
+    assert [row[0] for row in section.rows] == [
+        "/a/b, 7 bytes",
+        "/a/b, 7 bytes is removed",
+        "s3://a/b, 9 bytes",
+        "s3://a/c is removed; s3://a/d is removed",
+        "a file, 9 bytes",
+    ]
+
+
+def test_buckets_of_older_flinks(tmp_path: Path) -> None:
+    """StreamingFileSink has what waits for its commit there; its state is `bucket-states`."""
+    hadoop = stream("hdfs://a/b", "hdfs://a/.b", 7, HADOOP)
+    file = PartFile("hdfs://a/b", "hdfs://a/.b", 7)
+    counts = struct.pack(">ii", 1, 2), struct.pack(">qi", 3, 2), struct.pack(">qi", 4, 0)
+    first = b"\1" + versioned(1, hadoop) + counts[0] + counts[1] + 2 * framed(hadoop) + counts[2]
+    pending = PENDING + versioned(1, hadoop)
+    second = b"\0" + struct.pack(">iiqi", 1, 1, 8, 1) + framed(pending)
+    elements = bucket(1, first), bucket(2, second), bucket(2, b"\0" + struct.pack(">ii", 1, 0))
+    found = state_of(tmp_path / "1", "bucket-states", *elements)
+    rest = "2026", "hdfs://a/2026", 5
+    assert found == SinkState(
+        (),
+        (
+            BucketState(0, *rest, file, ((3, file), (3, file))),
+            BucketState(1, *rest, None, ((8, file),)),
+            BucketState(2, *rest, None, ()),
+        ),
+    )
+    [section] = sink_sections(found)
+    assert [row[1] for row in section.rows] == [
+        "in progress: hdfs://a/b, 7 bytes; hdfs://a/b, 7 bytes; hdfs://a/b, 7 bytes",
+        "hdfs://a/b, 7 bytes",
+        "",
+    ]
+
+
+@pytest.mark.parametrize("kind", ["committable", "bucket"])
+def test_files_that_are_damaged(kind: str, tmp_path: Path) -> None:
+    """Cut short, longer or with another number in front they are bytes, and no error."""
+    read = {"committable": COMMITTER, "bucket": WRITER}[kind]
+    whole = bytes.fromhex({"committable": FILES_TO_COMMIT, "bucket": BUCKETS}[kind]["2.3.0"])
+    inside = whole[whole.index(COMMIT if kind == "committable" else BUCKET) :]
+    inside = inside[: -16 if kind == "committable" else None]  # less the tries and the counts
+    version = 2 if kind == "committable" else 3
+    for data in (inside[:-1], inside + b"\0", inside[:70], b"\0" + inside, b""):
+        element = versioned(version, data)
+        if kind == "committable":
+            element = versioned(1, listed(version, data))
+        found = state_of(tmp_path / f"{len(data)}", read, element)
+        if kind == "committable":
+            [one] = found.committables
+            assert one.committable == UnknownCommittable(version, data)
+        else:
+            assert found.writers == (UnknownWriterState(0, version, data),)
+    for other, is_known in ((0, False), (4, False), (version, True)):
+        element = versioned(1, listed(other, inside)) if version == 2 else versioned(other, inside)
+        found = state_of(tmp_path / f"other {other}", read, element)
+        what = [one.committable for one in found.committables] or found.writers
+        assert isinstance(what[0], UnknownCommittable | UnknownWriterState) is not is_known

@@ -488,6 +488,9 @@ def what_a_restore_commits(path: str) -> list[str]:
     for waiting in committables:
         if isinstance(waiting.committable, sinks.KafkaTransaction):
             ids.append(waiting.committable.transactional_id or "")
+        elif isinstance(waiting.committable, savepoint.FileCommittable):
+            file: savepoint.PartFile | None = waiting.committable.pending
+            ids += [] if file is None or file.path is None else [file.path]
         else:
             unknown: savepoint.UnknownCommittable = waiting.committable
             assert_type(unknown.data, bytes)
@@ -497,12 +500,15 @@ def what_a_restore_commits(path: str) -> list[str]:
         elif isinstance(writer, savepoint.KafkaProducerState):
             producer: sinks.KafkaProducerState = writer
             assert_type(producer.pending, sinks.KafkaTransaction | None)
+        elif isinstance(writer, savepoint.BucketState):
+            assert_type(writer.in_progress, sinks.PartFile | None)
         else:
             of_kafka: savepoint.KafkaWriterState = writer
             assert_type(of_kafka.precommitted, tuple[tuple[str, int], ...])
     alike: tuple[type, ...] = (
         *(sinks.Committable, sinks.KafkaWriterState, sinks.SinkState),
         *(sinks.UnknownCommittable, sinks.UnknownWriterState, savepoint.KafkaTransaction),
+        *(sinks.BucketState, sinks.FileCommittable),
     )
-    assert len(alike) == 6
+    assert len(alike) == 8
     return ids

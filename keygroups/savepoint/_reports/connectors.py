@@ -16,6 +16,7 @@ from keygroups.savepoint._sinks.committables import (
     UnknownCommittable,
     UnknownWriterState,
 )
+from keygroups.savepoint._sinks.part_files import BucketState, FileCommittable, PartFile
 from keygroups.savepoint._sources.consumers import KinesisSplit
 from keygroups.savepoint._sources.file_splits import FileSplit
 from keygroups.savepoint._sources.kafka import KafkaSplit, SpecialOffset
@@ -24,6 +25,7 @@ from keygroups.savepoint._sources.split_layouts import ConnectorSplit
 
 _SHOWN = 100  # rows of a table
 _LABEL = 100  # characters of a name
+_TRANSACTIONS = ("transactional ids begin with", "precommitted")
 
 
 def splits_section(source: SourceSplits) -> Section:
@@ -60,7 +62,9 @@ def sink_sections(sink: SinkState) -> Iterator[Section]:
     if sink.writers:
         writers = [_writer(writer) for writer in sink.writers[:_SHOWN]]
         texts = [_counted(len(sink.writers), "writer", "writers")]
-        header = ("transactional ids begin with", "precommitted", "subtask")
+        is_of_files = any(isinstance(writer, BucketState) for writer in sink.writers)
+        names = ("bucket", "files") if is_of_files else _TRANSACTIONS
+        header = (*names, "subtask")
         yield Section(texts, header, writers, (0, 1), "Writers of the sink")
 
 
@@ -81,7 +85,7 @@ def _committables(committables: Sequence[Committable], words: str, caption: str)
 
 def _committable(what: Committable) -> Sequence[str]:
     checkpoint = "" if what.checkpoint_id is None else f"{what.checkpoint_id:,}"
-    name = short(printable(_transaction(what.committable)), _LABEL)
+    name = short(printable(_committed(what.committable)), _LABEL)
     return name, checkpoint, str(what.subtask), what.state
 
 
@@ -92,22 +96,36 @@ def _counted(count: int, one: str, many: str) -> str:
     )
 
 
-def _transaction(what: KafkaTransaction | UnknownCommittable) -> str:
+def _committed(what: KafkaTransaction | FileCommittable | UnknownCommittable) -> str:
     if isinstance(what, KafkaTransaction):
         name = what.transactional_id or "no transaction"
         return f"{name}, producer {what.producer_id}, epoch {what.epoch}"
+    if isinstance(what, FileCommittable):
+        removed = [what.abandoned and _file(what.abandoned), what.compacted]
+        texts = [_file(what.pending)] if what.pending else []
+        return "; ".join(texts + [f"{path} is removed" for path in removed if path])
     return f"{show(what.data)}, version {what.version}"
+
+
+def _file(file: PartFile) -> str:
+    size = "" if file.bytes is None else f", {file.bytes:,} bytes"
+    return f"{file.path or file.hidden_path or 'a file'}{size}"
 
 
 def _writer(writer: SinkWriter) -> tuple[str, str, str]:
     if isinstance(writer, KafkaProducerState):
-        pending = "" if writer.pending is None else f"open: {_transaction(writer.pending)}"
+        pending = "" if writer.pending is None else f"open: {_committed(writer.pending)}"
         ids = ", ".join(writer.transactional_ids)
         return (
             f"of FlinkKafkaProducer: {short(printable(ids), _LABEL)}",
             short(printable(pending), _LABEL),
             str(writer.subtask),
         )
+    if isinstance(writer, BucketState):
+        files = [f"in progress: {_file(writer.in_progress)}"] if writer.in_progress else []
+        files += [_file(file) for _, file in writer.pending]
+        texts = (writer.path, "; ".join(files))
+        return (*(short(printable(text), _LABEL) for text in texts), str(writer.subtask))
     if isinstance(writer, UnknownWriterState):
         return f"not known: {show(writer.data)}, version {writer.version}", "", str(writer.subtask)
     ids = ", ".join(name for name, _ in writer.precommitted)

@@ -2,7 +2,8 @@
 
 The layouts are those of Flink's CommittableCollectorSerializer, whose three versions are those of
 1.14 and before, 1.15 to 1.20 and 2.0 to 2.3; and of flink-connector-kafka at its tags v3.0.1 to
-v5.0.0: KafkaCommittableSerializer and KafkaWriterStateSerializer.
+v5.0.0: KafkaCommittableSerializer and KafkaWriterStateSerializer. Those of files are in
+`part_files`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,14 @@ from typing import NamedTuple, TypeVar
 from keygroups._checks import show
 from keygroups._serializers.data_input import Cursor
 from keygroups.errors import SavepointError
+from keygroups.savepoint._sinks.part_files import (
+    BUCKETS_STATE,
+    BucketState,
+    FileCommittable,
+    read_bucket,
+    read_file_committable,
+    versioned,
+)
 
 T = TypeVar("T")
 
@@ -22,7 +31,7 @@ COMMITTER_STATE = "streaming_committer_raw_states"
 """What is to be committed. Flink: CommitterOperator.STREAMING_COMMITTER_RAW_STATES_DESC."""
 WRITER_STATE = "writer_raw_states"
 """What the writers know. Flink: StatefulSinkWriterStateHandler.WRITER_RAW_STATES_DESC."""
-SINK_STATES = (COMMITTER_STATE, WRITER_STATE)
+SINK_STATES = (COMMITTER_STATE, WRITER_STATE, BUCKETS_STATE)
 PRODUCER_STATE, HINT_STATE = "state", "next-transactional-id-hint-v2"
 """The state of FlinkKafkaProducer. Flink: TwoPhaseCommitSinkFunction, FlinkKafkaProducer."""
 
@@ -59,7 +68,7 @@ class Committable(NamedTuple):
     `retries` is how often it was tried again.
     """
 
-    committable: KafkaTransaction | UnknownCommittable
+    committable: KafkaTransaction | FileCommittable | UnknownCommittable
     checkpoint_id: int | None
     subtask: int
     writer_subtask: int | None
@@ -106,7 +115,7 @@ class UnknownWriterState(NamedTuple):
     data: bytes
 
 
-SinkWriter = KafkaWriterState | KafkaProducerState | UnknownWriterState
+SinkWriter = KafkaWriterState | KafkaProducerState | BucketState | UnknownWriterState
 
 
 @dataclass(frozen=True)
@@ -124,13 +133,13 @@ def read_sink_state(elements: Iterable[tuple[str, int, object]], name: str) -> S
     """Return the state of a sink, of its elements with their states and subtasks.
 
     `name` is that of the savepoint and its operator, for errors. Bytes do not say of which class
-    they are: they are Kafka's if they pass as such. Raises SavepointError.
+    they are: they are Kafka's, or of files, if they pass as such. Raises SavepointError.
     """
     committables: list[Committable] = []
     writers: list[SinkWriter] = []
     for state, subtask, element in elements:
         cursor = _cursor(element, subtask, name)
-        version, framed = _versioned(cursor)
+        version, framed = versioned(cursor)
         cursor.expect_end("an element")
         if state == COMMITTER_STATE:
             committables += _committables(version, framed, subtask)
@@ -146,12 +155,6 @@ def _cursor(element: object, subtask: int, name: str) -> Cursor:
             f"{name}: an element of subtask {subtask} is no bytes, but {show(element)}"
         )
     return Cursor(element, f"{name}, an element of subtask {subtask}")
-
-
-def _versioned(cursor: Cursor) -> tuple[int, Cursor]:
-    """Read a version and a frame. Flink: SimpleVersionedSerialization."""
-    version = cursor.i32()
-    return version, cursor.frame()
 
 
 def _listed(cursor: Cursor, read: Callable[[int, Cursor], T]) -> list[T]:
@@ -203,19 +206,23 @@ def _checkpoint(version: int, cursor: Cursor, subtask: int) -> list[Committable]
 
 def _request(
     version: int, cursor: Cursor
-) -> tuple[KafkaTransaction | UnknownCommittable, int, str]:
+) -> tuple[KafkaTransaction | FileCommittable | UnknownCommittable, int, str]:
     """Read a CommitRequestImpl."""
     cursor.expect("version of a request to commit", version, 0)
-    what = _committable(*_versioned(cursor))
+    what = _committable(*versioned(cursor))
     retries, state = cursor.i32(), cursor.i32()
     cursor.expect("state of a request to commit", state, *range(len(_STATES)))
     return what, retries, _STATES[state]
 
 
-def _committable(version: int, cursor: Cursor) -> KafkaTransaction | UnknownCommittable:
+def _committable(
+    version: int, cursor: Cursor
+) -> KafkaTransaction | FileCommittable | UnknownCommittable:
     start = cursor.pos
-    with suppress(SavepointError):
-        return _kafka_transaction(version, cursor)
+    for read in (_kafka_transaction, read_file_committable):
+        cursor.pos = start
+        with suppress(SavepointError):
+            return read(version, cursor)
     cursor.pos = start
     return UnknownCommittable(version, cursor.take(cursor.left))
 
@@ -231,10 +238,12 @@ def _kafka_transaction(version: int, cursor: Cursor) -> KafkaTransaction:
     return transaction
 
 
-def _writer(version: int, cursor: Cursor, subtask: int) -> KafkaWriterState | UnknownWriterState:
+def _writer(version: int, cursor: Cursor, subtask: int) -> SinkWriter:
     start = cursor.pos
-    with suppress(SavepointError):
-        return _kafka_writer(version, cursor, subtask)
+    for read in (_kafka_writer, read_bucket):
+        cursor.pos = start
+        with suppress(SavepointError):
+            return read(version, cursor, subtask)
     cursor.pos = start
     return UnknownWriterState(subtask, version, cursor.take(cursor.left))
 
