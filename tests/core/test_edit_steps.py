@@ -14,7 +14,7 @@ from support.bytes import savepoint_bytes as sb
 from support.bytes.edited_operators import OddSerializer
 from support.bytes.framed_entries import bound
 from support.bytes.real_savepoints import point
-from support.inside.savepoints import DeleteKeys, EntryMapping, SoughtKeys, StepContext, set_ttl
+from support.inside.savepoints import DeleteKeys, EntryMapping, SetTtl, SoughtKeys, StepContext
 from support.inside.serializers import Cursor, UnknownSerializer
 
 from keygroups import assign_to_key_group
@@ -86,7 +86,7 @@ def test_timers_of_keys_that_only_the_job_reads() -> None:
 def test_a_null_without_a_time() -> None:
     """As the hashmap backend may have one in a MAP that loses its time to live."""
     states = MapStateDescriptor("m", STRING, STRING, has_ttl=True).described(serializer_of(STRING))
-    apply = bound(set_ttl, None, states[0], place())
+    apply = bound(SetTtl(None), states[0], place())
     assert apply(3, b"k", b"\1") == ((3, b"k", b"\1"),)
     assert apply(3, b"k", b"\0" + sb.i64(5) + b"\2a") == ((3, b"k", b"\0\2a"),)
     assert apply(3, b"k", b"\0" + sb.i64(5) + b"\0") == ((3, b"k", b"\1"),)
@@ -98,9 +98,9 @@ def test_elements_get_the_time_of_a_last_access() -> None:
         described = ListStateDescriptor("l", LONG, has_ttl=has_ttl).described(serializer_of(LONG))
         value = old[0] + sb.i64(7) + b"," + old[1] + sb.i64(8)
         timed = sb.i64(5, 7) + b"," + sb.i64(5, 8)
-        assert bound(set_ttl, 5, described[0], place())(3, b"k", value) == ((3, b"k", timed),)
+        assert bound(SetTtl(5), described[0], place())(3, b"k", value) == ((3, b"k", timed),)
     without = sb.i64(7) + b"," + sb.i64(8)
-    assert bound(set_ttl, None, described[0], place())(3, b"k", value) == ((3, b"k", without),)
+    assert bound(SetTtl(None), described[0], place())(3, b"k", value) == ((3, b"k", without),)
 
 
 # Flink: BigDecSerializer, BigIntSerializer: BigDecimal.ZERO is a mark, another zero is a number.

@@ -38,7 +38,7 @@ SAID = [
 ]
 # What is held, asked for or tried at once, or bounds what a report has: no page says it.
 OTHERS = {
-    "savepoint._edits.kept_columns": {"_SORTED": 4 * MIB},
+    "savepoint._edits.edit_task": {"_SORTED": 4 * MIB},
     "_serializers.pickles": {"_MOST_INT": 1_024, "_REPEATED": 16, "_FREE": 64},
     "_serializers.big_numbers": {"_BITS_AT_ONCE": 4_096},
     "_serializers.jvm.avro": {"_MAX_EMPTY": 100, "_MAX_JSON_DEPTH": 200},

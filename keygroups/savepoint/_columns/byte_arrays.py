@@ -122,6 +122,18 @@ def of_octets(data: NDArray[Any], offsets: Int64s) -> pa.Array:
     return pa.Array.from_buffers(BYTES, len(offsets) - 1, buffers)
 
 
+def spans(data: bytes | Octets, starts: Int64s, ends: Int64s) -> pa.Array:
+    """Return the bytes from each start to its end, which all are in order.
+
+    An array of them and of what is between them needs no copy, and take makes one of the spans.
+    """
+    offsets = np.empty(2 * len(starts), np.int64)
+    offsets[::2], offsets[1::2] = starts, ends
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    between = pa.Array.from_buffers(BYTES, len(offsets) - 1, buffers)
+    return between.take(pa.array(np.arange(0, len(offsets), 2)))
+
+
 def octets_of(array: pa.Array) -> tuple[Octets, Int64s]:
     """Return the bytes of all values of an array of bytes or text, and the offset of each."""
     array = array.cast(BYTES)

@@ -19,6 +19,8 @@ from keygroups.savepoint._columns.byte_arrays import (
     assembled,
     joined,
     joined_runs,
+    octets_of,
+    spans,
     with_others,
 )
 from keygroups.savepoint._columns.column_writers import column_writer, write_elements
@@ -26,7 +28,7 @@ from keygroups.savepoint._columns.entry_batches import BYTES, state_batch
 from keygroups.savepoint._columns.scalar_writers import ColumnWriter, UnwrittenError
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.layouts import VOID
-from keygroups.savepoint._state.stored_values import check_time, stored_value
+from keygroups.savepoint._state.stored_values import StoredValue, check_time, stored_value
 from keygroups.state_keys import VOID_NAMESPACE, serializer_of
 from keygroups.types import KeyType
 
@@ -189,6 +191,27 @@ class StateEncoder:
         valid = value.drop_null()
         written = assembled([*_repeated(before, len(valid)), *writer.pieces(valid)])
         return with_others(written, value.is_null(), null)
+
+
+def retimed(stored: StoredValue, values: pa.Array, times: NDArray[np.int64] | None) -> pa.Array:
+    """Return the bytes of values with other times of last access, with none if there are none.
+
+    Raises UnwrittenError where `StoredValue.retimed` has to look at them one by one: for lists,
+    nulls in maps, and what may be no value.
+    """
+    data, bounds = octets_of(values)
+    starts, ends, mark = bounds[:-1], bounds[1:], stored.before_value
+    rests = starts + len(mark) + stored.time_bytes
+    if stored.parts() is None or (rests > ends).any():
+        raise UnwrittenError
+    if mark:
+        if (data[starts] != mark[0]).any():
+            raise UnwrittenError
+        serializer = stored.value_serializer
+        null = serializer.encode(None) if times is None and serializer.takes_null else None
+        if null is not None and (ends - rests == len(null)).any():
+            raise UnwrittenError
+    return assembled([*_repeated(mark, len(starts)), *_before(times), spans(data, rests, ends)])
 
 
 def table_encoder(

@@ -30,7 +30,7 @@ from keygroups.savepoint._edits.moved_entries import (
     moved_entries,
 )
 from keygroups.savepoint._edits.steps import (
-    DeleteKeys,
+    BY_COLUMNS,
     FunctionError,
     Step,
     StepContext,
@@ -43,12 +43,16 @@ from keygroups.savepoint._state.layouts import layout_of
 from keygroups.savepoint._state.writing.spill import sorted_entries
 from keygroups.savepoint._state.writing.write_task import WriteTask, WrittenFile
 from keygroups.savepoint._tasks.read import ReadTask
+from keygroups.state_keys import key_group_prefix_bytes
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
+    from keygroups.savepoint._state.entry_columns import EntryColumns
+
 LEAST_OF_COLUMNS = 1 << 21
 """Bytes of state from which on it takes less time to import NumPy and PyArrow than not to."""
+_SORTED = 1 << 22  # bytes of entries that are sorted at once, in about 20 times as much memory
 
 
 class StatePlan(NamedTuple):
@@ -59,6 +63,11 @@ class StatePlan(NamedTuple):
 
     number: int
     steps: tuple[tuple[StateDescriptor, Step], ...]
+
+    @property
+    def takes_columns(self) -> bool:
+        """Whether each step is also done to entries as columns, and leaves keys as they are."""
+        return all(isinstance(step, BY_COLUMNS) for _, step in self.steps)
 
 
 class StateCounts(NamedTuple):
@@ -138,7 +147,7 @@ class EditTask:
 
     @property
     def _has_columns(self) -> bool:
-        """Whether entries stay as they are or go, and are enough to import NumPy and PyArrow.
+        """Whether all steps take columns, and entries are enough to import NumPy and PyArrow.
 
         Of the hashmap backend's own format, which frames nothing, columns would take longer.
         """
@@ -146,43 +155,35 @@ class EditTask:
             not self.is_anew
             and self.read.bytes >= LEAST_OF_COLUMNS
             and self.read.format.is_framed
-            and all(
-                isinstance(step, DeleteKeys)
-                for plan in self.plans.values()
-                for _, step in plan.steps
-            )
+            and all(plan.takes_columns for plan in self.plans.values())
         )
 
     def _run_by_columns(self) -> EditedFile | None:
-        """Write the entries that are kept; None where that is left to `_run_by_entries`.
+        """Write entries edited as columns; None where that is left to `_run_by_entries`.
 
         That is so without NumPy and PyArrow, and where something is wrong, which it names.
         """
         try:
             import numpy  # noqa: F401  # This and PyArrow are of an extra.
 
-            from keygroups.savepoint._edits.kept_columns import Doomed, KeptState, write_kept
+            from keygroups.savepoint._edits.column_edits import write_edited
         except ModuleNotFoundError:
             return None
-        edits = Edits(self)
+        edits, prefix_bytes = Edits(self), key_group_prefix_bytes(self.write.max_parallelism)
+        parts = (self._edited_columns(read, edits) for read in self.read.split(_SORTED))
         try:
-            states = {
-                name: KeptState(
-                    plan.number,
-                    edits.entries,
-                    tuple(
-                        Doomed.of(described, step)
-                        for described, step in plan.steps
-                        if isinstance(step, DeleteKeys)
-                    ),
-                )
-                for name, plan in self.plans.items()
-            }
             with self.write.open() as file:
-                write_kept(self.read, states, file)
+                write_edited(parts, self._new_numbers, file, prefix_bytes)
         except KeyGroupsError:
             return None
         return edits.done(self.write.written(file) if file.entries else None)
+
+    def _edited_columns(self, read: ReadTask, edits: Edits) -> Iterator[EntryColumns]:
+        """Yield the edited entries of a task as columns, with the states of the new header."""
+        from keygroups.savepoint._edits.column_edits import ColumnEdits
+
+        columns = ColumnEdits(self.plans, self.write.states, edits.place, edits.count_columns)
+        return map(columns.edited, read.framed_columns())
 
     def _run_by_entries(self) -> EditedFile:
         write, edits = self.write, Edits(self)
@@ -227,7 +228,7 @@ class EditTask:
             self.read.framed_columns()
             if edits is None
             else framed_chunks(states, self.read.subtask, edits.all(entries(self._numbers))),
-            self._numbers if edits is None else {s.name: n for n, s in enumerate(states)},
+            self._numbers if edits is None else self._new_numbers,
             None if self._key is None else self._key.key_type,
             (self.read.max_parallelism, self.write.max_parallelism),
             self._rekeyed,
@@ -294,6 +295,11 @@ class EditTask:
         return {name: plan.number for name, plan in self.plans.items()}
 
     @property
+    def _new_numbers(self) -> dict[str, int]:
+        """The same by their new names."""
+        return {state.name: number for number, state in enumerate(self.write.states)}
+
+    @property
     def _names(self) -> dict[int, str]:
         return {plan.number: name for name, plan in self.plans.items()}
 
@@ -307,16 +313,16 @@ class EditTask:
 class Edits:
     """The steps of a task, bound to one subtask, with the counts of what they did.
 
-    `applied` has the steps of each state by its number, joined to one Apply.
+    `applied` has the steps of each state by its number, joined to one Apply; `place` is theirs.
     """
 
     def __init__(self, task: EditTask) -> None:
         read = task.read
         self._subtask = read.subtask
         self._plans = task.plans
-        self._place = StepContext(read.files.base, read.subtask, read.max_parallelism, set())
+        self.place = StepContext(read.files.base, read.subtask, read.max_parallelism, set())
         self.applied = {
-            plan.number: applied(plan.steps, self._place) for plan in task.plans.values()
+            plan.number: applied(plan.steps, self.place) for plan in task.plans.values()
         }
         self._changed: Counter[int] = Counter()
         self._deleted: Counter[int] = Counter()
@@ -361,6 +367,11 @@ class Edits:
         else:
             self._deleted[state] += 1
 
+    def count_columns(self, state: int, changed: int, deleted: int) -> None:
+        """Count how many entries of a state were changed and deleted as columns."""
+        self._changed[state] += changed
+        self._deleted[state] += deleted
+
     def done(
         self,
         written: WrittenFile | None = None,
@@ -377,6 +388,6 @@ class Edits:
             self._subtask,
             written,
             counts,
-            frozenset(self._place.deleted),
+            frozenset(self.place.deleted),
             {subtask: tuple(entries) for subtask, entries in moved.items()},
         )

@@ -42,9 +42,9 @@ from keygroups.savepoint._edits.steps import (
     KeyFunction,
     KeyMapping,
     MapFunction,
+    SetTtl,
     Step,
     key_changer,
-    set_ttl,
 )
 from keygroups.savepoint._edits.timer_steps import TimerFunction, TimerMapping
 from keygroups.savepoint._edits.traces import OtherOperator, UnsearchedPlace, key_traces
@@ -251,7 +251,7 @@ class OperatorEditor(OperatorStateEditor):
                 state.data = write_state(new)
             except UnsupportedKeyTypeError as error:
                 raise UnsupportedKeyTypeError(f"state {old.name!r}: {error}") from None
-        self._add(state, partial(set_ttl, last_access))
+        self._add(state, SetTtl(last_access))
         state.descriptor = new
 
     def convert_state(

@@ -1,7 +1,7 @@
 """The steps of the verbs: each may be pickled, and makes in its subtask an Apply for a state.
 
-A step is a class or function of this package with the arguments of the verb, joined by `partial`,
-or a DeleteKeys. An Apply returns None for an entry that stays as it is, () for one that is
+A step is a class of this package with the arguments of the verb, joined by `partial`, or a
+DeleteKeys or SetTtl. An Apply returns None for an entry that stays as it is, () for one that is
 deleted, and otherwise the entries that take its place.
 """
 
@@ -266,24 +266,34 @@ class KeyMapping:
 # --- set_ttl ----------------------------------------------------------------------------------
 
 
-def set_ttl(last_access: int | None, state: StateDescriptor, place: StepContext) -> Apply:
-    """Return the Apply that sets the last access (epoch ms) of all values, or removes it if None.
+@dataclass(frozen=True)
+class SetTtl:
+    """Sets the last access (epoch ms) of all values, or removes it if None.
 
     The time is 8 bytes before each value.
     """
-    decode = layout_of(state).decoding(place.subtask).framed
-    change = stored_value(state).retimed(last_access)
 
-    def apply(entry: EncodedEntry) -> Iterable[EncodedEntry] | None:
-        key_group, number, key, value = entry
-        try:
-            return (EncodedEntry(key_group, number, key, change(value)),)
-        except InvalidValueError as error:
-            raise _of_entry(decode(key_group, key, value), error) from None
-        except (*TRUNCATED, ValueError) as error:
-            raise place.damaged(state, entry, error) from None
+    last_access: int | None
 
-    return apply
+    def __call__(self, state: StateDescriptor, place: StepContext) -> Apply:
+        """Return the Apply that does so."""
+        decode = layout_of(state).decoding(place.subtask).framed
+        change = stored_value(state).retimed(self.last_access)
+
+        def apply(entry: EncodedEntry) -> Iterable[EncodedEntry] | None:
+            key_group, number, key, value = entry
+            try:
+                return (EncodedEntry(key_group, number, key, change(value)),)
+            except InvalidValueError as error:
+                raise _of_entry(decode(key_group, key, value), error) from None
+            except (*TRUNCATED, ValueError) as error:
+                raise place.damaged(state, entry, error) from None
+
+        return apply
+
+
+BY_COLUMNS = (DeleteKeys, SetTtl)
+"""The steps that also take entries as columns; keys and key groups stay."""
 
 
 # --- map_entries ------------------------------------------------------------------------------

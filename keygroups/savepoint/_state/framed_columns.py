@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from keygroups._serializers import scalars
 from keygroups._serializers.base import TRUNCATED, Serializer
 from keygroups._serializers.compounds import TupleSerializer
+from keygroups.savepoint._columns.byte_arrays import spans
 from keygroups.savepoint._columns.readers.parts import Column, Ints, ReadColumn
 from keygroups.savepoint._columns.readers.readers import reader_of
 from keygroups.savepoint._state.entries import EncodedEntry
@@ -57,8 +58,8 @@ class FramedDecoder(ColumnDecoder):
     def framed(self, rows: FramedRows) -> EntryColumns:
         """Return the columns of framed entries."""
         keys = self._keys(rows.data, rows.key_starts, rows.key_ends)
-        encoded_key = _spans(rows.data, rows.key_starts, rows.key_ends)
-        encoded_value = _spans(rows.data, rows.value_starts, rows.value_ends)
+        encoded_key = spans(rows.data, rows.key_starts, rows.key_ends)
+        encoded_value = spans(rows.data, rows.value_starts, rows.value_ends)
         return self._columns(keys, rows.key_groups, encoded_key, encoded_value)
 
     def joined(self, entries: Sequence[EncodedEntry]) -> EntryColumns:
@@ -134,15 +135,3 @@ def _key_reader(serializer: Serializer) -> ReadColumn | None:
         return pa.StructArray.from_arrays(columns, [f"f{n}" for n in range(len(columns))]), pos
 
     return read_tuples
-
-
-def _spans(data: bytes, starts: Ints, ends: Ints) -> pa.Array:
-    """Return the bytes from each start to its end, which all are in order.
-
-    An array of them and of what is between them needs no copy, and take makes one of the spans.
-    """
-    offsets = np.empty(2 * len(starts), np.int64)
-    offsets[::2], offsets[1::2] = starts, ends
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    between = pa.Array.from_buffers(_BYTES, len(offsets) - 1, buffers)
-    return between.take(pa.array(np.arange(0, len(offsets), 2)))

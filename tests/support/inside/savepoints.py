@@ -8,8 +8,8 @@ from keygroups.savepoint._edits.steps import (
     DeleteKeys,
     EntryMapping,
     KeyMapping,
+    SetTtl,
     StepContext,
-    set_ttl,
 )
 from keygroups.savepoint._files import feed, files, found_files, output_folder, sst, store_file
 from keygroups.savepoint._files.feed import (
@@ -126,6 +126,7 @@ __all__ = [
     "ReadTask",
     "Record",
     "RocksDBHandle",
+    "SetTtl",
     "SoughtKeys",
     "SstFile",
     "StatePlan",
@@ -178,7 +179,6 @@ __all__ = [
     "read_operator_state_header",
     "read_state_infos",
     "rocksdb",
-    "set_ttl",
     "sink_sections",
     "source_splits",
     "spill",

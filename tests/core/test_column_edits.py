@@ -1,4 +1,4 @@
-"""Keys deleted and states renamed by columns, against entry by entry.
+"""Keys deleted, states renamed and times to live set by columns, against entry by entry.
 
 What comes of single entries is held to Flink's own restores elsewhere.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from support.bytes import savepoint_bytes as sb
-from support.bytes.all_states import write_all
+from support.bytes.all_states import TIME, write_all
 from support.bytes.column_forms import canonical
 from support.bytes.damaged_files import damages
 from support.bytes.framed_entries import framed_entries
@@ -21,7 +21,16 @@ from support.bytes.real_savepoints import point
 from support.inside.savepoints import edit_task, spill
 
 from keygroups import InvalidValueError, KeyGroupsError, assign_to_key_group
-from keygroups.savepoint import EditReport, SavepointEditor, SavepointWriter, read_savepoint
+from keygroups.savepoint import (
+    EditReport,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    SavepointEditor,
+    SavepointWriter,
+    ValueStateDescriptor,
+    read_savepoint,
+)
 from keygroups.state_keys import BYTES
 from keygroups.types import DOUBLE, LOCAL_DATE, LONG, STRING, TUPLE, KeyType
 
@@ -102,6 +111,85 @@ def test_keys_of_each_type(key_type: KeyType, tmp_path: Path, both: Both) -> Non
     by_columns, by_entries = both(tmp_path / "old", edit)
     assert by_columns == by_entries
     assert len(by_columns[0][0]) > len(keys)
+
+
+SETS: dict[str, list[tuple[Any, ...]]] = {
+    "given": [("count", True, TIME), ("cities", True, TIME), ("plain", True, TIME)],
+    "taken": [("number", False), ("names", False), ("longs", False), ("tags", False)],
+    "others": [("number", True, TIME - 1), ("names", True, TIME - 1), ("longs", True, TIME - 1)],
+    "the same": [("number", True, TIME), ("names", True, TIME), ("tags", True, TIME)],
+    "given and taken": [("count", True, TIME), ("count", False), ("plain", True, TIME)],
+    "of a mean": [("mean", True, TIME)],
+}
+
+
+def write_values(folder: Path) -> None:
+    """Write states of all kinds with and without a time to live, nulls in the maps."""
+    states = [
+        ValueStateDescriptor("count", LONG),
+        ValueStateDescriptor("number", LONG, has_ttl=True),
+        ListStateDescriptor("plain", STRING),
+        ListStateDescriptor("tags", STRING, has_ttl=True),
+        MapStateDescriptor("cities", STRING, STRING),
+        MapStateDescriptor("names", STRING, STRING, has_ttl=True),
+        MapStateDescriptor("longs", STRING, LONG, has_ttl=True),
+        ReducingStateDescriptor("mean", DOUBLE),
+    ]
+    with SavepointWriter(folder) as writer:
+        operator = writer.add_operator("by-key", LONG, states, 128, 3, sort=True)
+        for key in range(40):
+            operator.write("count", key, key)
+            operator.write("number", key, key, last_access=TIME + key)
+            operator.write("plain", key, ["x"] * (key % 3 + 1))
+            operator.write("tags", key, ["x", "a,b"], last_access=TIME)
+            operator.write("cities", key, None if key % 3 else "", "a")
+            operator.write("names", key, None if key % 5 else "a" * key, "b", last_access=TIME)
+            operator.write("longs", key, key, "c", last_access=TIME)
+            operator.write("mean", key, key / 3)
+
+
+@pytest.mark.parametrize("sets", SETS.values(), ids=SETS)
+def test_times_to_live(sets: list[tuple[Any, ...]], tmp_path: Path, both: Both) -> None:
+    """Before and after keys are deleted, and beside a state that is renamed."""
+    write_values(tmp_path / "old")
+
+    def edit(editor: SavepointEditor) -> None:
+        operator = editor.operator("by-key")
+        operator.delete_keys([3, 4])
+        for name, *others in sets:
+            operator.set_ttl(name, *others)
+        operator.delete_keys([5, 6, 41])
+        if sets[0][0] == "count":
+            operator.rename_state("count", "n")
+
+    by_columns, by_entries = both(tmp_path / "old", edit)
+    assert by_columns == by_entries
+    assert len(by_columns[0][0]) == 36 * 8
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("MAP", b"\1"),  # a null, which a Long has no bytes for after a time
+        ("MAP", b""),
+        ("VALUE", b"\1"),  # less than a time
+        ("LIST", sb.i64(1, 5) + b";" + sb.i64(1, 5)),
+    ],
+)
+def test_values_that_get_no_other_time(
+    kind: str, value: bytes, tmp_path: Path, both: Both
+) -> None:
+    """What is refused, and what passes, is the same."""
+    timed, text = sb.ttl_of(sb.simple("Long")), sb.simple("String")
+    snapshots = {"MAP": sb.map_of(text, timed), "LIST": sb.list_of(timed)}
+    state = sb.state("s", kind, snapshots.get(kind, timed))
+    entries = [(sb.i64(1) + b"\0" + (b"\2a" if kind == "MAP" else b""), value)]
+    operator = canonical(tmp_path / "old", sb.simple("Long"), state, entries)
+    by_columns, by_entries = both(
+        operator._files.base,
+        lambda editor: editor.operator(operator.operator_id).set_ttl("s", True, TIME),
+    )
+    assert by_columns == by_entries
 
 
 @pytest.mark.parametrize("key_type", [*KEYS, LOCAL_DATE, TUPLE(STRING, LOCAL_DATE)], ids=repr)
