@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress, pairwise
 from typing import TYPE_CHECKING, Any
@@ -96,7 +96,17 @@ def times_of(state: StateDescriptor) -> list[str]:
 def record_batches(
     task: ReadTask, layout: BatchLayout, names: Sequence[str] | None = None
 ) -> Iterator[Any]:
-    """Yield RecordBatches of the entries that a task reads, each with entries of one state.
+    """Return the `batches_of` the entries that a task reads."""
+    return batches_of(task.columns(), task.subtask, layout, names)
+
+
+def batches_of(
+    parts: Iterable[EntryColumns],
+    subtask: int,
+    layout: BatchLayout,
+    names: Sequence[str] | None = None,
+) -> Iterator[Any]:
+    """Yield entries that a subtask wrote as RecordBatches, each with entries of one state.
 
     `names` are the columns, None for all. A key or a text that only the job can read is null in
     its column, and has its bytes in the column `key_bytes` or `<role>_bytes`.
@@ -104,13 +114,13 @@ def record_batches(
     schema = layout.schema if names is None else named_schema(layout, names)
     columns: dict[StateDescriptor, dict[str, ArrowColumn]] = {}
     apart: dict[StateDescriptor, list[str]] = {}
-    for entries in task.columns():
+    for entries in parts:
         state = entries.state
         if state not in columns:
             columns[state], apart[state] = _columns_of(state, layout), bytes_apart(state)
             if "state" in schema.names:
                 check_name(state)
-        constants = {"subtask": task.subtask, "state": state.name, "kind": state.kind}
+        constants = {"subtask": subtask, "state": state.name, "kind": state.kind}
         entries = _apart(entries, columns[state], apart[state])
         arrays = []
         for field in schema:

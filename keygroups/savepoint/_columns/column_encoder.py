@@ -122,7 +122,8 @@ class StateEncoder:
         self._stored = None if described.value_serializer is None else stored_value(described)
         self._allow_any_last_access = allow_any_last_access
         self._writer = self._user_key_writer = None
-        if described.namespace_serializer == VOID_NAMESPACE and not described.is_python:
+        self._has_namespace = described.namespace_serializer != VOID_NAMESPACE
+        if not described.is_python:
             self._writer = _writer_as(described.value_serializer, value_type)
             if not isinstance(described.user_key_serializer, RowDataSerializer):
                 self._user_key_writer = _writer_as(described.user_key_serializer, user_key_type)
@@ -133,19 +134,24 @@ class StateEncoder:
         Raises UnwrittenError where rows have to be looked at one by one: the row encoder then
         writes them, or names the first that it refuses.
         """
-        writer, value, user_key = self._writer, rows.value, rows.user_key
-        if writer is None or value is None:
+        written, parts, user_key = self.values(rows), [keys.encoded, _VOID], rows.user_key
+        if self._has_namespace:
             raise UnwrittenError
-        parts, times = [keys.encoded, _VOID], self._times(rows.last_access)
         if self._kind == "MAP":
             if self._user_key_writer is None or user_key is None or user_key.null_count:
                 raise UnwrittenError
             parts.append(self._user_key_writer.write(user_key))
-        if self._kind == "LIST":
-            written = self._lists(writer, value, times)
-        else:
-            written = self._values(writer, value, times)
         return state_batch(keys.key_groups, self._number, joined(*parts), written)
+
+    def values(self, rows: StateRows) -> pa.Array:
+        """Return the bytes of the values of rows; raises UnwrittenError as `entries`."""
+        writer, value = self._writer, rows.value
+        if writer is None or value is None:
+            raise UnwrittenError
+        times = self._times(rows.last_access)
+        if self._kind == "LIST":
+            return self._lists(writer, value, times)
+        return self._values(writer, value, times)
 
     def _times(self, last_access: pa.Array | None) -> NDArray[np.int64] | None:
         """Return the last access of each row in epoch ms, None for state without a TTL."""

@@ -69,18 +69,13 @@ def table_columns(table: object, state: StateDescriptor) -> Iterator[TableColumn
 
     Raises what `OperatorWriter.write_table` raises for a table, before it returns.
     """
-    reader = _reader(table)
+    reader = reader_of_table("table", table)
     names = reader.schema.names
     types: dict[str, pa.DataType] = {}
     columns = {}
     for role, column in zip(TYPED, typed_columns(state)):
         if column is not None:
-            serializer = getattr(state, f"{role}_serializer")
-            if not is_written(serializer):
-                raise UnsupportedKeyTypeError(
-                    f"{role} of state {state.name!r} cannot be written from a table: its column "
-                    f"is text or bytes, which are not what a {serializer} writes"
-                )
+            check_written(role, state)
             columns[role], types[role] = column, column.data_type
     types |= dict.fromkeys(times_of(state), pa.int64())
     for name, data_type in types.items():
@@ -89,24 +84,36 @@ def table_columns(table: object, state: StateDescriptor) -> Iterator[TableColumn
                 f"table must have the column {name} once for state {state.name!r}, got "
                 f"{show(names)}"
             )
-        actual = reader.schema.field(name).type
-        if not _is_same(actual, data_type):
-            field = "".join(_differing(name, actual, data_type))
-            raise InvalidTypeError(
-                f"{name} of state {state.name!r} must be {data_type}, got {actual}{field}"
-            )
+        check_type(name, f"state {state.name!r}", reader.schema.field(name).type, data_type)
 
     def parts() -> Iterator[TableColumns]:
         for whole in reader:
             for start in range(0, len(whole), _AT_ONCE):
                 batch = whole.slice(start, _AT_ONCE)
                 arrays = {
-                    name: _cast(f"{name} of state {state.name!r}", batch.column(name), data_type)
+                    name: cast(f"{name} of state {state.name!r}", batch.column(name), data_type)
                     for name, data_type in types.items()
                 }
                 yield TableColumns(state.name, arrays, columns)
 
     return parts()
+
+
+def check_written(role: str, state: StateDescriptor) -> None:
+    """Raise UnsupportedKeyTypeError where the column of a role does not hold its values."""
+    serializer = getattr(state, f"{role}_serializer")
+    if not is_written(serializer):
+        raise UnsupportedKeyTypeError(
+            f"{role} of state {state.name!r} cannot be written from a table: its column is text "
+            f"or bytes, which are not what a {serializer} writes"
+        )
+
+
+def check_type(name: str, whole: str, actual: pa.DataType, wanted: pa.DataType) -> None:
+    """Raise InvalidTypeError for the type of a column of `whole`, unless only widths differ."""
+    if not _is_same(actual, wanted):
+        field = "".join(_differing(name, actual, wanted))
+        raise InvalidTypeError(f"{name} of {whole} must be {wanted}, got {actual}{field}")
 
 
 def _differing(name: str, actual: Any, wanted: Any) -> Iterator[str]:
@@ -142,8 +149,8 @@ def _fields(data_type: Any) -> Sequence[Any]:
     return []
 
 
-def _reader(table: object) -> Any:
-    """Return a reader of the batches of a table."""
+def reader_of_table(name: str, table: object) -> Any:
+    """Return a reader of the batches of a table; InvalidTypeError with its name for another."""
     if isinstance(table, pa.RecordBatchReader):
         return table
     if hasattr(table, "to_arrow"):  # not every PyArrow casts the text that Polars exports
@@ -151,11 +158,12 @@ def _reader(table: object) -> Any:
     if hasattr(table, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(table)
     raise InvalidTypeError(
-        f"table must be a table of Arrow, pandas (2.2 and newer) or Polars, got {show(table)}"
+        f"{name} must be a table of Arrow, pandas (2.2 and newer) or Polars, got {show(table)}"
     )
 
 
-def _cast(name: str, array: Any, data_type: pa.DataType) -> Any:
+def cast(name: str, array: Any, data_type: pa.DataType) -> Any:
+    """Return a column as one of another type; InvalidValueError for a value that it has not."""
     try:
         return array.cast(data_type)
     except pa.ArrowException as error:

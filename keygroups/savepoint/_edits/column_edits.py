@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,9 +18,10 @@ from keygroups.savepoint._columns.column_encoder import retimed
 from keygroups.savepoint._columns.entry_batches import state_batch
 from keygroups.savepoint._columns.entry_frames import EntryFrames
 from keygroups.savepoint._columns.scalar_writers import UnwrittenError
-from keygroups.savepoint._edits.steps import DeleteKeys, SetTtl, Step, StepContext
-from keygroups.savepoint._state.entries import EncodedEntry
+from keygroups.savepoint._edits.batch_mapping import BatchMapping
+from keygroups.savepoint._edits.steps import AnyStep, DeleteKeys, MapBatches, SetTtl, StepContext
 from keygroups.savepoint._state.entry_columns import EntryColumns
+from keygroups.savepoint._state.framed_columns import chosen, single_entries, with_part
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.keys import has_one_form
 from keygroups.savepoint._state.stored_values import stored_value
@@ -31,7 +32,7 @@ ColumnApply = Callable[[EntryColumns], EntryColumns]
 with the values that they then have. Keys and key groups stay."""
 Count = Callable[[int, int, int], None]
 """Takes the number of a state, and how many of its entries were changed and deleted."""
-Plans = Mapping[str, tuple[int, Sequence[tuple[StateDescriptor, Step]]]]
+Plans = Mapping[str, tuple[int, Sequence[tuple[StateDescriptor, AnyStep]]]]
 """The StatePlan of states by their names."""
 
 Mask = NDArray[np.bool_]
@@ -72,10 +73,14 @@ class ColumnEdits:
         return replace(columns, state=self._states[number])
 
 
-def _applied(number: int, state: StateDescriptor, step: Step, place: StepContext) -> ColumnApply:
+def _applied(
+    number: int, state: StateDescriptor, step: AnyStep, place: StepContext
+) -> ColumnApply:
     """Return the ColumnApply of a step."""
     if isinstance(step, DeleteKeys):
         return _deletion(number, state, step, place)
+    if isinstance(step, MapBatches):
+        return BatchMapping(number, step, state, place)
     assert isinstance(step, SetTtl)  # StatePlan.takes_columns has asked.
     return _retiming(number, state, step, place)
 
@@ -87,7 +92,7 @@ def _deletion(
 
     def delete(columns: EntryColumns) -> EntryColumns:
         asked = np.flatnonzero(doomed.among(columns))
-        entries = _entries_of(number, chosen(columns, asked))
+        entries = single_entries(number, chosen(columns, asked))
         gone = [row for row, entry in zip(asked.tolist(), entries) if apply(entry) is not None]
         return chosen(columns, np.delete(np.arange(columns.count), gone)) if gone else columns
 
@@ -104,33 +109,11 @@ def _retiming(
         try:
             values = retimed(stored, columns.columns["encoded_value"], times)
         except UnwrittenError:
-            after = map(apply, _entries_of(number, columns))
+            after = map(apply, single_entries(number, columns))
             values = bytes_array(entry.value for entries in after for entry in entries or ())
         return with_part(columns, "encoded_value", values)
 
     return retime
-
-
-def with_part(columns: EntryColumns, name: str, part: Any) -> EntryColumns:
-    """Return entries with another column of a name."""
-    return replace(columns, columns={**columns.columns, name: part})
-
-
-def chosen(columns: EntryColumns, rows: NDArray[np.int64]) -> EntryColumns:
-    """Return the entries at some places."""
-    places = pa.array(rows)
-    parts = {
-        name: part[rows] if isinstance(part, np.ndarray) else part.take(places)
-        for name, part in columns.columns.items()
-    }
-    return EntryColumns(columns.state, len(rows), parts)
-
-
-def _entries_of(number: int, columns: EntryColumns) -> Iterator[EncodedEntry]:
-    """Yield entries of the state with a number one by one."""
-    parts = (columns.columns[part] for part in ("key_group", "encoded_key", "encoded_value"))
-    for key_group, key, value in zip(*(part.tolist() for part in parts)):
-        yield EncodedEntry(key_group, number, key, value)
 
 
 @dataclass(frozen=True)

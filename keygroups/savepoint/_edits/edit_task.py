@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,8 +32,9 @@ from keygroups.savepoint._edits.moved_entries import (
 )
 from keygroups.savepoint._edits.steps import (
     BY_COLUMNS,
+    AnyStep,
     FunctionError,
-    Step,
+    MapBatches,
     StepContext,
     applied,
 )
@@ -62,12 +64,17 @@ class StatePlan(NamedTuple):
     """
 
     number: int
-    steps: tuple[tuple[StateDescriptor, Step], ...]
+    steps: tuple[tuple[StateDescriptor, AnyStep], ...]
 
     @property
     def takes_columns(self) -> bool:
         """Whether each step is also done to entries as columns, and leaves keys as they are."""
         return all(isinstance(step, BY_COLUMNS) for _, step in self.steps)
+
+    @property
+    def has_batches(self) -> bool:
+        """Whether a step is done to entries as columns alone."""
+        return any(isinstance(step, MapBatches) for _, step in self.steps)
 
 
 class StateCounts(NamedTuple):
@@ -142,8 +149,14 @@ class EditTask:
             return Edits(self).done(self.write.write(entries))
 
     def _run(self) -> EditedFile:
+        if self._has_batches and not self.is_anew:
+            return self._written_by_columns()
         edited = self._run_by_columns() if self._has_columns else None
         return self._run_by_entries() if edited is None else edited
+
+    @property
+    def _has_batches(self) -> bool:
+        return any(plan.has_batches for plan in self.plans.values())
 
     @property
     def _has_columns(self) -> bool:
@@ -165,25 +178,47 @@ class EditTask:
         """
         try:
             import numpy  # noqa: F401  # This and PyArrow are of an extra.
-
-            from keygroups.savepoint._edits.column_edits import write_edited
+            import pyarrow  # noqa: F401
         except ModuleNotFoundError:
             return None
-        edits, prefix_bytes = Edits(self), key_group_prefix_bytes(self.write.max_parallelism)
-        parts = (self._edited_columns(read, edits) for read in self.read.split(_SORTED))
         try:
-            with self.write.open() as file:
-                write_edited(parts, self._new_numbers, file, prefix_bytes)
+            return self._written_by_columns()
         except KeyGroupsError:
             return None
-        return edits.done(self.write.written(file) if file.entries else None)
 
-    def _edited_columns(self, read: ReadTask, edits: Edits) -> Iterator[EntryColumns]:
-        """Yield the edited entries of a task as columns, with the states of the new header."""
+    def _written_by_columns(self) -> EditedFile:
+        """Write entries edited as columns, and those of states with other steps among them."""
+        from keygroups.savepoint._edits.column_edits import write_edited
+
+        write, edits = self.write, Edits(self)
+        prefix_bytes = key_group_prefix_bytes(write.max_parallelism)
+        with write.open() as file, closing(MovedWriter(write, self.parallelism)) as moved:
+            parts = (self._edited(read, edits, moved) for read in self.read.split(_SORTED))
+            write_edited(parts, self._new_numbers, file, prefix_bytes)
+            moved.flush()
+        return edits.done(write.written(file) if file.entries else None, moved.written)
+
+    def _edited(
+        self, read: ReadTask, edits: Edits, moved: MovedWriter | None = None
+    ) -> Iterator[EntryColumns]:
+        """Yield the edited entries of a task as columns, with the states of the new header.
+
+        Those that get another key go to `moved` if there is one.
+        """
         from keygroups.savepoint._edits.column_edits import ColumnEdits
+        from keygroups.savepoint._state.framed_columns import framed_chunks
 
-        columns = ColumnEdits(self.plans, self.write.states, edits.place, edits.count_columns)
-        return map(columns.edited, read.framed_columns())
+        states = self.write.states
+        plans = {name: plan for name, plan in self.plans.items() if plan.takes_columns}
+        others = self.plans.keys() - plans.keys()
+        if plans:
+            columns = ColumnEdits(plans, states, edits.place, edits.count_columns)
+            of_plans = replace(read, states=frozenset(plans)) if others else read
+            yield from map(columns.edited, of_plans.framed_columns())
+        if others:
+            entries = replace(read, states=frozenset(others)).encoded_entries(self._numbers)
+            edited = edits.all(entries) if moved is None else _staying(entries, edits, moved)
+            yield from framed_chunks(states, read.subtask, edited)
 
     def _run_by_entries(self) -> EditedFile:
         write, edits = self.write, Edits(self)
@@ -212,8 +247,13 @@ class EditTask:
         `run` raises, FunctionError for an error of a user's function, and SavepointError where an
         entry stands in another key group than its key hashes to.
         """
+        if edits is not None and self._has_batches:
+            from keygroups.savepoint._columns.entry_batches import entries_of
+
+            yield from chain.from_iterable(map(entries_of, self.batches(edits)))
+            return
         entries = self.read.encoded_entries(self._numbers)
-        return self._rekeyed(entries if edits is None else edits.all(entries))
+        yield from self._rekeyed(entries if edits is None else edits.all(entries))
 
     def batches(self, edits: Edits | None = None) -> Iterator[RecordBatch]:
         """Yield what `entries` yields as batches of Arrow, in no order.
@@ -221,13 +261,9 @@ class EditTask:
         Takes NumPy and PyArrow.
         """
         from keygroups.savepoint._edits.rekeyed_columns import rekeyed_batches
-        from keygroups.savepoint._state.framed_columns import framed_chunks
 
-        states, entries = self.write.states, self.read.encoded_entries
         return rekeyed_batches(
-            self.read.framed_columns()
-            if edits is None
-            else framed_chunks(states, self.read.subtask, edits.all(entries(self._numbers))),
+            self.read.framed_columns() if edits is None else self._edited(self.read, edits),
             self._numbers if edits is None else self._new_numbers,
             None if self._key is None else self._key.key_type,
             (self.read.max_parallelism, self.write.max_parallelism),
@@ -310,6 +346,18 @@ class EditTask:
         return states[0].key_serializer if states else None
 
 
+def _staying(
+    entries: Iterable[EncodedEntry], edits: Edits, moved: MovedWriter
+) -> Iterator[EncodedEntry]:
+    """Yield what entries become and has their keys; the others go to `moved`."""
+    for old in entries:
+        for entry in edits.all([old]):
+            if entry.key == old.key and entry.key_group == old.key_group:
+                yield entry
+            else:
+                moved.add(entry)
+
+
 class Edits:
     """The steps of a task, bound to one subtask, with the counts of what they did.
 
@@ -322,7 +370,11 @@ class Edits:
         self._plans = task.plans
         self.place = StepContext(read.files.base, read.subtask, read.max_parallelism, set())
         self.applied = {
-            plan.number: applied(plan.steps, self.place) for plan in task.plans.values()
+            plan.number: applied(
+                [(state, step) for state, step in plan.steps if not isinstance(step, MapBatches)],
+                self.place,
+            )
+            for plan in task.plans.values()
         }
         self._changed: Counter[int] = Counter()
         self._deleted: Counter[int] = Counter()

@@ -37,13 +37,16 @@ from keygroups.savepoint._edits.keyed_state import EditedKeyedState
 from keygroups.savepoint._edits.merged_header import MergedHeader, merged_header, refused
 from keygroups.savepoint._edits.operator_state_verbs import OperatorStateEditor
 from keygroups.savepoint._edits.steps import (
+    BY_COLUMNS,
+    AnyStep,
+    BatchFunction,
     DeleteKeys,
     EntryMapping,
     KeyFunction,
     KeyMapping,
+    MapBatches,
     MapFunction,
     SetTtl,
-    Step,
     key_changer,
 )
 from keygroups.savepoint._edits.timer_steps import TimerFunction, TimerMapping
@@ -77,7 +80,7 @@ class _State:
         self.old_name = descriptor.name
         self.descriptor = descriptor
         self.data = data
-        self.steps: list[tuple[StateDescriptor, Step]] = []
+        self.steps: list[tuple[StateDescriptor, AnyStep]] = []
 
 
 class OperatorEditor(OperatorStateEditor):
@@ -367,6 +370,59 @@ class OperatorEditor(OperatorStateEditor):
         self._add(state, partial(EntryMapping, function, allow))
         self._deletion = None
 
+    def map_batches(
+        self, name: str, function: BatchFunction, *, allow_any_last_access: bool = False
+    ) -> None:
+        """Call a function with batches of the entries of a state, and write what it returns.
+
+        `function` takes a `pyarrow.RecordBatch` of some 16,384 entries at most: the columns of
+        `Operator.to_arrow`, and before them `row`, their numbers in the batch. It returns a table
+        of Arrow, pandas or Polars with the column `row` and those of `value` and `last_access`
+        that change, as `OperatorWriter.write_table` takes them. Entries whose row it leaves out
+        are deleted; keys, user keys and namespaces stay, and so do the bytes of a value that it
+        does not return. The times that elements of a LIST have are in its values. On Spark the
+        function is pickled. `allow_any_last_access` is that of `SavepointWriter.add_operator`,
+        for times that were not in the batch.
+
+        No `map_entries`, `map_keys` or `convert_state` of the same state goes with it.
+
+        Raises InvalidValueError for a state that is not there, for timers, for the set of merging
+        windows, and for a state with one of those verbs; InvalidTypeError; ModuleNotFoundError
+        without the extra `arrays`; SavepointError as `remove_state`. When it is written: what the
+        function raises, InvalidTypeError for a table or a column of another type,
+        InvalidValueError for other columns, for rows that are not of the batch or come twice, and
+        for a value as `OperatorWriter.write` raises it, UnsupportedKeyTypeError for values that
+        only the job's classes write.
+
+        >>> from tempfile import mkdtemp
+        >>> import pyarrow as pa
+        >>> import pyarrow.compute as pc
+        >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
+        >>> from keygroups.types import LONG, STRING
+        >>> folder = mkdtemp()
+        >>> with SavepointWriter(folder + "/old") as writer:
+        ...     counts = [ValueStateDescriptor("count", LONG)]
+        ...     by_user = writer.add_operator("by-user", STRING, counts, 128, 3, sort=True)
+        ...     for user, count in (("ann", 5), ("bob", 0), ("cid", 7)):
+        ...         by_user.write("count", user, count)
+        >>> def grown(batch):
+        ...     batch = batch.filter(pc.greater(batch["value"], 0))
+        ...     return pa.table({"row": batch["row"], "value": pc.add(batch["value"], 1)})
+        >>> editor = SavepointWriter.from_existing_savepoint(folder + "/old", folder + "/new")
+        >>> with editor as writer:
+        ...     writer.operator("by-user").map_batches("count", grown)
+        >>> by_user = read_savepoint(folder + "/new").operator("by-user")
+        >>> sorted((entry.key, entry.value) for entry in by_user.entries())
+        [('ann', 6), ('cid', 8)]
+        """
+        state = self._with_values(name)
+        check_callable("function", function)
+        allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
+        from keygroups.savepoint._edits.batch_mapping import check_columns
+
+        check_columns(state.descriptor)
+        self._add(state, MapBatches(function, allow))
+
     def map_timers(self, name: str, function: TimerFunction) -> None:
         """Call a function with each timer of a state of timers, and write what it returns.
 
@@ -468,6 +524,8 @@ class OperatorEditor(OperatorStateEditor):
         if any(state.descriptor.key_serializer != new for state in states):
             self._key_bytes = new.snapshot_bytes()
         step = partial(KeyMapping, function, new)
+        for state in states:
+            _check_together(state, step)
         for state, (descriptor, data) in zip(states, changed):
             self._add(state, step)
             state.descriptor, state.data = descriptor, data
@@ -595,7 +653,8 @@ class OperatorEditor(OperatorStateEditor):
             )
         return state
 
-    def _add(self, state: _State, step: Step) -> None:
+    def _add(self, state: _State, step: AnyStep) -> None:
+        _check_together(state, step)
         state.steps.append((state.descriptor, step))
         self._is_changed = True
 
@@ -623,6 +682,17 @@ class OperatorEditor(OperatorStateEditor):
                     f"states {state.name!r} and {other!r} of {self._operator.label} must go "
                     f"together: {why}"
                 )
+
+
+def _check_together(state: _State, step: AnyStep) -> None:
+    """Refuse a function of batches and one of entries for one state."""
+    steps = [*(each for _, each in state.steps), step]
+    has_batches = any(isinstance(each, MapBatches) for each in steps)
+    if has_batches and not all(isinstance(each, BY_COLUMNS) for each in steps):
+        raise InvalidValueError(
+            f"state {state.descriptor.name!r} must not have map_batches together with "
+            "map_entries, map_keys or convert_state: write the savepoint once more for those"
+        )
 
 
 def _with_key(state: _State, new_key: Serializer) -> tuple[StateDescriptor, bytes]:

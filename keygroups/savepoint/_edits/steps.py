@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from keygroups._checks import show, to_int
 from keygroups._serializers.base import TRUNCATED, Serializer, UnreadableError
@@ -37,6 +37,9 @@ from keygroups.state_keys import (
     composite_key_changer,
     timer_key_changer,
 )
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
 
 Apply = Callable[[EncodedEntry], "Iterable[EncodedEntry] | None"]
 """A function from an entry to the entries it becomes; None: it stays as it is."""
@@ -292,8 +295,22 @@ class SetTtl:
         return apply
 
 
-BY_COLUMNS = (DeleteKeys, SetTtl)
-"""The steps that also take entries as columns; keys and key groups stay."""
+# --- map_batches ------------------------------------------------------------------------------
+
+BatchFunction = Callable[["RecordBatch"], Any]
+
+
+@dataclass(frozen=True)
+class MapBatches:
+    """Calls a function with batches of a state; there is a BatchMapping for it, and no Apply."""
+
+    function: BatchFunction
+    allow_any_last_access: bool
+
+
+AnyStep = Step | MapBatches
+BY_COLUMNS = (DeleteKeys, SetTtl, MapBatches)
+"""The steps that take entries as columns; keys and key groups stay."""
 
 
 # --- map_entries ------------------------------------------------------------------------------

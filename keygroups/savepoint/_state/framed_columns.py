@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -114,6 +116,28 @@ def _joined(
         if entries:
             yield decoder.joined(entries)
             entries.clear()
+
+
+def with_part(columns: EntryColumns, name: str, part: Any) -> EntryColumns:
+    """Return entries with another column of a name."""
+    return replace(columns, columns={**columns.columns, name: part})
+
+
+def chosen(columns: EntryColumns, rows: Ints) -> EntryColumns:
+    """Return the entries of a FramedDecoder at some places."""
+    places = pa.array(rows)
+    parts: dict[str, Any] = {
+        name: part[rows] if isinstance(part, np.ndarray) else part.take(places)
+        for name, part in columns.columns.items()
+    }
+    return EntryColumns(columns.state, len(rows), parts)
+
+
+def single_entries(number: int, columns: EntryColumns) -> Iterator[EncodedEntry]:
+    """Yield the entries of a FramedDecoder one by one, of the state with a number."""
+    parts: Any = (columns.columns[name] for name in ("key_group", "encoded_key", "encoded_value"))
+    for key_group, key, value in zip(*(part.tolist() for part in parts)):
+        yield EncodedEntry(key_group, number, key, value)
 
 
 def _key_reader(serializer: Serializer) -> ReadColumn | None:
