@@ -7,13 +7,13 @@
   an `OperatorId` of `keygroups.savepoint.sql` for operators without a uid;
 - `set_max_parallelism` and `convert_to_canonical`, of all operators or of some;
 - `operator` returns the `OperatorEditor` of one: `remove_state`, `rename_state`, `set_ttl`,
-  `convert_state`, `delete_keys`, `map_entries`, `map_timers`, `map_keys`, and of operator state
-  `remove_operator_state`, `rename_operator_state`, `map_operator_state`;
+  `convert_state`, `delete_keys`, `map_entries`, `map_batches`, `map_timers`, `map_keys`, and of
+  operator state `remove_operator_state`, `rename_operator_state`, `map_operator_state`;
 - `report` returns a `keygroups.savepoint.reports.EditReport`: the edits of each operator, and the
   places that may still hold deleted keys.
 
 A function of `map_entries` returns the new value, one of `map_timers` the new timestamp, or
-`DELETE`. All verbs are done in one pass over the state. `keygroups.spark.edit_savepoint` has
+`DELETE`; one of `map_batches` takes and returns thousands of values in columns of Arrow. All verbs are done in one pass over the state. `keygroups.spark.edit_savepoint` has
 executors do it.
 """
 

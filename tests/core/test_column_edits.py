@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from support.bytes import savepoint_bytes as sb
-from support.bytes.all_states import TIME, write_all
+from support.bytes.all_states import TIME, write_all, write_timed
 from support.bytes.column_forms import canonical
 from support.bytes.damaged_files import damages
 from support.bytes.framed_entries import framed_entries
@@ -23,12 +23,8 @@ from support.inside.savepoints import edit_task, spill
 from keygroups import InvalidValueError, KeyGroupsError, assign_to_key_group
 from keygroups.savepoint import (
     EditReport,
-    ListStateDescriptor,
-    MapStateDescriptor,
-    ReducingStateDescriptor,
     SavepointEditor,
     SavepointWriter,
-    ValueStateDescriptor,
     read_savepoint,
 )
 from keygroups.state_keys import BYTES
@@ -123,35 +119,10 @@ SETS: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
-def write_values(folder: Path) -> None:
-    """Write states of all kinds with and without a time to live, nulls in the maps."""
-    states = [
-        ValueStateDescriptor("count", LONG),
-        ValueStateDescriptor("number", LONG, has_ttl=True),
-        ListStateDescriptor("plain", STRING),
-        ListStateDescriptor("tags", STRING, has_ttl=True),
-        MapStateDescriptor("cities", STRING, STRING),
-        MapStateDescriptor("names", STRING, STRING, has_ttl=True),
-        MapStateDescriptor("longs", STRING, LONG, has_ttl=True),
-        ReducingStateDescriptor("mean", DOUBLE),
-    ]
-    with SavepointWriter(folder) as writer:
-        operator = writer.add_operator("by-key", LONG, states, 128, 3, sort=True)
-        for key in range(40):
-            operator.write("count", key, key)
-            operator.write("number", key, key, last_access=TIME + key)
-            operator.write("plain", key, ["x"] * (key % 3 + 1))
-            operator.write("tags", key, ["x", "a,b"], last_access=TIME)
-            operator.write("cities", key, None if key % 3 else "", "a")
-            operator.write("names", key, None if key % 5 else "a" * key, "b", last_access=TIME)
-            operator.write("longs", key, key, "c", last_access=TIME)
-            operator.write("mean", key, key / 3)
-
-
 @pytest.mark.parametrize("sets", SETS.values(), ids=SETS)
 def test_times_to_live(sets: list[tuple[Any, ...]], tmp_path: Path, both: Both) -> None:
     """Before and after keys are deleted, and beside a state that is renamed."""
-    write_values(tmp_path / "old")
+    write_timed(tmp_path / "old")
 
     def edit(editor: SavepointEditor) -> None:
         operator = editor.operator("by-key")

@@ -41,6 +41,7 @@ OTHERS = {
     f"OperatorEditor.{verb} name": "state"
     for verb in (
         "convert_state",
+        "map_batches",
         "map_entries",
         "map_timers",
         "remove_state",
@@ -391,6 +392,7 @@ WANTED = {
     """,
     "callable": """
         OperatorEditor.convert_state value
+        OperatorEditor.map_batches function
         OperatorEditor.map_entries function
         OperatorEditor.map_keys function
         OperatorEditor.map_timers function

@@ -289,6 +289,10 @@ def keyed_anew(verb: str, arguments: Sequence[Any], operators: int) -> Savepoint
     return edited(old, verb, *arguments)
 
 
+def all_rows(batch: Any) -> Any:
+    return batch.select(["row", "value"])
+
+
 def edited_keyed_state(verb: str, n: int) -> SavepointEditor:
     """Edit the keyed state of so many entries."""
     arguments: dict[str, list[Any]] = {
@@ -297,6 +301,7 @@ def edited_keyed_state(verb: str, n: int) -> SavepointEditor:
         "set_ttl": ["count", True, 1_700_000_000_000],
         "delete_keys": [range(0, n, 2)],
         "map_entries": ["count", lambda entry: entry._replace(key=-entry.key - 1)],
+        "map_batches": ["count", all_rows],
         "map_keys": [str, STRING],
     }
     with SavepointWriter.from_existing_savepoint(written_folder(n), NewPath()) as editor:
@@ -901,6 +906,7 @@ REGISTRY: dict[str, Registered] = {
             "set_ttl",
             "delete_keys",
             "map_entries",
+            "map_batches",
             "map_keys",
         )
     },

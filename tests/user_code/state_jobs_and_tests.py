@@ -222,6 +222,10 @@ def grown(entry: savepoint.StateEntry) -> object:
     return savepoint.DELETE if entry.value is None else entry.value + 1
 
 
+def doubled(batch: pa.RecordBatch) -> pa.Table:
+    return pa.table({"row": batch["row"], "value": pc.multiply(batch["value"], 2)})
+
+
 def an_edited_savepoint(path: str) -> None:
     with savepoint.SavepointWriter.from_existing_savepoint(path, "s3://bucket/new") as writer:
         assert_type(writer, savepoint.SavepointEditor)
@@ -238,6 +242,7 @@ def an_edited_savepoint(path: str) -> None:
         operator.set_ttl("count", last_access=1_700_000_000_000)
         operator.delete_keys(["ann", "bob"])
         operator.map_entries("count", grown)
+        operator.map_batches("total", doubled, allow_any_last_access=True)
         operator.convert_state("count", savepoint.ValueStateDescriptor("count", types.LONG), int)
         operator.map_timers("_timer_state/event_user-timers", lambda timer: timer.timestamp)
         operator.map_keys(len, types.LONG)
