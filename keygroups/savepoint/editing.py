@@ -13,8 +13,8 @@
   places that may still hold deleted keys.
 
 A function of `map_entries` returns the new value, one of `map_timers` the new timestamp, or
-`DELETE`; one of `map_batches` takes and returns thousands of values in columns of Arrow. All verbs are done in one pass over the state. `keygroups.spark.edit_savepoint` has
-executors do it.
+`DELETE`; one of `map_batches` takes and returns thousands of values as columns of Arrow. All verbs
+are done in one pass over the state. `keygroups.spark.edit_savepoint` has executors do it.
 """
 
 from keygroups.savepoint._edits.editor import OperatorEditor

@@ -29,8 +29,8 @@ from support.inside.savepoints import (
     DeleteKeys,
     EditedKeyedState,
     KeyGroupsHandle,
+    SetTtl,
     SoughtKeys,
-    set_ttl,
 )
 from support.inside.savepoints import StepContext as StepPlace
 from support.inside.savepoints import files as files_module
@@ -684,7 +684,7 @@ def test_nulls_and_time_to_live(users: Path) -> None:
 def test_a_null_that_no_serializer_writes() -> None:
     """A MAP of LONG has a null by its mark alone, which a state with a time to live has not."""
     (state,) = MapStateDescriptor("m", STRING, LONG).described(serializer_of(STRING))
-    apply = bound(set_ttl, TIME, state, StepPlace("here", 0, 128, set()))
+    apply = bound(SetTtl(TIME), state, StepPlace("here", 0, 128, set()))
     assert apply(3, b"\2a\0\2u", b"\0" + sb.i64(5)) == (
         (3, b"\2a\0\2u", b"\0" + sb.i64(TIME) + sb.i64(5)),
     )
@@ -1035,7 +1035,7 @@ def test_damaged_keys_and_elements() -> None:
         with pytest.raises(SavepointError, match=r"here: of tags: LIST .* group 3: no entry"):
             delete(3, key, b"")
         assert delete(4, key, b"") is None
-    stamp = bound(set_ttl, TIME, state, here)
+    stamp = bound(SetTtl(TIME), state, here)
     assert stamp(3, b"\2a\0", b"\2a,\2b") == (
         (3, b"\2a\0", sb.i64(TIME) + b"\2a," + sb.i64(TIME) + b"\2b"),
     )

@@ -104,8 +104,9 @@ def some(batch: Any) -> Any:
     return batch.filter(pc.less(batch["key"], 30)).select(["row"])
 
 
-def at(entry: StateEntry, last_access: int) -> StateEntry:
-    return entry._replace(last_access=last_access)
+def later_by_five(entry: StateEntry) -> StateEntry:
+    assert entry.last_access is not None
+    return entry._replace(last_access=entry.last_access + 5)
 
 
 def later(elements: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -124,7 +125,7 @@ CASES: dict[str, tuple[str, Batches, Each]] = {
     "a time": (
         "number",
         lambda batch: rows_with(batch, last_access=pc.add(batch["last_access"], 5)),
-        lambda entry: at(entry, entry.last_access + 5),
+        later_by_five,
     ),
     "both": (
         "number",
@@ -147,7 +148,7 @@ CASES: dict[str, tuple[str, Batches, Each]] = {
     "a time of nulls": (
         "names",
         lambda batch: rows_with(batch, last_access=pc.add(batch["last_access"], 5)),
-        lambda entry: at(entry, entry.last_access + 5),
+        later_by_five,
     ),
     "doubles": ("mean", values_of(lambda value: value / 7), lambda entry: entry.value / 7),
 }
@@ -196,7 +197,8 @@ def test_other_verbs_of_the_same_state(old: Path, tmp_path: Path) -> None:
         editor.set_max_parallelism(300)
 
     _, [report] = edited(old, tmp_path / "new", edit)
-    first, last = {}, {}
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
     for batch in seen:
         for key, value in zip(batch["key"], batch["value"]):
             (last if "last_access" in batch else first)[key] = value

@@ -73,6 +73,7 @@ def edit(writer: SavepointEditor) -> None:
     by_string.delete_keys(keys[::5])
     by_string.map_entries("count", moved)
     by_string.rename_state("sum", "total")
+    by_string.map_batches("total", lambda batch: batch.slice(more % 3).select(["row", "value"]))
     by_string.remove_state("flag")
     by_string.set_ttl("avg", last_access=1_700_000_000_000)
     by_string.set_ttl("label", has_ttl=False)

@@ -81,6 +81,7 @@ def test_other_edits_in_the_same_pass(spark: SparkSession, tmp_path: Path, name:
             by_string = writer.operator("by-string")
             by_string.delete_keys([key])
             by_string.map_entries("count", lambda entry: entry._replace(key=f"{entry.key}!"))
+            by_string.map_batches("sum", lambda batch: batch.slice(1).select(["row", "value"]))
     assert spark_editor.report().operators == local_editor.report().operators
     [edited] = [one for one in spark_editor.report().operators if one.deleted_keys is not None]
     assert (edited.new_max_parallelism, edited.parallelism) == (4096, 2)

@@ -7,6 +7,8 @@ from datetime import datetime
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import given
 from numpy.typing import NDArray
 from typing_extensions import assert_type

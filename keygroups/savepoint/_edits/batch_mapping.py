@@ -17,7 +17,7 @@ except ModuleNotFoundError as error:
 from numpy.typing import NDArray
 
 from keygroups._checks import show
-from keygroups.errors import InvalidValueError, KeyGroupsError
+from keygroups.errors import InvalidValueError, KeyGroupsError, SavepointError
 from keygroups.savepoint._columns.arrow_values import values
 from keygroups.savepoint._columns.batches import (
     batches_of,
@@ -105,11 +105,11 @@ class BatchMapping:
         (keys, key_bounds), (stored, bounds) = map(octets_of, encoded)
         bounds = bounds + len(keys)
 
-        def error(number: int, cause: Exception) -> KeyGroupsError:
+        def error(number: int, cause: Exception) -> SavepointError:
             return self._place.damaged(self._state, self._entry(columns, number), cause)
 
         rows = FramedRows(
-            b"".join((keys, stored)),
+            keys.tobytes() + stored.tobytes(),
             columns.columns["key_group"],
             *(key_bounds[:-1], key_bounds[1:]),
             *(bounds[:-1], bounds[1:]),

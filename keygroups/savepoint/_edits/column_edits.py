@@ -30,7 +30,7 @@ from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
 ColumnApply = Callable[[EntryColumns], EntryColumns]
 """A function from entries of one state, as a FramedDecoder has them, to those that stay of them,
 with the values that they then have. Keys and key groups stay."""
-Count = Callable[[int, int, int], None]
+CountEdited = Callable[[int, int, int], None]
 """Takes the number of a state, and how many of its entries were changed and deleted."""
 Plans = Mapping[str, tuple[int, Sequence[tuple[StateDescriptor, AnyStep]]]]
 """The StatePlan of states by their names."""
@@ -45,7 +45,11 @@ class ColumnEdits:
     """
 
     def __init__(
-        self, plans: Plans, states: Sequence[StateDescriptor], place: StepContext, count: Count
+        self,
+        plans: Plans,
+        states: Sequence[StateDescriptor],
+        place: StepContext,
+        count: CountEdited,
     ) -> None:
         self._states = states
         self._count = count
@@ -81,7 +85,7 @@ def _applied(
         return _deletion(number, state, step, place)
     if isinstance(step, MapBatches):
         return BatchMapping(number, step, state, place)
-    assert isinstance(step, SetTtl)  # StatePlan.takes_columns has asked.
+    assert isinstance(step, SetTtl)  # EditTask has asked.
     return _retiming(number, state, step, place)
 
 

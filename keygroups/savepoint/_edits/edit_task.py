@@ -66,16 +66,6 @@ class StatePlan(NamedTuple):
     number: int
     steps: tuple[tuple[StateDescriptor, AnyStep], ...]
 
-    @property
-    def takes_columns(self) -> bool:
-        """Whether each step is also done to entries as columns, and leaves keys as they are."""
-        return all(isinstance(step, BY_COLUMNS) for _, step in self.steps)
-
-    @property
-    def has_batches(self) -> bool:
-        """Whether a step is done to entries as columns alone."""
-        return any(isinstance(step, MapBatches) for _, step in self.steps)
-
 
 class StateCounts(NamedTuple):
     """The numbers of entries of a state that one subtask changed, deleted and added."""
@@ -156,7 +146,18 @@ class EditTask:
 
     @property
     def _has_batches(self) -> bool:
-        return any(plan.has_batches for plan in self.plans.values())
+        """Whether a step takes entries as columns alone."""
+        steps = chain.from_iterable(plan.steps for plan in self.plans.values())
+        return any(isinstance(step, MapBatches) for _, step in steps)
+
+    @property
+    def _plans_by_columns(self) -> dict[str, StatePlan]:
+        """The plans of which each step takes entries as columns, and leaves their keys."""
+        return {
+            name: plan
+            for name, plan in self.plans.items()
+            if all(isinstance(step, BY_COLUMNS) for _, step in plan.steps)
+        }
 
     @property
     def _has_columns(self) -> bool:
@@ -168,7 +169,7 @@ class EditTask:
             not self.is_anew
             and self.read.bytes >= LEAST_OF_COLUMNS
             and self.read.format.is_framed
-            and all(plan.takes_columns for plan in self.plans.values())
+            and len(self._plans_by_columns) == len(self.plans)
         )
 
     def _run_by_columns(self) -> EditedFile | None:
@@ -208,8 +209,7 @@ class EditTask:
         from keygroups.savepoint._edits.column_edits import ColumnEdits
         from keygroups.savepoint._state.framed_columns import framed_chunks
 
-        states = self.write.states
-        plans = {name: plan for name, plan in self.plans.items() if plan.takes_columns}
+        states, plans = self.write.states, self._plans_by_columns
         others = self.plans.keys() - plans.keys()
         if plans:
             columns = ColumnEdits(plans, states, edits.place, edits.count_columns)
