@@ -54,11 +54,12 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(edit_task, "LEAST_OF_COLUMNS", least)
 
 
-@pytest.fixture
-def old(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A savepoint with states of all kinds, with and without times."""
-    write_timed(tmp_path / "old")
-    return tmp_path / "old"
+    folder = tmp_path_factory.mktemp("timed") / "old"
+    write_timed(folder)
+    return folder
 
 
 def edited(old: Any, new: Path, edit: Callable[[SavepointEditor], None]) -> tuple[Any, Any]:
@@ -77,9 +78,10 @@ def edited(old: Any, new: Path, edit: Callable[[SavepointEditor], None]) -> tupl
     return entries, reports
 
 
-def mapped(old: Path, function: Batches, name: str = "count", **options: bool) -> Operator:
+def mapped(
+    old: Path, new: Path, function: Batches, name: str = "count", **options: bool
+) -> Operator:
     """Return the operator after a function of a state's batches."""
-    new = old.parent / "new"
     with SavepointWriter.from_existing_savepoint(old, new) as editor:
         editor.operator("by-key").map_batches(name, function, **options)
     return read_savepoint(new).operator("by-key")
@@ -211,7 +213,7 @@ def test_other_verbs_of_the_same_state(old: Path, tmp_path: Path) -> None:
     assert report[0][0] == ("count", "n", 0, 10, 30, 0)
 
 
-def test_what_it_is_called_with(old: Path) -> None:
+def test_what_it_is_called_with(old: Path, tmp_path: Path) -> None:
     """The columns of `Operator.to_arrow`, after the numbers of the rows."""
     batches: list[Any] = []
 
@@ -221,8 +223,7 @@ def test_what_it_is_called_with(old: Path) -> None:
 
     for name in ("count", "tags", "names"):
         batches.clear()
-        mapped(old, keep, name)
-        (old.parent / "new").rename(old.parent / name)
+        mapped(old, tmp_path / name, keep, name)
         whole = read_savepoint(old).operator("by-key").to_arrow(name)
         table = pa.Table.from_batches(batches)
         assert table.schema.names == ["row", *whole.schema.names]
@@ -234,19 +235,19 @@ def test_what_it_is_called_with(old: Path) -> None:
         assert found == expected
 
 
-def test_rows_in_another_order(old: Path) -> None:
+def test_rows_in_another_order(old: Path, tmp_path: Path) -> None:
     """They are matched by their numbers."""
 
     def turned(batch: Any) -> Any:
         rows = pa.array([*reversed(range(len(batch)))])
         return rows_with(batch, value=pc.negate(batch["value"])).take(rows)
 
-    operator = mapped(old, turned)
+    operator = mapped(old, tmp_path / "new", turned)
     assert all(entry.value == -entry.key for entry in operator.entries(["count"]))
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_frames(library: str, old: Path) -> None:
+def test_frames(library: str, old: Path, tmp_path: Path) -> None:
     """What a library makes of a batch, whose columns may have other widths."""
     frames = pytest.importorskip(library)
 
@@ -258,7 +259,7 @@ def test_frames(library: str, old: Path) -> None:
         frame = batch.select(["row", "value"]).to_pandas()
         return frame.assign(value=(frame["value"] + 1).astype("int32"))
 
-    operator = mapped(old, change)
+    operator = mapped(old, tmp_path / "new", change)
     assert all(entry.value == entry.key + 1 for entry in operator.entries(["count"]))
 
 
@@ -383,30 +384,31 @@ WRONG: dict[str, tuple[str, Batches, type[Exception], str]] = {
 
 @pytest.mark.parametrize("case", WRONG.values(), ids=WRONG)
 def test_what_it_must_not_return(
-    case: tuple[str, Batches, type[Exception], str], old: Path
+    case: tuple[str, Batches, type[Exception], str], old: Path, tmp_path: Path
 ) -> None:
     name, function, error, match = case
     with pytest.raises(error, match=match):
-        mapped(old, function, name)
-    assert not (old.parent / "new" / "_metadata").exists()
+        mapped(old, tmp_path / "new", function, name)
+    assert not (tmp_path / "new" / "_metadata").exists()
 
 
-def test_any_last_access(old: Path) -> None:
+def test_any_last_access(old: Path, tmp_path: Path) -> None:
     """Old times that are none may stay, and new ones may be asked for."""
+    first, second = tmp_path / "first", tmp_path / "second"
     operator = mapped(
         old,
+        first,
         lambda batch: rows_with(batch, last_access=pc.multiply(batch["row"], 0)),
         "number",
         allow_any_last_access=True,
     )
     assert {entry.last_access for entry in operator.entries(["number"])} == {0}
-    base = Path(operator._files.base)
-    again = base.rename(base.parent / "again")
-    operator = mapped(again, lambda batch: batch.select(["row", "value", "last_access"]), "number")
+    names = ["row", "value", "last_access"]
+    operator = mapped(first, second, lambda batch: batch.select(names), "number")
     assert {entry.last_access for entry in operator.entries(["number"])} == {0}
 
 
-def test_what_the_function_raises(old: Path) -> None:
+def test_what_the_function_raises(old: Path, tmp_path: Path) -> None:
     """It comes as it is, with a note of where it was."""
     error = ZeroDivisionError("five")
 
@@ -414,7 +416,7 @@ def test_what_the_function_raises(old: Path) -> None:
         raise error
 
     with pytest.raises(ZeroDivisionError) as raised:
-        mapped(old, fail)
+        mapped(old, tmp_path / "new", fail)
     assert raised.value is error
     [note] = error.__notes__
     assert note.startswith("map_batches: ")
@@ -452,8 +454,8 @@ def test_verbs_that_take_single_entries(
             operator.map_batches("_timer_state/event_timers", some)
 
 
-def test_without_the_extra(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with SavepointWriter.from_existing_savepoint(old, old.parent / "new") as editor:
+def test_without_the_extra(old: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as editor:
         name = "keygroups.savepoint._edits.batch_mapping"
         monkeypatch.delitem(sys.modules, name, raising=False)
         monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -498,9 +500,11 @@ def contents(operator: Operator) -> list[str]:
     return sorted(repr(entry._replace(bytes=0)) for entry in operator.entries())
 
 
-def made(folder: Path, serializer: bytes, entries: list[tuple[bytes, bytes]]) -> Path:
+def made(
+    folder: Path, serializer: bytes, entries: list[tuple[bytes, bytes]], kind: str = "VALUE"
+) -> Path:
     """Write a savepoint of one state, keys of Long, and return its folder."""
-    state = sb.state("s", "VALUE", serializer)
+    state = sb.state("s", kind, serializer)
     operator = canonical(folder, sb.simple("Long"), state, entries)
     return Path(operator._files.base)
 
@@ -544,3 +548,48 @@ def test_a_key_that_is_there_twice(tmp_path: Path) -> None:
         SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as editor,
     ):
         editor.operator(operator.operator_id).map_batches("s", some)
+
+
+@pytest.mark.parametrize(("name", "is_text"), [("String", True), ("Long", False)])
+def test_a_time_for_a_null(name: str, is_text: bool, tmp_path: Path) -> None:
+    """A null of a MAP that has no time gets one where its serializer writes nulls."""
+    timed = sb.map_of(sb.simple("String"), sb.ttl_of(sb.simple(name)))
+    entries = [(sb.i64(1) + b"\0\2a", b"\1")]
+    old = made(tmp_path / "old", timed, entries, "MAP")
+    [operator] = read_savepoint(old).operators
+    refused = pytest.raises(
+        InvalidValueError, match="key 1, user key 'a' in state 's': a null can"
+    )
+    with (
+        nullcontext() if is_text else refused,
+        SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as editor,
+    ):
+        editor.operator(operator.operator_id).map_batches(
+            "s", lambda batch: rows_with(batch, last_access=pa.array([TIME] * len(batch)))
+        )
+    if is_text:
+        [new] = read_savepoint(tmp_path / "new").operators
+        assert [(entry.value, entry.last_access) for entry in new.entries()] == [(None, TIME)]
+
+
+def test_values_that_all_are_none(tmp_path: Path) -> None:
+    """They have no column, and nothing to return but rows."""
+    entries = [(sb.i64(key) + b"\0", b"") for key in range(3)]
+    old = made(tmp_path / "old", sb.simple("NullValue"), entries)
+    [operator] = read_savepoint(old).operators
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as editor:
+        editor.operator(operator.operator_id).map_batches(
+            "s", lambda batch: batch.select(["row"]).slice(2)
+        )
+    [new] = read_savepoint(tmp_path / "new").operators
+    assert [entry.key for entry in new.entries()] == [2]
+
+
+def test_no_call_without_entries(old: Path, tmp_path: Path) -> None:
+    called: list[object] = []
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as editor:
+        operator = editor.operator("by-key")
+        operator.delete_keys(range(40))
+        operator.map_batches("count", called.append)
+    assert not called
+    assert not [*read_savepoint(tmp_path / "new").operator("by-key").entries()]
