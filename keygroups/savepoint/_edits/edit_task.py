@@ -194,15 +194,15 @@ class EditTask:
         write, edits = self.write, Edits(self)
         prefix_bytes = key_group_prefix_bytes(write.max_parallelism)
         with write.open() as file, closing(MovedWriter(write, self.parallelism)) as moved:
-            parts = (self._edited(read, edits, moved) for read in self.read.split(_SORTED))
+            parts = self._edited(self.read.split(_SORTED), edits, moved)
             write_edited(parts, self._new_numbers, file, prefix_bytes)
             moved.flush()
         return edits.done(write.written(file) if file.entries else None, moved.written)
 
     def _edited(
-        self, read: ReadTask, edits: Edits, moved: MovedWriter | None = None
-    ) -> Iterator[EntryColumns]:
-        """Yield the edited entries of a task as columns, with the states of the new header.
+        self, reads: Iterable[ReadTask], edits: Edits, moved: MovedWriter | None = None
+    ) -> Iterator[Iterator[EntryColumns]]:
+        """Return the edited entries of each part of `read`, with the states of the new header.
 
         Those that get another key go to `moved` if there is one.
         """
@@ -210,15 +210,19 @@ class EditTask:
         from keygroups.savepoint._state.framed_columns import framed_chunks
 
         states, plans = self.write.states, self._plans_by_columns
-        others = self.plans.keys() - plans.keys()
-        if plans:
-            columns = ColumnEdits(plans, states, edits.place, edits.count_columns)
-            of_plans = replace(read, states=frozenset(plans)) if others else read
-            yield from map(columns.edited, of_plans.framed_columns())
-        if others:
-            entries = replace(read, states=frozenset(others)).encoded_entries(self._numbers)
-            edited = edits.all(entries) if moved is None else _staying(entries, edits, moved)
-            yield from framed_chunks(states, read.subtask, edited)
+        names, others = frozenset(plans), self.plans.keys() - plans.keys()
+        columns = ColumnEdits(plans, states, edits.place, edits.count_columns)
+
+        def edited(read: ReadTask) -> Iterator[EntryColumns]:
+            if names:
+                alone = replace(read, states=names) if others else read
+                yield from map(columns.edited, alone.framed_columns())
+            if others:
+                rest = replace(read, states=frozenset(others)).encoded_entries(self._numbers)
+                after = edits.all(rest) if moved is None else _staying(rest, edits, moved)
+                yield from framed_chunks(states, read.subtask, after)
+
+        return map(edited, reads)
 
     def _run_by_entries(self) -> EditedFile:
         write, edits = self.write, Edits(self)
@@ -263,7 +267,9 @@ class EditTask:
         from keygroups.savepoint._edits.rekeyed_columns import rekeyed_batches
 
         return rekeyed_batches(
-            self.read.framed_columns() if edits is None else self._edited(self.read, edits),
+            self.read.framed_columns()
+            if edits is None
+            else next(self._edited([self.read], edits)),
             self._numbers if edits is None else self._new_numbers,
             None if self._key is None else self._key.key_type,
             (self.read.max_parallelism, self.write.max_parallelism),

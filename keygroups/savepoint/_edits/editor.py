@@ -375,7 +375,7 @@ class OperatorEditor(OperatorStateEditor):
     ) -> None:
         """Call a function with batches of the entries of a state, and write what it returns.
 
-        `function` takes a `pyarrow.RecordBatch` of some 16,384 entries at most: the columns of
+        `function` takes a `pyarrow.RecordBatch` of some 16,384 entries or 4 MiB: the columns of
         `Operator.to_arrow`, and before them `row`, their numbers in the batch. It returns a table
         of Arrow, pandas or Polars with the column `row` and those of `value` and `last_access`
         that change, as `OperatorWriter.write_table` takes them. Entries whose row it leaves out
