@@ -63,7 +63,7 @@ class ColumnEdits:
         }
 
     def edited(self, columns: EntryColumns) -> EntryColumns:
-        """Return what entries become, and count it."""
+        """Return the entries after all steps, and count what these did."""
         name, count, changed = columns.state.name, columns.count, 0
         number, applies = self._applies[name]
         columns = with_part(columns, "old_value", columns.columns["encoded_value"])

@@ -355,7 +355,7 @@ class EditTask:
 def _staying(
     entries: Iterable[EncodedEntry], edits: Edits, moved: MovedWriter
 ) -> Iterator[EncodedEntry]:
-    """Yield what entries become and has their keys; the others go to `moved`."""
+    """Yield the edited entries that keep their keys; the others go to `moved`."""
     for old in entries:
         for entry in edits.all([old]):
             if entry.key == old.key and entry.key_group == old.key_group:
