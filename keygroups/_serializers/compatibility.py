@@ -5,7 +5,7 @@ Flink: TypeSerializerSnapshot.resolveSchemaCompatibility, of the class of each s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -127,7 +127,7 @@ def _change(old: Serializer, new: Serializer) -> str:
 
 
 def _at(place: str, more: str) -> str:
-    return f"{place}, {more}" if place else more
+    return f"{place}, {more}" if place and more else place or more
 
 
 def _moved(old: Serializer, new: Serializer, place: str) -> Iterator[Finding]:
@@ -145,19 +145,53 @@ def _missing(classes: Collection[str], known: Collection[str]) -> list[str]:
     ]
 
 
+def _nested(serializer: Serializer) -> Iterator[Serializer]:
+    """Yield a serializer and all that are in it, those of a POJO's subclasses too."""
+    yield serializer
+    inner = serializer.parts
+    if isinstance(serializer, PojoSerializer):
+        members = (*serializer.registered, *serializer.met)
+        inner = (*inner, *(member.serializer for member in members))
+    for part in inner:
+        yield from _nested(part)
+
+
 def classes_of(serializer: Serializer) -> Iterator[str]:
     """Yield the names of the classes that a job has if it wrote a serializer's snapshot."""
-    if serializer.java_class:
-        yield serializer.java_class
-    parts = serializer.parts
-    if isinstance(serializer, PojoSerializer):
-        for member in (*serializer.registered, *serializer.met):
-            yield member.name
-            yield from classes_of(member.serializer)
-    if isinstance(serializer, KryoSerializer):
-        yield from (item.name for items in serializer.maps for item in items)
-    for part in parts:
-        yield from classes_of(part)
+    for part in _nested(serializer):
+        if part.java_class:
+            yield part.java_class
+        if isinstance(part, PojoSerializer):
+            yield from _names((*part.registered, *part.met))
+        if isinstance(part, KryoSerializer):
+            yield from (item.name for items in part.maps for item in items)
+
+
+def of_classes(serializer: Serializer) -> Iterator[tuple[str, Serializer]]:
+    """Yield the serializers in one that Flink makes of a class as it is in the job."""
+    for part in _nested(serializer):
+        if isinstance(part, (EnumSerializer, KryoSerializer, PojoSerializer)):
+            yield part.java_class, part
+
+
+def resolve_unregistered(
+    old: Serializer, known: Mapping[str, Serializer | None]
+) -> Iterator[Finding]:
+    """Yield why Flink may not restore state of a serializer that the new job does not register.
+
+    It makes the serializer all the same, and the hashmap backend reads the values. `known` are
+    the classes that the job has, with a serializer of each where one is known.
+    """
+    if missing := _missing([*classes_of(old)], known):
+        yield Finding(UNKNOWN, "", f"it takes a job that still has {', '.join(missing)}")
+    for name, part in of_classes(old):
+        new = known.get(name)
+        for verdict, place, reason in () if new is None else resolve(part, new, known):
+            if verdict == INCOMPATIBLE:
+                is_read = not isinstance(part, EnumSerializer)
+                more = ", with which the hashmap backend may not read it" if is_read else ""
+                verdict = UNKNOWN if is_read else verdict
+                yield Finding(verdict, _at(f"class {name}", place), reason + more)
 
 
 # --- serializers with nested ones -----------------------------------------------------------
