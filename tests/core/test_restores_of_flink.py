@@ -20,7 +20,7 @@ FLINKS = ("1.20.5", "2.3.0", "1.20.5-2.3.0")
 Refusals = dict[str, str | None]
 
 
-class Told(NamedTuple):
+class Said(NamedTuple):
     """What a report says of a change: restored, refused, or None, and why."""
 
     restores: bool | None
@@ -41,8 +41,8 @@ def report(flink: str) -> RestoreReport:
     return read_savepoint(folder / "old").restore_report(read_savepoint(folder / "new"))
 
 
-def told(flink: str) -> dict[str, Told]:
-    """Return what the report says of each change: the name of a state, or of timers."""
+def said_by_report(flink: str) -> dict[str, Said]:
+    """Return the verdict of the report about each change, by the name of its state or timers."""
     found = {}
     for operator in report(flink).operators:
         for state in operator.states:
@@ -50,7 +50,7 @@ def told(flink: str) -> dict[str, Told]:
             verdicts = {state.verdict, *of_keys(operator, name)}
             restores = None if "unknown" in verdicts else True
             restores = False if "incompatible" in verdicts else restores
-            found[name] = Told(restores, "; ".join((*operator.reasons, *state.reasons)))
+            found[name] = Said(restores, "; ".join((*operator.reasons, *state.reasons)))
     return found
 
 
@@ -84,7 +84,7 @@ HANGS = {
 
 @pytest.mark.parametrize("flink", FLINKS)
 def test_verdicts_are_what_flink_did(flink: str) -> None:
-    says = told(flink)
+    says = said_by_report(flink)
     wrong = {
         name: (says[name], why)
         for name, why in refusals(flink).items()
@@ -102,8 +102,10 @@ def test_verdicts_are_what_flink_did(flink: str) -> None:
 @pytest.mark.parametrize("flink", FLINKS)
 def test_what_is_not_known_is_named(flink: str) -> None:
     """Flink refuses each of them on one backend at least: the job of these has no such class."""
-    unknown = {name: each.reasons for name, each in told(flink).items() if each.restores is None}
-    refused = {name for name, each in told(flink).items() if OTHER_KRYO in each.reasons}
+    unknown = {
+        name: each.reasons for name, each in said_by_report(flink).items() if each.restores is None
+    }
+    refused = {name for name, each in said_by_report(flink).items() if OTHER_KRYO in each.reasons}
     assert unknown.keys() == HANGS.keys() - refused
     for name, reasons in unknown.items():
         assert HANGS[name] in reasons

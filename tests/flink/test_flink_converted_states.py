@@ -146,12 +146,14 @@ def operators(side: int) -> Iterator[Mapping[str, Any]]:
 
 
 def rows(answer: Answer) -> list[tuple[str, ...]]:
-    """Return what is in each state of each key."""
+    """Return the value of each state of each key."""
     assert answer["refused"] is None
-    told = [(row["operator"], row["state"], row["is"]) for row in answer["rows"] if "is" in row]
-    found = [(*names, str(is_["key"]), str(is_["value"])) for *names, is_ in told]
     assert not [row for row in answer["rows"] if "refused" in row or "unreadable" in row]
-    return sorted(found)
+    return sorted(
+        (row["operator"], row["state"], str(row["is"]["key"]), str(row["is"]["value"]))
+        for row in answer["rows"]
+        if "is" in row
+    )
 
 
 @pytest.fixture(scope="module")

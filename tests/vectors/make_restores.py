@@ -34,8 +34,8 @@ def main(jar: str, old_jar: str | None = None) -> None:
         text = Path(work, "refusals.jsonl")
         with text.open("w", encoding="ascii") as lines:
             for name in (change.name for change in asked):
-                told = {backend: found[name] for backend, found in refusals.items()}
-                lines.write(json.dumps({"name": name, **told}) + "\n")
+                reasons = {backend: found[name] for backend, found in refusals.items()}
+                lines.write(json.dumps({"name": name, **reasons}) + "\n")
         with tarfile.open(FOLDER / f"restores-{'-'.join(versions)}.tar.xz", "w:xz") as archive:
             archive.add(text, text.name, filter=nobody)
             for side, path in zip(("old", "new"), paths):

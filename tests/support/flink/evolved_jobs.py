@@ -45,8 +45,8 @@ class Kept(NamedTuple):
 
     def java(self, name: str) -> dict[str, Any]:
         """Return it as the Java side takes it."""
-        given = {key: value for key, value in self._asdict().items() if value is not None}
-        return {"name": name, **given}
+        described = {key: value for key, value in self._asdict().items() if value is not None}
+        return {"name": name, **described}
 
 
 class Change(NamedTuple):
@@ -70,7 +70,7 @@ def operator(uid: str, key: str, states: Iterable[tuple[str, Kept | None]]) -> d
 
 
 def changes() -> Iterator[Change]:
-    """Yield what is asked: each pair of types as a value, and what else a job may change."""
+    """Yield each pair of types as a change of a value, and other changes of state."""
     for old, new in pairs():
         if "TTL(" not in old + new:
             name = old if old == new else f"{old} -> {new}"
@@ -230,7 +230,7 @@ class EvolvedJobs:
         return self._sides[1].evolved_jobs(task | {"savepoint": savepoint} for task in tasks)
 
     def all_saved(self, side: int) -> str:
-        """Return where the job of one side has put the states of all changes."""
+        """Return the path of a savepoint of one side, with the states of all changes."""
         together = [(change.name, change[1 + side]) for change in changes() if not change.is_alone]
         alone = [change.operator(side) for change in changes() if change.is_alone]
         operators = [operator(TOGETHER, "STRING", together), *alone]
