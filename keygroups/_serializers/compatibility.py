@@ -24,6 +24,8 @@ from keygroups._serializers.compounds import (
     RowSerializer,
     TupleSerializer,
 )
+from keygroups._serializers.jvm.avro import AvroSerializer
+from keygroups._serializers.jvm.avro_compatibility import schemas_are_equal, unread
 from keygroups._serializers.jvm.kryo import KryoSerializer
 from keygroups._serializers.jvm.pojos import Member, PojoSerializer
 from keygroups._serializers.sql.rows import (
@@ -36,6 +38,7 @@ from keygroups._serializers.sql.rows import (
     WithStreams,
 )
 from keygroups._serializers.streaming import unwrapped
+from keygroups.errors import KeyGroupsError
 from keygroups.logical_types import LogicalType
 
 AS_IS = "as_is"
@@ -98,6 +101,8 @@ def resolve(
         yield from _kryo(old, new, known, place)
     elif isinstance(old, EnumSerializer) and isinstance(new, EnumSerializer):
         yield from _enums(old, new, place)
+    elif isinstance(old, AvroSerializer) and isinstance(new, AvroSerializer):
+        yield from _avro(old, new, known, place)
     elif isinstance(old, _OF_EQUAL_TYPES):
         yield from _sql(old, new, place)
     elif isinstance(old, Composite) and _has_known_outer(old):
@@ -326,6 +331,24 @@ def _kryo(
             "which Flink does not look at"
         )
         yield Finding(INCOMPATIBLE, place, reason)
+
+
+def _avro(
+    old: AvroSerializer, new: AvroSerializer, known: Collection[str], place: str
+) -> Iterator[Finding]:
+    """Yield a Finding for what Avro reads otherwise. Flink needs the old class, whatever it is."""
+    names = [old.java_class] if not old.java_class.startswith("org.apache.avro.") else []
+    for name in _missing(names, {*known, new.java_class}):
+        yield Finding(UNKNOWN, place, f"it takes a job that still has {name}")
+    try:
+        is_same = old.schema == new.schema or schemas_are_equal(old.schema, new.schema)
+        reasons = [] if is_same else [*unread(old.schema, new.schema)]
+    except (KeyGroupsError, RecursionError) as error:
+        yield Finding(UNKNOWN, place, f"the schemas of Avro are not compared: {error}")
+        return
+    yield from (Finding(INCOMPATIBLE, _at(place, inside), reason) for inside, reason in reasons)
+    if not is_same and not reasons:
+        yield Finding(AFTER_MIGRATION, place, "another schema, by which Avro reads the values")
 
 
 def _sql(old: Serializer, new: Serializer, place: str) -> Iterator[Finding]:
