@@ -58,9 +58,13 @@ class Change(NamedTuple):
     keys: tuple[str, str] = ("STRING", "STRING")
     is_alone: bool = False
 
+    def of(self, side: int) -> tuple[str, Kept | None]:
+        """Return its name and its state in one of the jobs."""
+        return self.name, (self.old, self.new)[side]
+
     def operator(self, side: int) -> dict[str, Any]:
         """Return an operator that has it alone, of one of the jobs."""
-        return operator(self.name, self.keys[side], [(self.name, self[1 + side])])
+        return operator(self.name, self.keys[side], [self.of(side)])
 
 
 def operator(uid: str, key: str, states: Iterable[tuple[str, Kept | None]]) -> dict[str, Any]:
@@ -88,8 +92,8 @@ def changes() -> Iterator[Change]:
         yield Change(f"{name} is not registered", Kept("VALUE", name), None, is_alone=True)
     for mode, user_key in (("SPLIT_DISTRIBUTE", None), ("BROADCAST", "STRING")):
         for name in ("INT", "@evolved.Moved", "@evolved.Fewer"):
-            old = Kept(mode, name, user_key)
-            yield Change(f"{mode} {name} is not registered", old, None, is_alone=True)
+            listed = Kept(mode, name, user_key)
+            yield Change(f"{mode} {name} is not registered", listed, None, is_alone=True)
     for name, both in _KEYS.items():
         count = Kept("VALUE", "LONG")
         yield Change(f"key {name}", count, count, both, is_alone=True)
@@ -231,7 +235,7 @@ class EvolvedJobs:
 
     def all_saved(self, side: int) -> str:
         """Return the path of a savepoint of one side, with the states of all changes."""
-        together = [(change.name, change[1 + side]) for change in changes() if not change.is_alone]
+        together = [change.of(side) for change in changes() if not change.is_alone]
         alone = [change.operator(side) for change in changes() if change.is_alone]
         operators = [operator(TOGETHER, "STRING", together), *alone]
         return str(self.saved(f"all-{side}", side, operators)["path"])
@@ -245,7 +249,7 @@ class EvolvedJobs:
             if change.is_alone:
                 alone[change.name] = change.operator(1)
             else:
-                together.append((change.name, change.new))
+                together.append(change.of(1))
         operators = {"": operator(TOGETHER, "STRING", together), **alone}
         tasks = [_task([each], backend, _KEYS_EACH, 1) for each in operators.values()]
         answers = self._sides[1].evolved_jobs(task | {"savepoint": savepoint} for task in tasks)
