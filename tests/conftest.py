@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+from support.flink.evolved_jobs import EvolvedJobs
 from support.flink.flink_oracle import (
     FlinkOracle,
     flink_jar,
@@ -176,6 +177,15 @@ def restores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkRestores
     cluster = FlinkRestores(jdk, jar, tmp_path_factory.mktemp("restores"))
     yield cluster
     cluster.end()
+
+
+@pytest.fixture(scope="session")
+def evolved_jobs(tmp_path_factory: pytest.TempPathFactory) -> EvolvedJobs:
+    """Jobs of real Flink whose classes are others by now."""
+    jar, jdk = flink_jar(), jdk_folder()
+    if jar is None or jdk is None:
+        pytest.skip("needs Flink's jars and a JDK")
+    return EvolvedJobs(jdk, jar, tmp_path_factory.mktemp("evolved_jobs"))
 
 
 @pytest.fixture

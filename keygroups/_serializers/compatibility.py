@@ -5,7 +5,7 @@ Flink: TypeSerializerSnapshot.resolveSchemaCompatibility, of the class of each s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -24,6 +24,8 @@ from keygroups._serializers.compounds import (
     RowSerializer,
     TupleSerializer,
 )
+from keygroups._serializers.jvm.avro import AvroSerializer
+from keygroups._serializers.jvm.avro_compatibility import schemas_are_equal, unread
 from keygroups._serializers.jvm.kryo import KryoSerializer
 from keygroups._serializers.jvm.pojos import Member, PojoSerializer
 from keygroups._serializers.sql.rows import (
@@ -36,6 +38,7 @@ from keygroups._serializers.sql.rows import (
     WithStreams,
 )
 from keygroups._serializers.streaming import unwrapped
+from keygroups.errors import KeyGroupsError
 from keygroups.logical_types import LogicalType
 
 AS_IS = "as_is"
@@ -98,6 +101,8 @@ def resolve(
         yield from _kryo(old, new, known, place)
     elif isinstance(old, EnumSerializer) and isinstance(new, EnumSerializer):
         yield from _enums(old, new, place)
+    elif isinstance(old, AvroSerializer) and isinstance(new, AvroSerializer):
+        yield from _avro(old, new, known, place)
     elif isinstance(old, _OF_EQUAL_TYPES):
         yield from _sql(old, new, place)
     elif isinstance(old, Composite) and _has_known_outer(old):
@@ -127,7 +132,7 @@ def _change(old: Serializer, new: Serializer) -> str:
 
 
 def _at(place: str, more: str) -> str:
-    return f"{place}, {more}" if place else more
+    return f"{place}, {more}" if place and more else place or more
 
 
 def _moved(old: Serializer, new: Serializer, place: str) -> Iterator[Finding]:
@@ -145,19 +150,53 @@ def _missing(classes: Collection[str], known: Collection[str]) -> list[str]:
     ]
 
 
+def _nested(serializer: Serializer) -> Iterator[Serializer]:
+    """Yield a serializer and all that are in it, those of a POJO's subclasses too."""
+    yield serializer
+    inner = serializer.parts
+    if isinstance(serializer, PojoSerializer):
+        members = (*serializer.registered, *serializer.met)
+        inner = (*inner, *(member.serializer for member in members))
+    for part in inner:
+        yield from _nested(part)
+
+
 def classes_of(serializer: Serializer) -> Iterator[str]:
     """Yield the names of the classes that a job has if it wrote a serializer's snapshot."""
-    if serializer.java_class:
-        yield serializer.java_class
-    parts = serializer.parts
-    if isinstance(serializer, PojoSerializer):
-        for member in (*serializer.registered, *serializer.met):
-            yield member.name
-            yield from classes_of(member.serializer)
-    if isinstance(serializer, KryoSerializer):
-        yield from (item.name for items in serializer.maps for item in items)
-    for part in parts:
-        yield from classes_of(part)
+    for part in _nested(serializer):
+        if part.java_class:
+            yield part.java_class
+        if isinstance(part, PojoSerializer):
+            yield from _names((*part.registered, *part.met))
+        if isinstance(part, KryoSerializer):
+            yield from (item.name for items in part.maps for item in items)
+
+
+def of_classes(serializer: Serializer) -> Iterator[tuple[str, Serializer]]:
+    """Yield the serializers in one that Flink makes of a class as it is in the job."""
+    for part in _nested(serializer):
+        if isinstance(part, (EnumSerializer, KryoSerializer, PojoSerializer)):
+            yield part.java_class, part
+
+
+def resolve_unregistered(
+    old: Serializer, known: Mapping[str, Serializer | None]
+) -> Iterator[Finding]:
+    """Yield why Flink may not restore state of a serializer that the new job does not register.
+
+    It makes the serializer all the same, and the hashmap backend reads the values. `known` are
+    the classes that the job has, with a serializer of each where one is known.
+    """
+    if missing := _missing([*classes_of(old)], known):
+        yield Finding(UNKNOWN, "", f"it takes a job that still has {', '.join(missing)}")
+    for name, part in of_classes(old):
+        new = known.get(name)
+        for verdict, place, reason in () if new is None else resolve(part, new, known):
+            if verdict == INCOMPATIBLE:
+                is_read = not isinstance(part, EnumSerializer)
+                more = ", with which the hashmap backend may not read it" if is_read else ""
+                verdict = UNKNOWN if is_read else verdict
+                yield Finding(verdict, _at(f"class {name}", place), reason + more)
 
 
 # --- serializers with nested ones -----------------------------------------------------------
@@ -292,6 +331,24 @@ def _kryo(
             "which Flink does not look at"
         )
         yield Finding(INCOMPATIBLE, place, reason)
+
+
+def _avro(
+    old: AvroSerializer, new: AvroSerializer, known: Collection[str], place: str
+) -> Iterator[Finding]:
+    """Yield a Finding for what Avro reads otherwise. Flink needs the old class, whatever it is."""
+    names = [old.java_class] if not old.java_class.startswith("org.apache.avro.") else []
+    for name in _missing(names, {*known, new.java_class}):
+        yield Finding(UNKNOWN, place, f"it takes a job that still has {name}")
+    try:
+        is_same = old.schema == new.schema or schemas_are_equal(old.schema, new.schema)
+        reasons = [] if is_same else [*unread(old.schema, new.schema)]
+    except (KeyGroupsError, RecursionError) as error:
+        yield Finding(UNKNOWN, place, f"the schemas of Avro are not compared: {error}")
+        return
+    yield from (Finding(INCOMPATIBLE, _at(place, inside), reason) for inside, reason in reasons)
+    if not is_same and not reasons:
+        yield Finding(AFTER_MIGRATION, place, "another schema, by which Avro reads the values")
 
 
 def _sql(old: Serializer, new: Serializer, place: str) -> Iterator[Finding]:

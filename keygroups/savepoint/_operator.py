@@ -11,7 +11,7 @@ from heapq import nlargest
 from operator import add
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from keygroups._checks import check_int, check_states, check_str, iterate, show
+from keygroups._checks import check_class, check_int, check_states, check_str, iterate, show
 from keygroups._serializers.base import Serializer
 from keygroups._serializers.data_input import ReadingContext
 from keygroups._show.tables import Section, html_sections
@@ -234,13 +234,27 @@ class Operator(OperatorStateReader):
         self,
         state: str | StateDescriptor | None = None,
         key_groups: Iterable[int] | None = None,
+        by_key: bool = False,
     ) -> pa.Table:
         """Return the entries of one state as a table of Arrow, all of it in memory.
 
         The arguments, the columns and what is raised are those of `to_arrow_batch_reader`, which
         holds a batch; `keygroups.spark.read_keyed_state` reads on executors.
+
+        With `by_key` a row is a key, with a column `key` and one of each state, or of `state`
+        alone: what `get` returns, and null where the state has nothing for the key. A MAP is a
+        map, state of windows a map of these, and timers are a list of times in epoch milliseconds;
+        a value of state with a time to live has its last access beside it. Raises
+        InvalidValueError too where no column has the name of a state, such as `key`, or holds a
+        value, such as one that only the job reads; and what `entries_by_key` raises.
         """
-        return self.to_arrow_batch_reader(state, key_groups).read_all()
+        if not check_class("by_key", by_key, bool, "a bool"):
+            return self.to_arrow_batch_reader(state, key_groups).read_all()
+        states = self._states_of(state)
+        tasks = self.tasks([described.name for described in states], key_groups)
+        from keygroups.savepoint._columns.library_tables import key_table
+
+        return key_table(self._by_key(tasks), states)
 
     def to_pandas(
         self,
@@ -329,7 +343,7 @@ class Operator(OperatorStateReader):
     ) -> list[Any]:
         from keygroups.savepoint._lookup import Lookup
 
-        states = self.states if state is None and self.states else (self._one_state(state),)
+        states = self._states_of(state)
         lookup = Lookup(states[0], keys, self.max_parallelism)
         names = [described.name for described in states]
         tasks = self.tasks(names, lookup.key_groups)
@@ -341,6 +355,10 @@ class Operator(OperatorStateReader):
         return [
             KeyContents((name, held[name]) for name in names if name in held) for held in found
         ]
+
+    def _states_of(self, state: str | StateDescriptor | None) -> Sequence[StateDescriptor]:
+        """Return one state, or for None all; raises InvalidValueError where there is none."""
+        return self.states if state is None and self.states else (self._one_state(state),)
 
     def entries_by_key(
         self, states: Iterable[str] | None = None, key_groups: Iterable[int] | None = None

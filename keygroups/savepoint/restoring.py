@@ -31,9 +31,9 @@ _LONGEST = 100  # characters of a name
 class StateRestore:
     """A state of a savepoint in another job; `kind` is that of StateDescriptor, or the mode.
 
-    `only` is "only_here" for a state that the job does not register, which Flink keeps, and
-    "only_there" for one that starts empty, else None. `reasons` say what Flink minds and why,
-    `remedy` what mends it, "" where nothing has to be done.
+    `only` is "only_here" for a state that the job does not register, which Flink keeps if the job
+    still has its classes, "only_there" for one that starts empty, else None. `reasons` say what
+    Flink minds and why, `remedy` what mends it, "" where nothing has to be done.
     """
 
     state: str

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from support.golden import FOLDER
 from support.inside.serializers import (
+    Finding,
     Member,
     NullableSerializer,
     PojoSerializer,
@@ -17,9 +18,11 @@ from support.inside.serializers import (
     ScalaEnumSerializer,
     Serializer,
     UnknownSerializer,
+    classes_of,
+    resolve,
+    worst,
 )
 
-from keygroups._serializers.compatibility import Finding, classes_of, resolve, worst
 from keygroups.logical_types import LogicalType
 
 VERSIONS = ("1.20.5", "2.3.0")

@@ -12,6 +12,7 @@ import resource
 import sys
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -197,6 +198,7 @@ def test_names_that_no_column_has(
     for read in (
         operator.to_arrow_batch_reader,
         operator.to_arrow,
+        partial(operator.to_arrow, by_key=True),
         operator.to_pandas,
         operator.to_polars,
     ):

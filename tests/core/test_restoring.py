@@ -271,6 +271,54 @@ def test_states_that_one_side_has(tmp_path: Path) -> None:
     assert (only["old"], only["new"]) == ("only_here", "only_there")
 
 
+def enum(constants: str) -> bytes:
+    """Return an enum of some constants."""
+    names = b"".join(map(sb.utf, constants))
+    snapshot = "org.apache.flink.api.common.typeutils.base.EnumSerializer$EnumSerializerSnapshot"
+    return sb.snapshot(snapshot, 3, sb.utf("a.E") + sb.i32(len(constants)) + names)
+
+
+@pytest.mark.parametrize(
+    ("old", "elsewhere", "verdict", "reason"),
+    [
+        (SMALL, SMALL, "as_is", None),
+        (SMALL, LARGE, "as_is", None),
+        (SMALL, INTS, "unknown", "it takes a job that still has a.B"),
+        (
+            sb.pojo_of("a.B", {"a": INTS}),
+            SMALL,
+            "unknown",
+            "class a.B, field a: INT -> LONG, with which the hashmap backend may not read it",
+        ),
+        (
+            SMALL,
+            sb.kryo_of("a.B"),
+            "unknown",
+            "class a.B: POJO(a.B, a LONG) -> KRYO(a.B), "
+            "with which the hashmap backend may not read it",
+        ),
+        (enum("AB"), enum("BAC"), "as_is", None),
+        (enum("AB"), enum("A"), "incompatible", "class a.E: constants are removed: B"),
+    ],
+)
+def test_a_state_that_the_job_does_not_register(
+    old: bytes, elsewhere: bytes, verdict: str, reason: str | None, tmp_path: Path
+) -> None:
+    """Flink makes its serializer all the same, of the classes that the job has elsewhere."""
+    lists = {name: listed(made) for name, made in (("old", old), ("new", elsewhere))}
+    olds = [task([value(old)], lists=lists["old"])]
+    befores = [task([value(INTS), sb.state("t", "LIST", sb.list_of(old))]), *olds]
+    for number, before in enumerate(befores):
+        news = [named("a", task([value(INTS)])), named("b", task([value(elsewhere)]))]
+        after = saved(tmp_path / f"{number}-new", *news)
+        [operator, _] = (
+            saved(tmp_path / f"{number}-old", named("a", before)).restore_report(after).operators
+        )
+        state = operator.states[-1]
+        assert (state.only, state.verdict) == ("only_here", verdict)
+        assert state.reasons == (*KEPT, *([] if reason is None else [reason]))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "verdict", "reasons"),
     [

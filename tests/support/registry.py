@@ -1074,7 +1074,8 @@ REGISTRY: dict[str, Registered] = {
         arguments={"keys": [[5], range(9)], "state": ["count"]},
     ),
     "Operator.to_arrow": Registered(
-        lambda n: operator_of(n).to_arrow("count"), arguments={"state": ["count"]}
+        lambda n: operator_of(n).to_arrow("count"),
+        arguments={"state": ["count"], "by_key": [False, True]},
     ),
     "Operator.to_arrow_batch_reader": Registered(
         lambda n: operator_of(n).to_arrow_batch_reader("count").read_all(),

@@ -11,7 +11,8 @@ union, and the int), 02 00000001 61 00 (a block of 1, zigzag as in Avro, its ite
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -98,17 +99,39 @@ class _Codec(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _codec(schema: str) -> _Codec:
+    with _checked_schema():
+        return _Schema().codec(_parsed(schema))
+
+
+def parsed_schema(schema: str) -> Any:
+    """Return a schema as fastavro parses it, with namespaces in all names, or raise.
+
+    Raises InvalidValueError, UnreadableError where it is too large, and KeyGroupsError without
+    fastavro.
+    """
+    with _checked_schema():
+        return _parsed(schema)
+
+
+def _parsed(schema: str) -> Any:
+    from fastavro import parse_schema
+
+    parsed = json.loads(schema, object_hook=_without_marks)
+    _check_depth(parsed)
+    return parse_schema(parsed)
+
+
+@contextmanager
+def _checked_schema() -> Iterator[None]:
+    """Raise what is said of a schema that is none."""
     try:
-        from fastavro import parse_schema
         from fastavro.schema import SchemaParseException, UnknownType
     except ImportError:
         raise KeyGroupsError(
             "schemas of Avro are parsed with fastavro: pip install 'keygroups[savepoint]'"
         ) from None
     try:
-        parsed = json.loads(schema, object_hook=_without_marks)
-        _check_depth(parsed)
-        return _Schema().codec(parse_schema(parsed))
+        yield
     except RecursionError:
         raise UnreadableError("a schema of Avro that nests too deep") from None
     except UnreadableError:

@@ -22,6 +22,7 @@ from keygroups.savepoint._columns.batches import (
     names_of,
     record_batches,
 )
+from keygroups.savepoint._columns.key_tables import key_table as key_table
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -15,7 +15,9 @@ from keygroups._serializers.compatibility import (
     UNKNOWN,
     Finding,
     classes_of,
+    of_classes,
     resolve,
+    resolve_unregistered,
     worst,
 )
 from keygroups.errors import InvalidTypeError
@@ -33,6 +35,8 @@ _DECLARED = 6  # the version of the newest Flink
 _FLINK_2 = 5  # the first version of `_metadata` of Flink 2
 _CANDIDATES = 3
 _ONLY_HERE, _ONLY_THERE = ONLY
+_KEPT = "the job does not register it: Flink keeps it, and nobody reads it"
+Classes = Mapping[str, Serializer | None]
 _ROLES = {"KEY_SERIALIZER": "key", "VALUE_SERIALIZER": "value"}
 _DROP = "remove_state drops it"
 
@@ -59,19 +63,28 @@ class JobOperator:
         names = operator.label, operator.operator_id
         return cls(*names, states, others, operator.max_parallelism, version)
 
-    def classes(self) -> Iterator[str]:
-        """Yield the classes that are named in its serializers, which the job has."""
+    def classes(self) -> Iterator[tuple[str, Serializer | None]]:
+        """Yield the classes that are named in its serializers, which the job has.
+
+        Each has its serializer where that is known.
+        """
         for serializer in self._serializers():
-            yield from classes_of(serializer)
+            yield from ((name, None) for name in classes_of(serializer))
+        for serializer in self._serializers():
+            yield from of_classes(serializer)
 
     def _serializers(self) -> Iterator[Serializer]:
         for state in self.states:
-            parts = (state.key_serializer, state.namespace_serializer)
-            for part in (*parts, state.user_key_serializer, state.value_serializer):
-                if part is not None:
-                    yield part
+            yield from _serializers_of(state)
         for other in self.others:
             yield from other.serializers.values()
+
+
+def _serializers_of(state: StateDescriptor) -> Iterator[Serializer]:
+    parts = (state.key_serializer, state.namespace_serializer)
+    for part in (*parts, state.user_key_serializer, state.value_serializer):
+        if part is not None:
+            yield part
 
 
 def has_state(operator: Operator) -> bool:
@@ -108,7 +121,7 @@ def restores(
 ) -> Iterator[OperatorRestore]:
     """Yield an OperatorRestore for each operator of both, those that only the job has last."""
     by_id = {new.operator_id: new for new in news}
-    known = frozenset(name for new in news for name in new.classes())
+    known = dict(each for new in news for each in new.classes())
     free = [new for new in news if new.operator_id not in {old.operator_id for old in olds}]
     for old in olds:
         new = by_id.get(old.operator_id)
@@ -137,7 +150,7 @@ def _unmatched(old: JobOperator, free: Sequence[JobOperator]) -> OperatorRestore
     return OperatorRestore(*identity, _ONLY_HERE, (reason,), remedy, (), INCOMPATIBLE)
 
 
-def _matched(old: JobOperator, new: JobOperator, known: Collection[str]) -> OperatorRestore:
+def _matched(old: JobOperator, new: JobOperator, known: Classes) -> OperatorRestore:
     findings, remedies = [*_keys(old, new, known)], []
     if findings:
         remedies.append("map_keys(function, key_type) gives it keys of another type")
@@ -154,7 +167,7 @@ def _matched(old: JobOperator, new: JobOperator, known: Collection[str]) -> Oper
     return OperatorRestore(*names, None, reasons, remedy, states, worst(findings))
 
 
-def _keys(old: JobOperator, new: JobOperator, known: Collection[str]) -> Iterator[Finding]:
+def _keys(old: JobOperator, new: JobOperator, known: Classes) -> Iterator[Finding]:
     """Yield a Finding for each difference of the keys, which Flink never migrates."""
     for one, other in zip(old.states[:1], new.states[:1]):
         yield from _strict(resolve(one.key_serializer, other.key_serializer, known, "keys"))
@@ -170,29 +183,37 @@ def _strict(findings: Iterable[Finding]) -> Iterator[Finding]:
 # --- states ---------------------------------------------------------------------------------
 
 
-def _keyed(old: JobOperator, new: JobOperator, known: Collection[str]) -> Iterator[StateRestore]:
+def _keyed(old: JobOperator, new: JobOperator, known: Classes) -> Iterator[StateRestore]:
     own, others = ({state.name: state for state in side.states} for side in (old, new))
     for name in {**own, **others}:
         if name not in others:
-            yield _gone(own[name], [state for state in new.states if state.name not in own])
+            yield _gone(own[name], [state for state in new.states if state.name not in own], known)
         elif name not in own:
             yield StateRestore(name, others[name].kind, _ONLY_THERE, AS_IS, (), "")
         else:
             yield _state(own[name], others[name], known, new.version)
 
 
-def _gone(old: StateDescriptor, free: Sequence[StateDescriptor]) -> StateRestore:
+def _gone(old: StateDescriptor, free: Sequence[StateDescriptor], known: Classes) -> StateRestore:
     """Return a state that the job does not register, with those it may be by now."""
-    alike = [show(new.name) for new in free if new.kind == old.kind and not _values(old, new, ())]
+    alike = [show(new.name) for new in free if new.kind == old.kind and not _values(old, new, {})]
     remedy = _DROP
     if alike and old.value_serializer is not None:
         remedy = f"rename_state gives it the name {' or '.join(alike[:_CANDIDATES])}; {remedy}"
-    reason = "the job does not register it: Flink keeps it, and nobody reads it"
-    return StateRestore(old.name, old.kind, _ONLY_HERE, AS_IS, (reason,), remedy)
+    return _kept(old.name, old.kind, remedy, _serializers_of(old), known)
+
+
+def _kept(
+    name: str, kind: str, remedy: str, serializers: Iterable[Serializer], known: Classes
+) -> StateRestore:
+    """Return a state that Flink restores and keeps, if it still makes its serializers."""
+    findings = [each for part in serializers for each in resolve_unregistered(part, known)]
+    reasons = (_KEPT, *dict.fromkeys(map(str, findings)))
+    return StateRestore(name, kind, _ONLY_HERE, worst(findings), reasons, remedy)
 
 
 def _state(
-    old: StateDescriptor, new: StateDescriptor, known: Collection[str], version: int
+    old: StateDescriptor, new: StateDescriptor, known: Classes, version: int
 ) -> StateRestore:
     if old.kind != new.kind:
         reasons = (f"the kind {old.kind} is {new.kind}",)
@@ -229,7 +250,7 @@ def _is_convertible(old: StateDescriptor, new: StateDescriptor) -> bool:
     )
 
 
-def _values(old: StateDescriptor, new: StateDescriptor, known: Collection[str]) -> list[Finding]:
+def _values(old: StateDescriptor, new: StateDescriptor, known: Classes) -> list[Finding]:
     """Return a Finding for each difference of user keys and values, of two states of one kind."""
     findings: list[Finding] = []
     for name in ("user_key", "value"):
@@ -240,7 +261,7 @@ def _values(old: StateDescriptor, new: StateDescriptor, known: Collection[str]) 
 
 
 def _of_user_keys(
-    old: StateDescriptor, new: StateDescriptor, known: Collection[str], values: list[Finding]
+    old: StateDescriptor, new: StateDescriptor, known: Classes, values: list[Finding]
 ) -> Iterator[Finding]:
     """Yield that RocksDB migrates the values of maps, but where their keys are as they were.
 
@@ -268,16 +289,13 @@ def _of_ttl(old: StateDescriptor, version: int) -> Finding:
     return Finding(verdict, "", f"it {'loses its' if old.has_ttl else 'gets a'} TTL, {what}")
 
 
-def _operator_states(
-    old: JobOperator, new: JobOperator, known: Collection[str]
-) -> Iterator[StateRestore]:
+def _operator_states(old: JobOperator, new: JobOperator, known: Classes) -> Iterator[StateRestore]:
     """Yield the list, union and broadcast states of both."""
     own, others = ({state.key: state for state in side.others} for side in (old, new))
     for key in {**own, **others}:
         shown, name = own.get(key) or others[key], key[0]
         if key not in others:
-            kept = ("the job does not register it: Flink keeps it, and nobody reads it",)
-            yield StateRestore(name, shown.kind, _ONLY_HERE, AS_IS, kept, "")
+            yield _kept(name, shown.kind, "", shown.serializers.values(), known)
         elif key not in own:
             yield StateRestore(name, shown.kind, _ONLY_THERE, AS_IS, (), "")
         else:
@@ -286,9 +304,7 @@ def _operator_states(
             yield StateRestore(name, shown.kind, None, worst(findings), reasons, "")
 
 
-def _of_operator(
-    old: OperatorState, new: OperatorState, known: Collection[str]
-) -> Iterator[Finding]:
+def _of_operator(old: OperatorState, new: OperatorState, known: Classes) -> Iterator[Finding]:
     """Yield a Finding for each difference that is minded. Flink: DefaultOperatorStateBackend."""
     if old.kind != new.kind:
         yield Finding(INCOMPATIBLE, "", f"the mode {old.kind} is {new.kind}")

@@ -41,7 +41,8 @@ class FlinkSql:
     def __init__(self, jdk: Path, lib: Path, folder: Path) -> None:
         self._jdk, self._folder = jdk, folder
         self._sources = java_sources(lib)
-        self._class_path = os.pathsep.join([str(folder), str(lib / "*")])
+        python_jars = map(str, lib.parent.glob("opt/flink-python-*.jar"))
+        self._class_path = os.pathsep.join([str(folder), str(lib / "*"), *python_jars])
 
     def row_hashes(self, types: Sequence[str], rows: Iterable[Sequence[object]]) -> list[int]:
         """Return the hash of each row of fields of these SQL types.
@@ -93,6 +94,10 @@ class FlinkSql:
     def partition_jobs(self, tasks: Iterable[dict[str, object]]) -> list[dict[str, Any]]:
         """Run jobs in a local cluster, and return what `java/PartitionJobs.java` says of each."""
         return self._answers("PartitionJobs", tasks)
+
+    def evolved_jobs(self, tasks: Iterable[dict[str, object]]) -> list[dict[str, Any]]:
+        """Run jobs in a local cluster, and return what `java/EvolvedJobs.java` says of each."""
+        return self._answers("EvolvedJobs", tasks)
 
     def group_aggregates(self, lines: Iterable[str]) -> list[str]:
         """Return the answer of `java/GroupAggregates.java` for each history."""

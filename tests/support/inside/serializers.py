@@ -46,6 +46,7 @@ from keygroups._serializers.collections import (
     SetSerializer,
     is_in_order,
 )
+from keygroups._serializers.compatibility import Finding, classes_of, resolve, worst
 from keygroups._serializers.compounds import (
     EitherSerializer,
     EnumSerializer,
@@ -233,6 +234,7 @@ __all__ = [
     "EnumSerializer",
     "EventIdSerializer",
     "ExternalSerializer",
+    "Finding",
     "FloatPrimitiveArraySerializer",
     "ForeignPickleError",
     "GenericArraySerializer",
@@ -329,6 +331,7 @@ __all__ = [
     "big_numbers",
     "check_value",
     "checked_write",
+    "classes_of",
     "internal_serializer",
     "is_in_order",
     "read_int",
@@ -338,8 +341,10 @@ __all__ = [
     "read_pickle",
     "read_serializer",
     "read_versioned_snapshot",
+    "resolve",
     "row_reader",
     "scalars",
+    "worst",
     "write_big_int",
     "write_key_pickle",
     "write_logical_type",

@@ -109,9 +109,10 @@ public class StateJson {
             }
             return Map.of("map", parts);
         }
-        if (value instanceof G.Pj) {
+        boolean isEvolved = value.getClass().getPackageName().equals("evolved");
+        if (value instanceof G.Pj || (isEvolved && !(value instanceof Enum))) {
             Map<String, Object> fields = new LinkedHashMap<>();
-            for (Field field : G.Pj.class.getFields()) {
+            for (Field field : value.getClass().getFields()) {
                 fields.put(field.getName(), of(field.get(value)));
             }
             return Map.of("pojo", value.getClass().getName(), "fields", fields);

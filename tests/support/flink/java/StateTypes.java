@@ -194,7 +194,7 @@ public class StateTypes implements Serializable {
                                 .restoreSerializer()));
     }
 
-    private static StateDescriptor<?, ?> descriptor(
+    static StateDescriptor<?, ?> descriptor(
             String kind,
             String name,
             TypeInformation<Object> userKey,

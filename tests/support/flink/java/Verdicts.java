@@ -42,7 +42,7 @@ import org.apache.flink.table.types.logical.utils.LogicalTypeParser;
 public final class Verdicts {
     private final ClassLoader loader;
 
-    private Verdicts(ClassLoader loader) {
+    Verdicts(ClassLoader loader) {
         this.loader = loader;
     }
 
@@ -106,7 +106,7 @@ public final class Verdicts {
     }
 
     @SuppressWarnings({"unchecked", "rawtypes"})
-    private TypeSerializer<?> serializer(String type) throws Exception {
+    TypeSerializer<?> serializer(String type) throws Exception {
         SerializerConfigImpl config = new SerializerConfigImpl();
         if (type.startsWith("sql:")) {
             return InternalSerializers.create(LogicalTypeParser.parse(type.substring(4), loader));
@@ -171,7 +171,7 @@ public final class Verdicts {
         }
     }
 
-    private static List<String> inside(String text) {
+    static List<String> inside(String text) {
         List<String> parts = new ArrayList<>();
         int depth = 0;
         int start = 0;
