@@ -141,8 +141,8 @@ class Moved:
 
 TWO = ("key", "value")
 SIDES: Mapping[str, Callable[[SparkSession, Path], None]] = {
-    "one process, entries": read_entries,
     "one process, columns": read_columns,
+    "one process, entries": read_entries,
     "read_keyed_state": read_rows,
     "the same, moved": Moved(),
     "key and value": partial(read_rows, columns=TWO),
@@ -157,7 +157,7 @@ Measured = tuple[Took, Took]
 
 def main() -> None:
     """Print the lines of each form of state."""
-    numbers = [int(argument) for argument in sys.argv[1:] if argument.isdecimal()]
+    entries = next((int(argument) for argument in sys.argv if argument.isdecimal()), None)
     forms = [form for form in FORMS if form in sys.argv] or [*FORMS]
     spark = local_session()
     register_data_source(spark)
@@ -165,7 +165,7 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         for form in forms:
             paths = [Path(folder, f"{form}-{number}") for number in range(2)]
-            count = large_savepoints.write(paths[0], form, *(numbers or [FORMS[form]]))
+            count = large_savepoints.write(paths[0], form, entries or FORMS[form])
             large_savepoints.write(paths[1], form, FEW)
             sides = {
                 name: [partial(side, spark, path) for path in paths]
@@ -192,10 +192,10 @@ def report(form: str, count: int, rounds: Sequence[Mapping[str, Measured]]) -> N
     for name in SIDES:
         large, small = zip(*(each[name] for each in rounds))
         cpu, of_query = (
-            min(took.cpu - took.compilers for took in all_) for all_ in (large, small)
+            min(took.cpu - took.compilers for took in each_size) for each_size in (large, small)
         )
         net[name] = (cpu - of_query) / (count - FEW) * 1e6
-        times = net[name] / net["one process, columns"] if len(net) > 1 else float("nan")
+        times = net[name] / net["one process, columns"]
         clock = min(took.clock for took in large)
         print(f"  {name:30}{clock:8.2f}{cpu:8.2f}{net[name]:8.3f}{times:8.2f}", flush=True)
 
