@@ -26,7 +26,7 @@ import pyarrow as pa
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from bench_spark_savepoint import measured, processes
+from bench_spark_savepoint import Took, measured, processes
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from support.flink.flink_oracle import local_session
@@ -72,7 +72,7 @@ def compare(spark: SparkSession, folder: str) -> None:
     rows = [(row["user"], row["n"]) for row in df.collect()]
     run = 0
 
-    def times(write: Callable[[Path], None]) -> tuple[float, float]:
+    def times(write: Callable[[Path], None]) -> Took:
         nonlocal run
         run += 1
         path = Path(folder, str(run))

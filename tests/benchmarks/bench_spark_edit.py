@@ -78,7 +78,7 @@ def main() -> None:
                 f"s: {CORES * cpu_alone / cpu_spark:.2f} times",
                 flush=True,
             )
-        clock, cpu = measured(rows)
+        clock, cpu, _ = measured(rows)
         print(f"rows: {clock:.2f} s, CPU {cpu:.2f} s", flush=True)
 
 

@@ -1,12 +1,13 @@
-"""Keyed state read by Spark with two task threads, against the reader alone on one core.
+"""Keyed state read by Spark with two task threads, against one process on one core.
 
-Run `python tests/benchmarks/bench_spark_savepoint.py [ENTRIES]`. The sides read a generated
-savepoint in turn, round by round; Spark makes every column of every row, or `key` and `value`,
-and drops them (`noop`). The best wall-clock times and their ratio to entries alone are printed,
-then CPU seconds of all processes, and the ratio that two cores without other work would give, as
-such work spoils the first. Then come CPU seconds of one process that makes columns, by how many
-times Spark takes more than it, and the data source more than `read_keyed_state`: all without the
-CPU time for a savepoint of a thousand entries, which is that of a query and not of entries.
+Run `python tests/benchmarks/bench_spark_savepoint.py [ENTRIES [FORM ...]]`. The sides read a
+generated savepoint in turn, round by round, and Spark drops its rows (`noop`). A line has the
+best wall-clock seconds of a side; its CPU seconds, of all processes but for what the JVM compiles
+meanwhile; and the CPU microseconds of an entry, without those of a savepoint of a thousand
+entries, which a query takes and not its entries. The last number is how many times that is what
+one process takes to make columns. The sides named "moved" read nothing: a function sends the same
+batch of such rows again and again. Their time and that of one process are the least that Spark
+could take.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 sys.path.append(str(Path(__file__).parents[1]))
 
@@ -28,8 +30,8 @@ from support.flink.flink_oracle import local_session
 from keygroups.savepoint import read_savepoint
 from keygroups.spark import read_keyed_state, register_data_source
 
-ROUNDS, CORES, LIMIT, FEW = 5, 2, 1.6, 1_000
-FORMS = {"canonical": 4_096_000, "native": 4_096_000, "rocksdb": 1_024_000}
+ROUNDS, FEW, BATCH = 3, 1_000, 10_000
+FORMS = {"canonical": 1_024_000, "native": 1_024_000, "rocksdb": 512_000}
 _TICKS = 100  # a second, in /proc
 
 
@@ -54,11 +56,33 @@ def cpu_seconds() -> float:
     return sum(sum(map(int, fields[11:15])) for fields in processes().values()) / _TICKS
 
 
-def measured(side: Callable[[], object]) -> tuple[float, float]:
-    """Return the seconds that a side takes, by the clock and in CPU time."""
-    clock, cpu = time.perf_counter(), cpu_seconds()
+def compiler_seconds() -> float:
+    """Return the CPU time of the JVM's compilers, of those that have not ended."""
+    took = 0.0
+    for process in processes():
+        for thread in Path(f"/proc/{process}/task").glob("*"):
+            try:
+                if (thread / "comm").read_text().startswith(("C1 ", "C2 ")):
+                    took += int((thread / "schedstat").read_text().split()[0]) / 1e9
+            except OSError:  # it has ended
+                continue
+    return took
+
+
+class Took(NamedTuple):
+    """Seconds by the clock, of CPU time, and of that what the JVM's compilers took."""
+
+    clock: float
+    cpu: float
+    compilers: float
+
+
+def measured(side: Callable[[], object]) -> Took:
+    """Return what a side takes."""
+    clock, cpu, compilers = time.perf_counter(), cpu_seconds(), compiler_seconds()
     side()
-    return time.perf_counter() - clock, cpu_seconds() - cpu
+    after = (time.perf_counter(), cpu_seconds(), compiler_seconds())
+    return Took(*(end - start for end, start in zip(after, (clock, cpu, compilers))))
 
 
 def dropped(df: DataFrame) -> None:
@@ -83,41 +107,78 @@ def read_rows(spark: SparkSession, path: Path, columns: Sequence[str] | None = N
     dropped(read_keyed_state(spark, path, "by-string", columns=columns))
 
 
-def read_source(spark: SparkSession, path: Path) -> None:
+def read_source(spark: SparkSession, path: Path, **options: str) -> None:
     """Read with Spark's data source."""
-    dropped(spark.read.format("flink-state").option("operator", "by-string").load(str(path)))
+    reader = spark.read.format("flink-state").option("operator", "by-string").options(**options)
+    dropped(reader.load(str(path)))
 
 
+class Moved:
+    """Has Spark take as many rows, of the same columns, from a function that makes nothing."""
+
+    def __init__(self, columns: Sequence[str] | None = None) -> None:
+        self._columns = columns
+        self._frames: dict[Path, DataFrame] = {}
+
+    def __call__(self, spark: SparkSession, path: Path) -> None:
+        """Drop the rows."""
+        if path not in self._frames:
+            self._frames[path] = self._frame(spark, path)
+        dropped(self._frames[path])
+
+    def _frame(self, spark: SparkSession, path: Path) -> DataFrame:
+        rows = read_keyed_state(spark, path, "by-string", columns=self._columns)
+        count = rows.count()
+        [batch] = rows.limit(BATCH).toArrow().combine_chunks().to_batches()
+
+        def again(batches: Iterator[Any]) -> Iterator[Any]:
+            for _ in batches:
+                for start in range(0, count, BATCH):
+                    yield batch.slice(0, count - start)
+
+        return spark.range(0, 1, 1, 1).mapInArrow(again, rows.schema)
+
+
+TWO = ("key", "value")
 SIDES: Mapping[str, Callable[[SparkSession, Path], None]] = {
-    "entries": read_entries,
-    "columns": read_columns,
-    "rows": read_rows,
-    "two columns": partial(read_rows, columns=["key", "value"]),
-    "data source": read_source,
+    "one process, columns": read_columns,
+    "one process, entries": read_entries,
+    "read_keyed_state": read_rows,
+    "the same, moved": Moved(),
+    "key and value": partial(read_rows, columns=TWO),
+    "the same two, moved": Moved(TWO),
+    "key_group alone": partial(read_rows, columns=["key_group"]),
+    "flink-state": read_source,
+    "flink-state, key and value": partial(read_source, columns=",".join(TWO)),
 }
-Measured = tuple[tuple[float, float], tuple[float, float]]
-"""Wall-clock and CPU seconds of the large savepoint, and of the small one."""
+Measured = tuple[Took, Took]
+"""Of the large savepoint, and of the small one."""
 
 
 def main() -> None:
     """Print the lines of each form of state."""
+    entries = next((int(argument) for argument in sys.argv if argument.isdecimal()), None)
+    forms = [form for form in FORMS if form in sys.argv] or [*FORMS]
     spark = local_session()
     register_data_source(spark)
-    print(f"Spark {spark.version}, Python {sys.version.split()[0]}, goal {LIMIT} times one core")
+    print(f"Spark {spark.version}, Python {sys.version.split()[0]}", flush=True)
     with TemporaryDirectory() as folder:
-        for form, entries in FORMS.items():
-            wanted = int(sys.argv[1]) if len(sys.argv) > 1 else entries
+        for form in forms:
             paths = [Path(folder, f"{form}-{number}") for number in range(2)]
-            count = large_savepoints.write(paths[0], form, wanted)
+            count = large_savepoints.write(paths[0], form, entries or FORMS[form])
             large_savepoints.write(paths[1], form, FEW)
-            large, small = (
-                {name: partial(side, spark, path) for name, side in SIDES.items()}
-                for path in paths
-            )
-            for side in (*large.values(), *small.values()):
-                side()
+            sides = {
+                name: [partial(side, spark, path) for path in paths]
+                for name, side in SIDES.items()
+            }
+            for both in sides.values():
+                for side in both:
+                    side()
             rounds = [
-                {name: (measured(large[name]), measured(small[name])) for name in SIDES}
+                {
+                    name: (measured(large), measured(small))
+                    for name, (large, small) in sides.items()
+                }
                 for _ in range(ROUNDS)
             ]
             report(form, count, rounds)
@@ -126,19 +187,17 @@ def main() -> None:
 
 def report(form: str, count: int, rounds: Sequence[Mapping[str, Measured]]) -> None:
     """Print the lines of a form of state."""
-    clocks = {name: min(each[name][0][0] for each in rounds) for name in SIDES}
-    cpu = {name: min(each[name][0][1] for each in rounds) for name in SIDES}
-    net = {name: cpu[name] - min(each[name][1][1] for each in rounds) for name in SIDES}
-    print(
-        f"{form}: {count:,} entries; {clocks['entries']:.2f} s alone, {clocks['rows']:.2f} s with "
-        f"Spark: {clocks['entries'] / clocks['rows']:.2f} times; CPU {cpu['entries']:.2f} and "
-        f"{cpu['rows']:.2f} s: {CORES * cpu['entries'] / cpu['rows']:.2f} times\n"
-        f"  CPU net of a query: columns {net['columns']:.2f} s, Spark {net['rows']:.2f} s, "
-        f"{net['rows'] / net['columns']:.2f} times, of two columns {net['two columns']:.2f} s, "
-        f"{net['two columns'] / net['columns']:.2f} times; data source {net['data source']:.2f} "
-        f"s, {net['data source'] / net['rows']:.2f} times read_keyed_state",
-        flush=True,
-    )
+    net = {}
+    print(f"{form}, {count:,} entries{'clock':>14}{'CPU':>8}{'us':>8}{'times':>8}")
+    for name in SIDES:
+        large, small = zip(*(each[name] for each in rounds))
+        cpu, of_query = (
+            min(took.cpu - took.compilers for took in each_size) for each_size in (large, small)
+        )
+        net[name] = (cpu - of_query) / (count - FEW) * 1e6
+        times = net[name] / net["one process, columns"]
+        clock = min(took.clock for took in large)
+        print(f"  {name:30}{clock:8.2f}{cpu:8.2f}{net[name]:8.3f}{times:8.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 import pickle
 from collections import Counter
+from functools import partial
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +24,7 @@ pytest.importorskip("pyspark")
 pa: Any = pytest.importorskip("pyarrow")
 
 from pyspark.sql.pandas.types import to_arrow_schema  # noqa: E402
-from support.inside.adapter import PickledRunner, spark_schema  # noqa: E402
+from support.inside.adapter import PickledRunner, WorkerFunction, spark_schema  # noqa: E402
 from support.inside.columns import layout_of, record_batches, state_query  # noqa: E402
 
 STRING, LONG = sb.simple("String"), sb.simple("Long")
@@ -78,9 +80,8 @@ def test_what_executors_do(tmp_path: Path) -> None:
     group = [(0, [entry(3, "a", sb.i64(5))]), (1, [entry(3, "b", sb.i64(9) + b"\0")])]
     operator = operator_of(tmp_path, states, [group])
     layout = layout_of(operator.states)
-    tasks = pa.array(
-        [pickle.dumps(tasks) for tasks in state_query.read_tasks(operator, None, None)]
-    )
+    parts = state_query.read_tasks(operator, None, None)
+    tasks = pa.array([pickle.dumps([pickle.dumps(part)]) for part in parts])
     reader = pickle.loads(pickle.dumps(PickledRunner(state_query.StateReader(layout).read)))
     batches = list(reader([pa.RecordBatch.from_arrays([tasks], ["tasks"])]))
     rows = [row for batch in batches for row in batch.to_pylist()]
@@ -92,6 +93,22 @@ def test_what_executors_do(tmp_path: Path) -> None:
         {"state": "t", "key": "b", "value": {"n": None, "t": None}, "last_access": 9, "bytes": 12}
         | common,
     ]
+
+
+def test_a_worker_keeps_what_it_loaded_from_searches_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Garbage is collected before, or it would stay; all rows are out by then."""
+    done: list[str] = []
+    collector = SimpleNamespace(
+        get_freeze_count=lambda: done.count("freeze"),
+        collect=partial(done.append, "collect"),
+        freeze=partial(done.append, "freeze"),
+    )
+    monkeypatch.setattr("keygroups.spark._savepoint.arrow_map.gc", collector)
+    function = pickle.loads(pickle.dumps(WorkerFunction(iter)))
+    for row in function(["a", "b"]):
+        done.append(row)
+    assert [*function(["c"])] == ["c"]
+    assert done == ["a", "b", "collect", "freeze"]
 
 
 def test_an_error_names_the_key_group(tmp_path: Path) -> None:

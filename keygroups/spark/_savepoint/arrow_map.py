@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -25,6 +27,7 @@ def map_in_arrow(
     Raises PythonWorkerError, before there is a job, where the workers cannot run the function.
     """
     check_workers(df.sparkSession)
+    function = WorkerFunction(function)
     if is_connect(df) or find_spec("pandas") is not None:
         return df.mapInArrow(function, schema)
     internals: Any = import_module("pyspark.sql.udf")
@@ -37,3 +40,22 @@ def map_in_arrow(
     else:
         mapped = java.mapInArrow(column._jc, False, None)
     return DataFrame(mapped, df.sparkSession)
+
+
+@dataclass(frozen=True)
+class WorkerFunction:
+    """Calls a function in a Python worker, once what it needs is loaded; it may be pickled.
+
+    After each task a worker of Spark searches all of its objects for garbage. Those of keygroups,
+    PyArrow and pandas, which stay, take as long as it takes to read half a million entries, so
+    that the first task exempts what the process has from searches.
+    """
+
+    function: Callable[[Iterable[Any]], Iterator[Any]]
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Yield the function's batches."""
+        yield from self.function(batches)
+        if not gc.get_freeze_count():
+            gc.collect()
+            gc.freeze()

@@ -17,6 +17,7 @@ from keygroups.errors import InvalidValueError, KeyGroupsError
 from keygroups.savepoint import Operator, read_savepoint
 from keygroups.savepoint._files.files import path_in_metadata
 from keygroups.savepoint._jobs.state_query import StateQuery, parse_key_groups
+from keygroups.spark._savepoint.arrow_map import WorkerFunction
 from keygroups.spark._savepoint.rows.spark_types import spark_schema
 
 FORMAT = "flink-state"
@@ -145,7 +146,7 @@ class FlinkStateReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Return an iterator over batches of Arrow; over none if there are no tasks."""
         if isinstance(partition, TaskPartition):
-            yield from self._reader.read(partition.tasks)
+            yield from WorkerFunction(self._reader.read)(partition.tasks)
 
 
 def _with_columns_of(schema: T.StructType, query: StateQuery) -> StateQuery:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as T
 
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 
@@ -28,11 +28,14 @@ def frame_of(spark: SparkSession, job: PartedJob) -> DataFrame:
 def classic_frame_of(spark: SparkSession, job: PartedJob) -> DataFrame:
     """Return the DataFrame of a job in a classic session, which sends each task its part alone."""
     # The user's script may define the serializers: cloudpickle sends their code with them.
-    rows = [(cloudpickle.dumps(part),) for part in job.parts]  # type: ignore[no-untyped-call]
-    pickled = spark.sparkContext.parallelize(rows, max(len(rows), 1))
-    schema = T.StructType([T.StructField("part", T.BinaryType())])
-    sent = spark.createDataFrame(pickled, schema, verifySchema=False)
-    return mapped(sent, PickledRunner(job.run), job.schema)
+    parts = [cloudpickle.dumps(part) for part in job.parts]  # type: ignore[no-untyped-call]
+    lists: Any = spark.sparkContext.parallelize(parts, max(len(parts), 1))
+    # Of an RDD, `createDataFrame` has a second Python worker in each task make the rows. These
+    # are the bytes as PySpark sends them to the JVM: pickled lists, here of one part each.
+    session: Any = spark
+    encoder = session._jvm.Encoders.BINARY()
+    rows = session._jsparkSession.createDataset(lists._jrdd.rdd(), encoder).toDF()
+    return mapped(DataFrame(rows, spark), PickledRunner(job.run), job.schema)
 
 
 def mapped(
@@ -59,12 +62,12 @@ class JobRunner:
 
 @dataclass(frozen=True)
 class PickledRunner:
-    """Runs the parts that a partition has, pickled; it may be pickled."""
+    """Runs the parts that a partition has, in pickled lists of pickled ones; it may be pickled."""
 
     run: Callable[[Any], Iterator[Any]]
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Yield the batches; raises SavepointError where state is damaged."""
         for batch in batches:
-            for part in batch.column(0).to_pylist():
+            for part in chain.from_iterable(map(pickle.loads, batch.column(0).to_pylist())):
                 yield from self.run(pickle.loads(part))
