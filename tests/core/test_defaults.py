@@ -29,8 +29,8 @@ KafkaWriterState precommitted=()
 KeyTrace is_inferred=False
 LogicalType fields=() nullable=True names=()
 Operator.key_sizes top=10
-OperatorEditor.map_batches allow_any_last_access=False
 Operator.to_arrow by_key=False
+OperatorEditor.map_batches allow_any_last_access=False
 OperatorEditor.map_entries allow_any_last_access=False
 OperatorEditor.set_ttl has_ttl=True allow_any_last_access=False
 OperatorReport states=() unread=() warnings=()

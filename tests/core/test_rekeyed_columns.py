@@ -213,15 +213,15 @@ def test_entries_become_columns_by_their_bytes(tmp_path: Path) -> None:
     """A function may make entries of any size: only a few of a mebibyte are held at once."""
     write_all(tmp_path / "old", LONG, 128, [1])
     states = read_savepoint(tmp_path / "old").operator("by-key").states
-    taken = []
+    asked = []
 
     def entries() -> Iterator[EncodedEntry]:
         for key_group in range(100):
-            taken.append(key_group)
+            asked.append(key_group)
             yield EncodedEntry(key_group, 1, bytes(9), bytes(1 << 20))
 
     assert [columns.count for columns in islice(framed_chunks(states, 0, entries()), 2)] == [4, 4]
-    assert len(taken) == 8
+    assert len(asked) == 8
 
 
 def test_without_numpy(tmp_path: Path, both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
