@@ -87,7 +87,7 @@ class Operator(OperatorStateReader):
         self._context = context
         self._progress = progress
         self._split_layout: SplitLayout | None = None  # None for a layout that is looked for
-        self._ends: Mapping[tuple[str, int], int] | None = None  # of Kafka's partitions, if known
+        self._ends: Mapping[tuple[str, int], int] | None = None  # None if no caller told them
         self._states: tuple[StateDescriptor, ...] | None = None  # None before the first read
         self.subtasks = tuple(_subtask(subtask, files, context) for subtask in self._subtasks)
         self.operator_id = metadata.operator_id

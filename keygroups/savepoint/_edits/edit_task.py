@@ -260,7 +260,7 @@ class EditTask:
         yield from self._rekeyed(entries if edits is None else edits.all(entries))
 
     def batches(self, edits: Edits | None = None) -> Iterator[RecordBatch]:
-        """Yield what `entries` yields as batches of Arrow, in no order.
+        """Yield the entries of `entries` as batches of Arrow, in no order.
 
         Takes NumPy and PyArrow.
         """

@@ -222,7 +222,7 @@ class EditedKeyedState(OperatorFiles):
                         if sorter.add(batch):
                             sorter.spill()
             except SavepointError:
-                if self.has_steps:  # which are applied once to an entry, and name it themselves
+                if self.has_steps:  # Each is applied once to an entry, and names it itself.
                     raise
                 return None
             unless_whole.pop_all()

@@ -124,8 +124,8 @@ def _writer(writer: SinkWriter) -> tuple[str, str, str]:
     if isinstance(writer, BucketState):
         files = [f"in progress: {_file(writer.in_progress)}"] if writer.in_progress else []
         files += [_file(file) for _, file in writer.pending]
-        texts = (writer.path, "; ".join(files))
-        return (*(short(printable(text), _LABEL) for text in texts), str(writer.subtask))
+        path, text = (short(printable(t), _LABEL) for t in (writer.path, "; ".join(files)))
+        return path, text, str(writer.subtask)
     if isinstance(writer, UnknownWriterState):
         return f"not known: {show(writer.data)}, version {writer.version}", "", str(writer.subtask)
     ids = ", ".join(name for name, _ in writer.precommitted)

@@ -19,7 +19,7 @@ BUCKETS_STATE = "bucket-states"
 _COMMITTABLE = 0x1E765C80
 _BUCKET = 0x1E764B79
 _PENDING, _IN_PROGRESS = 0x2C853C89, 0xB3A4073D - (1 << 32)
-_HAS_NAMES = (0x1E744B57, 0xD7436C5E)  # of a local file, and of one of Hadoop's file systems
+_LOCAL, _HADOOP = 0x1E744B57, 0xD7436C5E
 _NEVER = (1 << 63) - 1  # the time of a bucket without a file in progress
 
 
@@ -37,7 +37,7 @@ class PartFile(NamedTuple):
 
 
 class FileCommittable(NamedTuple):
-    """What a sink of files has to commit in a bucket.
+    """The files of a bucket that a sink is to commit, and to remove.
 
     `pending` gets its name; `abandoned`, a file in progress that a restore left behind, and
     `compacted`, the path of one that is in another by now, are removed. `bucket` is None where a
@@ -137,7 +137,7 @@ def _named(path: str | None, size: int | None, cursor: Cursor) -> PartFile:
 
 def _stream(version: int, cursor: Cursor) -> PartFile:
     """Read what a file system needs to go on with a file, of one that is not known nothing."""
-    if version != 1 or cursor.left < 20 or _little(cursor, 4) not in _HAS_NAMES:
+    if version != 1 or cursor.left < 20 or _little(cursor, 4) not in (_LOCAL, _HADOOP):
         cursor.take(cursor.left)
         return PartFile(None, None, None)
     size, *lengths = (_little(cursor, count) for count in (8, 4, 4))
