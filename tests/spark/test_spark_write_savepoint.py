@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from support.bytes.column_values import VALUES
 from support.bytes.serializer_cases import cases
-from support.inside.adapter import is_connect, spark_type_of
+from support.inside.adapter import arrow_map, is_connect, spark_type_of
 from support.inside.columns import ArrowColumn, FileWriter, column_of, column_to_write, entry_batch
 from support.inside.savepoints import EncodedEntry, NewState
 from support.selections import first_by_default
@@ -57,7 +57,6 @@ from keygroups.spark import (
 )
 from keygroups.spark import functions as KF
 from keygroups.spark import savepoint as spark_savepoint
-from keygroups.spark._savepoint import arrow_map
 from keygroups.spark._savepoint.entry_files import FileRunner
 from keygroups.state_keys import serializer_of
 from keygroups.types import (
