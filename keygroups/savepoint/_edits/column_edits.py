@@ -66,7 +66,8 @@ class ColumnEdits:
         """Return the entries after all steps, and count what these did."""
         name, count, changed = columns.state.name, columns.count, 0
         number, applies = self._applies[name]
-        columns = with_part(columns, "old_value", columns.columns["encoded_value"])
+        if self._is_changing[name]:
+            columns = with_part(columns, "old_value", columns.columns["encoded_value"])
         for apply in applies:
             if columns.count:
                 columns = apply(columns)
