@@ -16,7 +16,7 @@ from support.bytes import savepoint_bytes as sb
 from support.bytes.all_states import TIME, write_all, write_timed
 from support.bytes.column_forms import canonical
 from support.bytes.damaged_files import damages
-from support.bytes.framed_entries import framed_entries
+from support.bytes.framed_entries import framed_texts
 from support.bytes.real_savepoints import point
 from support.inside.savepoints import edit_task, spill
 
@@ -58,15 +58,7 @@ def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Both:
                 edit(editor)
         except KeyGroupsError as error:
             return type(error), str(error).replace(str(folder), "")
-        entries = [
-            sorted(
-                repr(entry._replace(key=None))
-                for task in operator.tasks()
-                for entry in framed_entries(task)
-            )
-            for operator in read_savepoint(folder).operators
-        ]
-        return entries, edited(editor.report())
+        return framed_texts(folder), edited(editor.report())
 
     def outcomes(old: Any, edit: Edit) -> tuple[Outcome, Outcome]:
         by_columns.clear()

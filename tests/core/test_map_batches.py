@@ -13,7 +13,7 @@ import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.all_states import TIME, write_all, write_timed
 from support.bytes.column_forms import canonical
-from support.bytes.framed_entries import framed_entries
+from support.bytes.framed_entries import framed_texts
 from support.bytes.real_savepoints import Point, point
 from support.inside.savepoints import edit_task, keyed_state
 
@@ -66,16 +66,8 @@ def edited(old: Any, new: Path, edit: Callable[[SavepointEditor], None]) -> tupl
     """Return the entries of all operators as bytes, and what the report says of them."""
     with SavepointWriter.from_existing_savepoint(old, new) as editor:
         edit(editor)
-    entries = [
-        sorted(
-            repr(entry._replace(key=None))
-            for task in operator.tasks()
-            for entry in framed_entries(task)
-        )
-        for operator in read_savepoint(new).operators
-    ]
     reports = [(one.states, repr(one.deleted_keys)) for one in editor.report().operators]
-    return entries, reports
+    return framed_texts(new), reports
 
 
 def mapped(

@@ -399,6 +399,21 @@ def keys_in_summary(operator: Operator) -> int | None:
     return summed.states[0].keys
 
 
+def negated(operator: Operator) -> list[int]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    with TemporaryDirectory() as folder:
+        old, new = operator.tasks()[0].files.base, f"{folder}/new"
+        with SavepointWriter.from_existing_savepoint(old, new) as editor:
+            editor.operator(operator.operator_id).map_batches(
+                "v",
+                lambda batch: pa.table({"row": batch["row"], "value": pc.negate(batch["value"])}),
+            )
+        [edited] = read_savepoint(new).operators
+        return [entry.value for entry in edited.entries()]
+
+
 def check_rows_of(operator: Operator) -> None:
     from support.inside.columns import difference_layout
 
@@ -1188,6 +1203,14 @@ OF_EXTRAS = [
         lambda: imported("keygroups.savepoint._columns.table_rows", "pyarrow"),
         lambda: in_any_order(True, is_table=True),
         ["B", "A"],
+        ARRAYS,
+    ),
+    Remedy(
+        "savepoint/_edits/batch_mapping",
+        "map_batches needs NumPy and PyArrow: pip install 'keygroups[arrays]'",
+        lambda: imported("keygroups.savepoint._edits.batch_mapping", "pyarrow"),
+        lambda: values_of_state("v", negated),
+        [-7],
         ARRAYS,
     ),
     Remedy(

@@ -691,7 +691,7 @@ def _check_together(state: _State, step: AnyStep) -> None:
     if has_batches and not all(isinstance(each, BY_COLUMNS) for each in steps):
         raise InvalidValueError(
             f"state {state.descriptor.name!r} must not have map_batches together with "
-            "map_entries, map_keys or convert_state: write the savepoint once more for those"
+            "map_entries, map_keys or convert_state, which take single entries"
         )
 
 

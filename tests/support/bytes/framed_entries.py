@@ -1,8 +1,10 @@
 """Entries as bytes: those of a task with names of states and keys, and those of a step."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from keygroups.savepoint import read_savepoint
 from support.inside.savepoints import EncodedEntry, ReadTask
 
 _TIME = 8  # bytes of a timer's time, which precedes the key
@@ -28,6 +30,18 @@ def framed_entries(task: ReadTask) -> Iterator[FramedEntry]:
         if read is not None and state.key_type is not None:
             key, _ = read(encoded_key, _TIME if state.kind == "PRIORITY_QUEUE" else 0)
         yield FramedEntry(state.name, key_group, key, encoded_key, encoded_value)
+
+
+def framed_texts(path: Path) -> list[list[str]]:
+    """Return the entries of each operator of a savepoint, by their bytes."""
+    return [
+        sorted(
+            repr(entry._replace(key=None))
+            for task in operator.tasks()
+            for entry in framed_entries(task)
+        )
+        for operator in read_savepoint(path).operators
+    ]
 
 
 def bound(step: Any, *arguments: Any) -> Callable[[int, bytes, bytes], Any]:
