@@ -161,10 +161,10 @@ class BatchMapping:
                 f"{wrong[0]}"
             )
         times = np.bincount(rows, minlength=count)
-        if (times > 1).any():
+        if times.max() > 1:
+            row = int(np.argmax(times))
             raise InvalidValueError(
-                f"row of {self._name} must come once, got {int(np.argmax(times > 1))} "
-                f"{times.max()} times"
+                f"row of {self._name} must come once, got {row} {times[row]} times"
             )
         return rows
 
