@@ -116,6 +116,11 @@ CASES: dict[str, tuple[str, Batches, Each]] = {
         values_of(lambda value: -value),
         lambda entry: -entry.value,
     ),
+    "some longs with a time": (
+        "number",
+        lambda batch: values_of(lambda value: -value)(batch.filter(pc.less(batch["key"], 30))),
+        lambda entry: -entry.value if entry.key < 30 else DELETE,
+    ),
     "a time": (
         "number",
         lambda batch: rows_with(batch, last_access=pc.add(batch["last_access"], 5)),
