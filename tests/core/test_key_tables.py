@@ -29,7 +29,7 @@ Held = dict[str, dict[str, Any]]
 
 
 def of_rows(rows: list[dict[str, Any]], state: StateDescriptor) -> Any:
-    """Return what a state has for a key, by the rows of its table: one for each entry."""
+    """Return the contents of a state for a key, by the rows of its table, one for each entry."""
     if "namespace" in rows[0]:
         by_namespace: dict[str, list[dict[str, Any]]] = {}
         for row in rows:
@@ -50,7 +50,7 @@ def of_entry(row: dict[str, Any]) -> Any:
 
 
 def in_order(value: Any, state: StateDescriptor, has_namespace: bool) -> Any:
-    """Return what the table has for a key as `of_rows` has it."""
+    """Return a value of the table as `of_rows` has it."""
     if has_namespace:
         return sorted((repr(name), in_order(held, state, False)) for name, held in value)
     if state.value_serializer is None:
@@ -61,7 +61,7 @@ def in_order(value: Any, state: StateDescriptor, has_namespace: bool) -> Any:
 
 
 def by_tables(operator: Operator) -> Held:
-    """Return what each key has by state, of the tables of single states."""
+    """Return the contents of each key by state, of the tables of single states."""
     found: Held = {}
     for state in operator.states:
         by_key: dict[str, list[dict[str, Any]]] = {}
@@ -173,6 +173,8 @@ def test_values_of_classes_that_are_not_known(tmp_path: Path) -> None:
     of_job = one_value(tmp_path / "2", sb.kryo_of("a.D"), b"\1\2\3")
     assert of_job.to_arrow(by_key=True).to_pydict() == {"key": ["a"], "s": [b"\1\2\3"]}
     of_any = sb.kryo_of("java.lang.Object")
+    number = one_value(tmp_path / "3", of_any, b"\2\x0e").to_arrow(by_key=True)
+    assert number.to_pydict() == {"key": ["a"], "s": ["7"]}
     for value, data in ((POJO, b"\4" + sb.utf("x.Q") + b"12"), (of_any, b"\1\0a\xe21")):
         operator = one_value(tmp_path / f"{len(data)}", value, data)
         assert [*operator.entries_by_key()] == [("a", {"s": data})]
