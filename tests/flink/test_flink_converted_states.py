@@ -6,6 +6,7 @@ its state then is what it puts there itself of the same numbers.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -154,12 +155,17 @@ def operators(side: int) -> Iterator[Mapping[str, Any]]:
         yield operator(uid, (keys.old, keys.new)[side], states.items())
 
 
+def text(value: Any) -> str:
+    """Return a value of `StateJson.java`, in which the order of names is none."""
+    return json.dumps(value, sort_keys=True)
+
+
 def rows(answer: Answer) -> list[tuple[str, ...]]:
     """Return the value of each state of each key."""
     assert answer["refused"] is None
     assert not [row for row in answer["rows"] if "refused" in row or "unreadable" in row]
     return sorted(
-        (row["operator"], row["state"], str(row["is"]["key"]), str(row["is"]["value"]))
+        (row["operator"], row["state"], *(text(row["is"][name]) for name in ("key", "value")))
         for row in answer["rows"]
         if "is" in row
     )

@@ -34,7 +34,7 @@ def key_table(
 ) -> pa.Table:
     """Return a table of keys with their contents, as `Operator.entries_by_key` yields them."""
     names = column_names(["key", *(state.name for state in states)])
-    columns = [typed_columns(states[0])[0] or _NULLS, *map(_column_of, states)]
+    columns = [_strict(typed_columns(states[0])[0]), *map(_column_of, states)]
     schema = pa.schema([(name, each.data_type) for name, each in zip(names, columns)])
     batches = []
     while rows := [*islice(contents, _KEYS)]:
