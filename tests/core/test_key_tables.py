@@ -156,10 +156,13 @@ def test_what_is_refused(by_user: Operator, tmp_path: Path) -> None:
         read_savepoint(tmp_path / "1").operator("a").to_arrow(by_key=True)
 
 
-def one_value(folder: Path, value: bytes, data: bytes) -> Operator:
-    """Write a state of Kryo or of a POJO, of one key."""
-    keyed = sb.keyed_header(sb.simple("String"), [sb.state("s", "VALUE", value)])
-    key_group = sb.canonical_key_group([(0, [(b"\3\2a\0", data)])])
+def one_value(
+    folder: Path, value: bytes, data: bytes, key: bytes = sb.simple("String"), *keys: bytes
+) -> Operator:
+    """Write a state of a value, under the key "a" or some others."""
+    keyed = sb.keyed_header(key, [sb.state("s", "VALUE", value)])
+    entries = [(b"\3" + each + b"\0", data) for each in keys or [b"\2a"]]
+    key_group = sb.canonical_key_group([(0, entries)])
     handle = sb.canonical(3, [len(keyed)], sb.inline(keyed + key_group))
     operator = sb.operator([sb.subtask(managed_keyed=handle)], uid="by")
     return read_savepoint(sb.write(folder, [operator])).operator("by")
@@ -179,4 +182,16 @@ def test_values_of_classes_that_are_not_known(tmp_path: Path) -> None:
         operator = one_value(tmp_path / f"{len(data)}", value, data)
         assert [*operator.entries_by_key()] == [("a", {"s": data})]
         with pytest.raises(InvalidValueError, match=r"^column 's': .* is nothing that a column"):
+            operator.to_arrow(by_key=True)
+
+
+def test_keys_of_any_class(tmp_path: Path) -> None:
+    """They are text, which is no key where only the job reads it, or two keys have the same."""
+    of_any, number = sb.kryo_of("java.lang.Object"), sb.simple("Int")
+    seven, as_long, of_job = b"\2\x0e", b"\x09\x0e", b"\1\0a\xe21"
+    by_text = one_value(tmp_path / "0", number, sb.i32(5), of_any, seven)
+    assert by_text.to_arrow(by_key=True).to_pydict() == {"key": ["7"], "s": [5]}
+    for keys, says in (((of_job,), "holds unchanged"), ((seven, as_long), "have one text")):
+        operator = one_value(tmp_path / f"{len(keys)}", number, sb.i32(5), of_any, *keys)
+        with pytest.raises(InvalidValueError, match=rf"^column 'key': .* {says}"):
             operator.to_arrow(by_key=True)
