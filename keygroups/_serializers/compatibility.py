@@ -14,6 +14,7 @@ from keygroups._serializers.base import (
     Serializer,
     Simple,
     UnknownSerializer,
+    UnreadableError,
     exact_type,
 )
 from keygroups._serializers.collections import GenericArraySerializer
@@ -342,8 +343,8 @@ def _avro(
         yield Finding(UNKNOWN, place, f"it takes a job that still has {name}")
     try:
         is_same = old.schema == new.schema or schemas_are_equal(old.schema, new.schema)
-        reasons = [] if is_same else [*unread(old.schema, new.schema)]
-    except (KeyGroupsError, RecursionError) as error:
+        reasons = [] if is_same else unread(old.schema, new.schema)
+    except (KeyGroupsError, UnreadableError) as error:
         yield Finding(UNKNOWN, place, f"the schemas of Avro are not compared: {error}")
         return
     yield from (Finding(INCOMPATIBLE, _at(place, inside), reason) for inside, reason in reasons)

@@ -246,7 +246,8 @@ class Operator(OperatorStateReader):
         map, state of windows a map of these, and timers are a list of times in epoch milliseconds;
         a value of state with a time to live has its last access beside it. Raises
         InvalidValueError too where no column has the name of a state, such as `key`, or holds a
-        value, such as one that only the job reads; and what `entries_by_key` raises.
+        value, such as one that only the job reads, or where keys of any class, which are text,
+        have the same; and what `entries_by_key` raises.
         """
         if not check_class("by_key", by_key, bool, "a bool"):
             return self.to_arrow_batch_reader(state, key_groups).read_all()

@@ -97,6 +97,13 @@ def test_the_class_has_to_be_there() -> None:
 
 def test_schemas_that_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without fastavro, and of what is no schema; the same text is the same without it."""
+    [finding] = resolved(record(A | {"aliases": 5}), record(A | {"aliases": 5, "type": "long"}))
+    assert finding.verdict == "unknown"
+    deep: Any = "int"
+    for _ in range(500):
+        deep = {"type": "array", "items": deep}
+    [finding] = resolved(record(A), record(A | {"type": deep}))
+    assert "nests" in finding.reason
     [finding] = resolved("{}", record(A))
     assert finding.verdict == "unknown"
     assert str(finding).startswith("the schemas of Avro are not compared: ")

@@ -29,7 +29,7 @@ Held = dict[str, dict[str, Any]]
 
 
 def of_rows(rows: list[dict[str, Any]], state: StateDescriptor) -> Any:
-    """Return what a state has for a key, by the rows of its table: one for each entry."""
+    """Return the contents of a state for a key, by the rows of its table, one for each entry."""
     if "namespace" in rows[0]:
         by_namespace: dict[str, list[dict[str, Any]]] = {}
         for row in rows:
@@ -50,7 +50,7 @@ def of_entry(row: dict[str, Any]) -> Any:
 
 
 def in_order(value: Any, state: StateDescriptor, has_namespace: bool) -> Any:
-    """Return what the table has for a key as `of_rows` has it."""
+    """Return a value of the table as `of_rows` has it."""
     if has_namespace:
         return sorted((repr(name), in_order(held, state, False)) for name, held in value)
     if state.value_serializer is None:
@@ -61,7 +61,7 @@ def in_order(value: Any, state: StateDescriptor, has_namespace: bool) -> Any:
 
 
 def by_tables(operator: Operator) -> Held:
-    """Return what each key has by state, of the tables of single states."""
+    """Return the contents of each key by state, of the tables of single states."""
     found: Held = {}
     for state in operator.states:
         by_key: dict[str, list[dict[str, Any]]] = {}
@@ -156,10 +156,13 @@ def test_what_is_refused(by_user: Operator, tmp_path: Path) -> None:
         read_savepoint(tmp_path / "1").operator("a").to_arrow(by_key=True)
 
 
-def one_value(folder: Path, value: bytes, data: bytes) -> Operator:
-    """Write a state of Kryo or of a POJO, of one key."""
-    keyed = sb.keyed_header(sb.simple("String"), [sb.state("s", "VALUE", value)])
-    key_group = sb.canonical_key_group([(0, [(b"\3\2a\0", data)])])
+def one_value(
+    folder: Path, value: bytes, data: bytes, key: bytes = sb.simple("String"), *keys: bytes
+) -> Operator:
+    """Write a state of a value, under the key "a" or some others."""
+    keyed = sb.keyed_header(key, [sb.state("s", "VALUE", value)])
+    entries = [(b"\3" + each + b"\0", data) for each in keys or [b"\2a"]]
+    key_group = sb.canonical_key_group([(0, entries)])
     handle = sb.canonical(3, [len(keyed)], sb.inline(keyed + key_group))
     operator = sb.operator([sb.subtask(managed_keyed=handle)], uid="by")
     return read_savepoint(sb.write(folder, [operator])).operator("by")
@@ -173,8 +176,22 @@ def test_values_of_classes_that_are_not_known(tmp_path: Path) -> None:
     of_job = one_value(tmp_path / "2", sb.kryo_of("a.D"), b"\1\2\3")
     assert of_job.to_arrow(by_key=True).to_pydict() == {"key": ["a"], "s": [b"\1\2\3"]}
     of_any = sb.kryo_of("java.lang.Object")
+    number = one_value(tmp_path / "3", of_any, b"\2\x0e").to_arrow(by_key=True)
+    assert number.to_pydict() == {"key": ["a"], "s": ["7"]}
     for value, data in ((POJO, b"\4" + sb.utf("x.Q") + b"12"), (of_any, b"\1\0a\xe21")):
         operator = one_value(tmp_path / f"{len(data)}", value, data)
         assert [*operator.entries_by_key()] == [("a", {"s": data})]
         with pytest.raises(InvalidValueError, match=r"^column 's': .* is nothing that a column"):
+            operator.to_arrow(by_key=True)
+
+
+def test_keys_of_any_class(tmp_path: Path) -> None:
+    """They are text, which is no key where only the job reads it, or two keys have the same."""
+    of_any, number = sb.kryo_of("java.lang.Object"), sb.simple("Int")
+    seven, as_long, of_job = b"\2\x0e", b"\x09\x0e", b"\1\0a\xe21"
+    by_text = one_value(tmp_path / "0", number, sb.i32(5), of_any, seven)
+    assert by_text.to_arrow(by_key=True).to_pydict() == {"key": ["7"], "s": [5]}
+    for keys, says in (((of_job,), "holds unchanged"), ((seven, as_long), "have one text")):
+        operator = one_value(tmp_path / f"{len(keys)}", number, sb.i32(5), of_any, *keys)
+        with pytest.raises(InvalidValueError, match=rf"^column 'key': .* {says}"):
             operator.to_arrow(by_key=True)

@@ -6,6 +6,7 @@ its state then is what it puts there itself of the same numbers.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.types import LONG, STRING, TUPLE
+from keygroups.types import LONG, STRING, TUPLE, KeyType
 
 pytestmark = [
     pytest.mark.flink,
@@ -33,6 +34,15 @@ pytestmark = [
 
 KEYS, PARALLELISM, DAY = 50, 2, 24 * 3600 * 1000
 SERIALIZERS = {"evolved.Same": KryoFields(a="int", b="java.lang.String")}
+
+
+class NewKeys(NamedTuple):
+    """Keys of an operator in the old job and in the new one, and what `map_keys` takes."""
+
+    old: str
+    new: str
+    function: Callable[[Any], Any]
+    key_type: KeyType
 
 
 class Conversion(NamedTuple):
@@ -125,24 +135,29 @@ CONVERSIONS = {
 }
 COUNT = Kept("VALUE", "LONG")
 BY_KEYS = {
-    "by-int": ("INT", "LONG", lambda key: key, LONG),
-    "by-long": ("LONG", "STRING", "s{}".format, STRING),
-    "by-pair": (
+    "by-int": NewKeys("INT", "LONG", lambda key: key, LONG),
+    "by-long": NewKeys("LONG", "STRING", "s{}".format, STRING),
+    "by-pair": NewKeys(
         "TUPLE(INT;INT)",
         "TUPLE(LONG;STRING)",
         lambda key: (key[0], f"s{key[1]}"),
         TUPLE(LONG, STRING),
     ),
 }
-"""Operators whose keys are of another type: both types, and what `map_keys` takes."""
 
 
 def operators(side: int) -> Iterator[Mapping[str, Any]]:
     """Yield the operators of the old job or of the new one."""
-    yield operator("by", "STRING", [(name, made[side]) for name, made in CONVERSIONS.items()])
-    for uid, made in BY_KEYS.items():
-        states = {"count": COUNT, "wide": CONVERSIONS["wide"][side]}
-        yield operator(uid, made[side], states.items())
+    sides = {name: (each.old, each.new) for name, each in CONVERSIONS.items()}
+    yield operator("by", "STRING", [(name, both[side]) for name, both in sides.items()])
+    for uid, keys in BY_KEYS.items():
+        states = {"count": COUNT, "wide": sides["wide"][side]}
+        yield operator(uid, (keys.old, keys.new)[side], states.items())
+
+
+def text(value: Any) -> str:
+    """Return a value of `StateJson.java`, in which the order of names is none."""
+    return json.dumps(value, sort_keys=True)
 
 
 def rows(answer: Answer) -> list[tuple[str, ...]]:
@@ -150,7 +165,7 @@ def rows(answer: Answer) -> list[tuple[str, ...]]:
     assert answer["refused"] is None
     assert not [row for row in answer["rows"] if "refused" in row or "unreadable" in row]
     return sorted(
-        (row["operator"], row["state"], str(row["is"]["key"]), str(row["is"]["value"]))
+        (row["operator"], row["state"], *(text(row["is"][name]) for name in ("key", "value")))
         for row in answer["rows"]
         if "is" in row
     )
@@ -174,8 +189,8 @@ def test_flink_finds_what_was_converted(
         by = editor.operator("by")
         for name, conversion in CONVERSIONS.items():
             by.convert_state(name, conversion.to or new.operator("by"), conversion.value)
-        for uid, (*_, function, key_type) in BY_KEYS.items():
-            editor.operator(uid).map_keys(function, key_type)
+        for uid, keys in BY_KEYS.items():
+            editor.operator(uid).map_keys(keys.function, keys.key_type)
             editor.operator(uid).convert_state("wide", ValueStateDescriptor("wide", LONG))
     converted = read_savepoint(tmp_path / "new", serializers=SERIALIZERS)
     assert converted.restore_report(new).restores is True

@@ -14,7 +14,6 @@ from support.bytes.real_savepoints import corpus
 from support.flink.evolved_jobs import EvolvedJobs, changes
 from support.flink.evolved_types import verdicts
 from support.flink.flink_oracle import flink_jar, flink_version
-from support.flink.flink_restores import BACKENDS
 from support.flink.flink_sql import jdk_folder
 from support.golden import FOLDER
 
@@ -43,8 +42,16 @@ def old(evolved_jobs: EvolvedJobs) -> str:
     return evolved_jobs.all_saved(0)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("is_alone", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("backend", "is_alone"),
+    [
+        ("rocksdb", False),
+        *(
+            pytest.param(*each, marks=pytest.mark.slow)
+            for each in (("rocksdb", True), ("hashmap", False), ("hashmap", True))
+        ),
+    ],
+)
 def test_flink_still_restores_these_changes(
     evolved_jobs: EvolvedJobs, old: str, backend: str, is_alone: bool
 ) -> None:

@@ -68,7 +68,8 @@ def what_a_savepoint_has(path: str) -> None:
     assert_type(operator.key_group_bytes(), load.KeyGroupLoad)
     for key, contents in operator.entries_by_key(["count"]):
         print(key, contents["count"])
-    assert_type(operator.to_arrow(by_key=True).num_rows, int)
+    keys: int = operator.to_arrow(by_key=True).num_rows
+    print(keys)
     print(operator.get("user-1"), operator.get("user-1", state=operator.states[0]))
     print(operator.get_many(["user-1", "user-2"], state="count")[1])
     states: list[savepoint.OperatorStateEntry] = list(operator.operator_state())

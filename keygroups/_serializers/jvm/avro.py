@@ -99,21 +99,12 @@ class _Codec(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _codec(schema: str) -> _Codec:
-    with _checked_schema():
-        return _Schema().codec(_parsed(schema))
+    with checked_schema():
+        return _Schema().codec(parsed_schema(schema))
 
 
 def parsed_schema(schema: str) -> Any:
-    """Return a schema as fastavro parses it, with namespaces in all names, or raise.
-
-    Raises InvalidValueError, UnreadableError where it is too large, and KeyGroupsError without
-    fastavro.
-    """
-    with _checked_schema():
-        return _parsed(schema)
-
-
-def _parsed(schema: str) -> Any:
+    """Return a schema as fastavro parses it, with namespaces in all names; see checked_schema."""
     from fastavro import parse_schema
 
     parsed = json.loads(schema, object_hook=_without_marks)
@@ -122,8 +113,11 @@ def _parsed(schema: str) -> Any:
 
 
 @contextmanager
-def _checked_schema() -> Iterator[None]:
-    """Raise what is said of a schema that is none."""
+def checked_schema() -> Iterator[None]:
+    """Turn what a schema that is none raises into InvalidValueError or UnreadableError.
+
+    Raises KeyGroupsError without fastavro.
+    """
     try:
         from fastavro.schema import SchemaParseException, UnknownType
     except ImportError:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from keygroups._serializers.jvm.avro import parsed_schema
+from keygroups._serializers.jvm.avro import checked_schema, parsed_schema
 
 _READ_AS = {  # scalars, and the others that are read as each
     "long": {"int"},
@@ -24,17 +24,22 @@ _NOT_COMPARED = {"doc", "aliases", "namespace"}
 
 
 def schemas_are_equal(old: str, new: str) -> bool:
-    """Return whether Avro's Schema.equals says so; the schemas are JSON."""
-    texts = (json.dumps(_compared(parsed_schema(each)), sort_keys=True) for each in (old, new))
-    return len({*texts}) == 1
+    """Return whether Avro's Schema.equals says so; the schemas are JSON.
+
+    Raises what `checked_schema` raises, as `unread` does.
+    """
+    with checked_schema():
+        texts = (json.dumps(_compared(parsed_schema(each)), sort_keys=True) for each in (old, new))
+        return len({*texts}) == 1
 
 
-def unread(old: str, new: str) -> Iterator[tuple[str, str]]:
-    """Yield places and reasons for which values of one schema are not read as another's."""
-    writer, reader = parsed_schema(old), parsed_schema(new)
-    reading = _Reading(_names_in(writer), _names_in(reader))
-    for *places, reason in reading.reasons(writer, reader):
-        yield ", ".join(places), reason
+def unread(old: str, new: str) -> list[tuple[str, str]]:
+    """Return places and reasons for which values of one schema are not read as another's."""
+    with checked_schema():
+        writer, reader = parsed_schema(old), parsed_schema(new)
+        reading = _Reading(_names_in(writer), _names_in(reader))
+        reasons = reading.reasons(writer, reader)
+        return [(", ".join(places), reason) for *places, reason in reasons]
 
 
 def _kind(node: Any) -> str:

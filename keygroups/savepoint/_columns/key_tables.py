@@ -34,7 +34,8 @@ def key_table(
 ) -> pa.Table:
     """Return a table of keys with their contents, as `Operator.entries_by_key` yields them."""
     names = column_names(["key", *(state.name for state in states)])
-    columns = [typed_columns(states[0])[0] or _NULLS, *map(_column_of, states)]
+    key = typed_columns(states[0])[0]
+    columns = [_strict(key), *map(_column_of, states)]
     schema = pa.schema([(name, each.data_type) for name, each in zip(names, columns)])
     batches = []
     while rows := [*islice(contents, _KEYS)]:
@@ -42,7 +43,13 @@ def key_table(
         values += ([held.get(state.name) for _, held in rows] for state in states)
         arrays = [_array(*each) for each in zip(names, columns, values)]
         batches.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
-    return pa.Table.from_batches(batches, schema)
+    table = pa.Table.from_batches(batches, schema)
+    if key is TEXT and len({*table.column(0).to_pylist()}) < len(table):
+        raise InvalidValueError(
+            "column 'key': keys of several classes have one text: read them with "
+            "Operator.entries_by_key"
+        )
+    return table
 
 
 def _array(name: str, column: ArrowColumn, values: Sequence[Any]) -> Any:
