@@ -44,11 +44,11 @@ def map_in_arrow(
 
 @dataclass(frozen=True)
 class WorkerFunction:
-    """Calls a function in a Python worker, once what it needs is loaded; it may be pickled.
+    """Calls a function in a Python worker, whose modules it keeps from searches for garbage.
 
-    After each task a worker of Spark searches all of its objects for garbage. Those of keygroups,
-    PyArrow and pandas, which stay, take as long as it takes to read half a million entries, so
-    that the first task exempts what the process has from searches.
+    After each task a worker of Spark searches all of its objects. Those of keygroups, PyArrow and
+    pandas, which stay, take as long as it takes to read half a million entries, so that the first
+    task exempts what the process has. It may be pickled.
     """
 
     function: Callable[[Iterable[Any]], Iterator[Any]]
