@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -56,6 +57,11 @@ class WorkerFunction:
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Yield the function's batches."""
         yield from self.function(batches)
-        if not gc.get_freeze_count():
-            gc.collect()
-            gc.freeze()
+        keep_modules()
+
+
+@cache
+def keep_modules() -> None:
+    """Exempt what the process has from searches for garbage, but for garbage, once in its life."""
+    gc.collect()
+    gc.freeze()
