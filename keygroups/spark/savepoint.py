@@ -115,7 +115,9 @@ def read_keyed_state(
     have none of them and, of RocksDB, the blocks. Keys of a DataFrame are collected for that when
     this is called, unless there are more than 65,536: of so many all is read. A null is no key.
     `columns` are the names of those to return, in that order, None for all: Spark,
-    up to 4.3, does not tell Python which columns a query uses. What filters of a query leave out
+    up to 4.3, does not tell Python which columns a query uses, and counts rows of all columns
+    unless some are named. Without value, value_bytes and last_access, no value is decoded where
+    the format tells its size, and damage within it is not found. What filters of a query leave out
     is read all the same; what `keys` and `key_groups` leave out is not.
 
     The columns are those of `keygroups.savepoint.StateEntry`: key_group, subtask, state, kind,

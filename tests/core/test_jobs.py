@@ -18,7 +18,12 @@ from support.bytes.unread_values import CLASSES
 from support.bytes.unread_values import operator_of as unread_operator
 from support.inside.savepoints import verified, verify
 
-from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    SavepointError,
+    UnsupportedKeyTypeError,
+)
 from keygroups.savepoint import StateEntry, read_savepoint
 
 pa: Any = pytest.importorskip("pyarrow")
@@ -173,6 +178,27 @@ def test_rows_of_some_columns() -> None:
     batches = [*some.read(tasks)]
     assert all(batch.schema == some.schema for batch in batches)
     assert batches == [batch.select(names) for batch in whole.read(tasks)]
+
+
+@pytest.mark.parametrize("name", ["2.3.0-heap-canonical", "2.3.0-rocksinc-checkpoint"])
+def test_rows_without_values(name: str) -> None:
+    """What has no value in it is the same as beside all columns."""
+    for operator in point(name).read().operators:
+        whole = StateQuery(operator)
+        names = [name for name in whole.schema.names if not name.startswith(("value", "last_"))]
+        kept = [{name: row[name] for name in names} for row in rows_of(whole.job(None))]
+        assert rows_of(StateQuery(operator, None, names).job(None)) == kept
+
+
+def test_values_that_are_not_wanted_are_not_decoded(tmp_path: Path) -> None:
+    state = sb.state("n", "VALUE", sb.ttl_of(LONG))
+    operator = operator_of(tmp_path, [state], [[(0, [entry(3, "a", bytes(9))])]])
+    assert rows_of(StateQuery(operator, "n", ["key", "bytes"]).job(None)) == [
+        {"key": "a", "bytes": 12}
+    ]
+    for column in ("value", "last_access"):
+        with pytest.raises(SavepointError, match="no entry of n: VALUE"):
+            rows_of(StateQuery(operator, "n", ["key", column]).job(None))
 
 
 @pytest.mark.parametrize(

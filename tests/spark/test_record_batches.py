@@ -24,7 +24,12 @@ pytest.importorskip("pyspark")
 pa: Any = pytest.importorskip("pyarrow")
 
 from pyspark.sql.pandas.types import to_arrow_schema  # noqa: E402
-from support.inside.adapter import PickledRunner, WorkerFunction, spark_schema  # noqa: E402
+from support.inside.adapter import (  # noqa: E402
+    PickledRunner,
+    WorkerFunction,
+    keep_modules,
+    spark_schema,
+)
 from support.inside.columns import layout_of, record_batches, state_query  # noqa: E402
 
 STRING, LONG = sb.simple("String"), sb.simple("Long")
@@ -98,17 +103,15 @@ def test_what_executors_do(tmp_path: Path) -> None:
 def test_a_worker_keeps_what_it_loaded_from_searches_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Garbage is collected before, or it would stay; all rows are out by then."""
     done: list[str] = []
-    collector = SimpleNamespace(
-        get_freeze_count=lambda: done.count("freeze"),
-        collect=partial(done.append, "collect"),
-        freeze=partial(done.append, "freeze"),
-    )
+    names = ("collect", "freeze")
+    collector = SimpleNamespace(**{name: partial(done.append, name) for name in names})
+    keep_modules.cache_clear()
     monkeypatch.setattr("keygroups.spark._savepoint.arrow_map.gc", collector)
     function = pickle.loads(pickle.dumps(WorkerFunction(iter)))
     for row in function(["a", "b"]):
         done.append(row)
     assert [*function(["c"])] == ["c"]
-    assert done == ["a", "b", "collect", "freeze"]
+    assert done == ["a", "b", *names]
 
 
 def test_an_error_names_the_key_group(tmp_path: Path) -> None:

@@ -597,7 +597,7 @@ def test_adaptive_execution_leaves_the_files_alone(
 def test_pandas_is_not_needed(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrow_map, "find_spec", lambda name: None)
+    monkeypatch.setattr("keygroups.spark._savepoint.arrow_map.find_spec", lambda name: None)
     savepoint = write_savepoint(
         counts(spark, ("ann", 7)), tmp_path / "s", {"by-user": COUNT}, 128, 2, flink="1.17"
     )

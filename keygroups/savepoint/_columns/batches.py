@@ -40,6 +40,7 @@ _SAME = {
 TYPED = ("key", "namespace", "user_key", "value")
 TIMES = ("last_access", "timestamp")
 BYTES_OF = {role: f"{role}_bytes" for role in TYPED}  # columns of values that only the job reads
+_OF_VALUES = {"value", "last_access", BYTES_OF["value"]}
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,8 @@ def batches_of(
     its column, and has its bytes in the column `key_bytes` or `<role>_bytes`.
     """
     schema = layout.schema if names is None else named_schema(layout, names)
+    if not _OF_VALUES.intersection(schema.names):
+        task = replace(task, has_values=False)
     columns: dict[StateDescriptor, dict[str, ArrowColumn]] = {}
     apart: dict[StateDescriptor, list[str]] = {}
     for entries in parts:

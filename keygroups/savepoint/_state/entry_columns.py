@@ -89,13 +89,14 @@ class ColumnDecoder:
 
     `framed_size` is how many bytes the key of an entry, without its key group, and its value
     have where all have as many, else None. `most_bytes` is how many are decoded at once, about.
-    `scan_native` finds entries in the hashmap backend's
-    own format, None where they are read one by one.
+    `scan_native` finds entries in the hashmap backend's own format, None where they are read one
+    by one. Without `has_values` framed entries have no values, of whatever bytes these are.
     """
 
-    def __init__(self, state: StateDescriptor, subtask: int) -> None:
+    def __init__(self, state: StateDescriptor, subtask: int, has_values: bool = True) -> None:
         layout = layout_of(state)
         fields = layout.fields()
+        self._has_values = has_values
         self.state = state
         self.reader: EntryReader[Any] = layout.decoding(subtask)
         self._key, self._value = reads_of(fields.key), reads_of(fields.value)
@@ -118,7 +119,8 @@ class ColumnDecoder:
             columns, ends = decode(self._key, rows.data, rows.key_starts)
             if not np.array_equal(ends, rows.key_ends):
                 raise ValueError("keys of another size")
-            columns |= self._values(rows)
+            if self._has_values:
+                columns |= self._values(rows)
         except (*TRUNCATED, ValueError):
             return self._one_by_one(rows)
         columns["key_group"] = pa.array(rows.key_groups)

@@ -32,7 +32,8 @@ class ReadTask:
     are the ones that are wanted, in order; `states` the names of the states, all if None. `keys`
     are the ones that are wanted, as bytes with their key groups, all if None: what need not be
     read for them is left out, and entries of other keys may come too. `operator` is the label of
-    the operator, for errors.
+    the operator, for errors. Without `has_values` the values are left out of `columns` where they
+    need not be read to find the next entry, with the times of last access that stand in them.
     """
 
     files: Files
@@ -44,6 +45,7 @@ class ReadTask:
     states: frozenset[str] | None
     keys: frozenset[bytes] | None = None
     operator: str = ""
+    has_values: bool = True
 
     def entries(self) -> Iterator[StateEntry]:
         """Return the entries, one key group after the other."""
@@ -126,7 +128,8 @@ class ReadTask:
     def _selection(self) -> Selection:
         prefix_bytes = key_group_prefix_bytes(self.max_parallelism)
         return Selection(
-            self.subtask, prefix_bytes, self.key_groups, self.states, self.keys, self.operator
+            *(self.subtask, prefix_bytes, self.key_groups, self.states, self.keys, self.operator),
+            self.has_values,
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -44,11 +45,11 @@ def map_in_arrow(
 
 @dataclass(frozen=True)
 class WorkerFunction:
-    """Calls a function in a Python worker, once what it needs is loaded; it may be pickled.
+    """Calls a function in a Python worker, whose modules it keeps from searches for garbage.
 
-    After each task a worker of Spark searches all of its objects for garbage. Those of keygroups,
-    PyArrow and pandas, which stay, take as long as it takes to read half a million entries, so
-    that the first task exempts what the process has from searches.
+    After each task a worker of Spark searches all of its objects. Those of keygroups, PyArrow and
+    pandas, which stay, take as long as it takes to read half a million entries, so that the first
+    task exempts what the process has. It may be pickled.
     """
 
     function: Callable[[Iterable[Any]], Iterator[Any]]
@@ -56,6 +57,11 @@ class WorkerFunction:
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Yield the function's batches."""
         yield from self.function(batches)
-        if not gc.get_freeze_count():
-            gc.collect()
-            gc.freeze()
+        keep_modules()
+
+
+@cache
+def keep_modules() -> None:
+    """Exempt what the process has from searches for garbage, but for garbage, once in its life."""
+    gc.collect()
+    gc.freeze()

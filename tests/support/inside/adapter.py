@@ -23,7 +23,7 @@ from keygroups.spark._group_by.packing import _pack
 from keygroups.spark._group_by.query_checks import ROCKSDB
 from keygroups.spark._group_by.retention import Retention
 from keygroups.spark._savepoint import arrow_map
-from keygroups.spark._savepoint.arrow_map import WorkerFunction
+from keygroups.spark._savepoint.arrow_map import WorkerFunction, keep_modules
 from keygroups.spark._savepoint.jobs import PickledRunner, classic_frame_of
 from keygroups.spark._savepoint.rows.spark_types import spark_schema, spark_type_of
 
@@ -53,6 +53,7 @@ __all__ = [
     "current_backend",
     "hash_key",
     "is_connect",
+    "keep_modules",
     "key_hash",
     "landing_of",
     "lands_on",

@@ -50,7 +50,7 @@ class Selection(NamedTuple):
 
     `subtask` wrote them, each behind the `prefix_bytes` of its key group. `keys` are the ones that
     are wanted, as they start in RocksDB; entries of others may come too. `operator` is its label,
-    for errors.
+    for errors. `has_values` is whether `columns` has to have values.
     """
 
     subtask: int
@@ -59,6 +59,7 @@ class Selection(NamedTuple):
     states: frozenset[str] | None
     keys: frozenset[bytes] | None = None
     operator: str = ""
+    has_values: bool = True
 
     def has(self, state: str) -> bool:
         """Tell whether the entries of a state are wanted."""

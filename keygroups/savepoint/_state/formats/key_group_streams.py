@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import compress, islice
 from operator import sub
 from typing import TYPE_CHECKING, Any
@@ -282,7 +283,7 @@ class KeyGroupStreams(OffsetFormat):
         """Yield the entries that are wanted as columns, those of a state in order."""
         from keygroups.savepoint._state.entry_columns import ColumnDecoder
 
-        return self._columns(selection, ColumnDecoder)
+        return self._columns(selection, partial(ColumnDecoder, has_values=selection.has_values))
 
     def framed_columns(self, selection: Selection) -> Iterator[EntryColumns]:
         """Yield the entries that are wanted as a FramedDecoder makes columns of them."""

@@ -115,7 +115,7 @@ class RocksDBFiles(Format):
         """Yield the entries that are wanted as columns, those of a state in order."""
         from keygroups.savepoint._state.entry_columns import ColumnDecoder
 
-        return self._columns(selection, ColumnDecoder)
+        return self._columns(selection, partial(ColumnDecoder, has_values=selection.has_values))
 
     def framed_columns(self, selection: Selection) -> Iterator[EntryColumns]:
         """Yield the entries that are wanted as a FramedDecoder makes columns of them."""
