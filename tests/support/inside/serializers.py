@@ -84,12 +84,7 @@ from keygroups._serializers.jvm.time import (
     SqlTimeSerializer,
     SqlTimestampSerializer,
 )
-from keygroups._serializers.pickles import (
-    ForeignPickleError,
-    read_pickle,
-    write_key_pickle,
-    write_pickle,
-)
+from keygroups._serializers.pickles import ForeignPickleError, read_pickle
 from keygroups._serializers.pyflink import (
     ChunkSerializer,
     DecimalTextSerializer,
@@ -180,6 +175,7 @@ from keygroups._serializers.value_types import (
     StringValueSerializer,
     ValueSerializer,
 )
+from keygroups._values.pickled import write_key_pickle, write_pickle
 
 __all__ = [
     "BODIES",
