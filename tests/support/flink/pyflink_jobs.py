@@ -20,7 +20,7 @@ _PYTHONS = {
 """The Pythons with PyFlink, which the step `pyflink` of `.ci/run` makes; "" for none."""
 
 _JOB = Path(__file__).parent / "python" / "restored_job.py"
-_SECONDS = 500  # A job's JVM may have little of the machine.
+_SECONDS = 900  # A job's JVM and Pythons may have little of the machine.
 
 
 class PyFlink(NamedTuple):
