@@ -39,14 +39,16 @@ from keygroups._values.checks import (
     local_since_epoch,
     refused_key,
 )
+from keygroups._values.converted_keys import converted
 from keygroups._values.java_lang import fold, signed
 from keygroups._values.java_values import Left, Right, Some
-from keygroups._values.rows import Row
+from keygroups._values.rows import ROW_KINDS, Row, row_of_kind
 from keygroups.binary_row import row_encoder
 from keygroups.errors import (
     AmbiguousKeyTypeError,
     InvalidTypeError,
     InvalidValueError,
+    KeyGroupsError,
     UnsupportedKeyTypeError,
 )
 from keygroups.types import KeyType, ScalarType
@@ -285,12 +287,53 @@ def _sql_row_hasher(key_type: types.SQL_ROW) -> Hasher:
 
 def _pyflink_hasher(key_type: types.PYFLINK) -> Hasher:
     """Make the hasher of the Row of kind +I, and of one field, that PyFlink puts round a key."""
-    field = _deep(key_type.element)
-    if not isinstance(key_type.element, types.SQL_TIMESTAMP):
-        return lambda key: signed(31 + field(key))
+    element = key_type.element
+    if isinstance(element, types.PickledKey):
+        from keygroups._values.pickled import hash_row_of_pickle  # pickle takes time
 
+        return partial(hash_row_of_pickle, key_type.protocol)
+    field = _deep(element)
+
+    def hash_row(key: object) -> int:
+        return signed(31 + field(key))
+
+    hash_key: Hasher = hash_row
+    if isinstance(element, types.SQL_TIMESTAMP):
+        hash_key = _unmoved(key_type, hash_row)
+    if key_type.thread_mode:
+        return hash_key
+    if key_type.as_pyflink_converts:
+        return lambda key: hash_key(_as_pyflink(element, key))
+    return _with_conversions(element, hash_key, field if hash_key is hash_row else None)
+
+
+def _with_conversions(element: KeyType, hash_key: Hasher, field: Hasher | None) -> Hasher:
+    """Make a hasher whose errors say what PyFlink's process mode would take a key for.
+
+    `field` is the hasher of the element where nothing else is checked: one call a key is saved.
+    """
+    if field is None:
+
+        def hash_checked(key: object) -> int:
+            try:
+                return hash_key(key)
+            except KeyGroupsError as error:
+                raise _with_conversion(error, element, hash_key, key) from None
+
+        return hash_checked
+
+    def hash_row(key: object) -> int:
+        try:
+            return signed(31 + field(key))
+        except KeyGroupsError as error:
+            raise _with_conversion(error, element, hash_key, key) from None
+
+    return hash_row
+
+
+def _unmoved(key_type: types.PYFLINK, hash_row: Hasher) -> Hasher:
     def hash_timestamp(key: object) -> int:
-        code = signed(31 + field(key))
+        code = hash_row(key)
         if key is not None:
             since = local_since_epoch("SQL_TIMESTAMP", key)
             # PyFlink's process mode cuts a float to seconds; its thread mode takes the fields.
@@ -303,6 +346,40 @@ def _pyflink_hasher(key_type: types.PYFLINK) -> Hasher:
         return code
 
     return hash_timestamp
+
+
+def _as_pyflink(key_type: KeyType, key: Any) -> Any:
+    """Return a key as PyFlink's process mode takes it, with its fields and elements."""
+    if isinstance(key_type, (types.TUPLE, types.ROW)) and isinstance(key, tuple):
+        parts = [_as_pyflink(part, value) for part, value in zip(key_type.parts, key)]
+        kind = ROW_KINDS.index(key.row_kind) if isinstance(key, Row) else None
+        fields = (*parts, *key[len(parts) :])
+        return fields if kind is None else row_of_kind(fields, kind)
+    if isinstance(key_type, types.LIST) and isinstance(key, list):
+        return [_as_pyflink(key_type.element, value) for value in key]
+    if isinstance(key_type, types.MAP) and isinstance(key, dict):
+        pairs = [
+            (_as_pyflink(key_type.key, name), _as_pyflink(key_type.value, value))
+            for name, value in key.items()
+        ]
+        return dict(pairs)
+    name = repr(key_type) if isinstance(key_type, ScalarType) else type(key_type).__name__
+    return converted(name, key)
+
+
+def _with_conversion(
+    error: KeyGroupsError, element: KeyType, hash_key: Hasher, key: object
+) -> KeyGroupsError:
+    """Return the error of a key, with what PyFlink's process mode would take it for."""
+    try:
+        converted_key = _as_pyflink(element, key)
+        code = hash_key(converted_key)
+    except KeyGroupsError:
+        return error
+    return type(error)(
+        f"{error}; PyFlink takes it for {show(converted_key)}, of hash code {code}: pass "
+        "as_pyflink_converts=True to PYFLINK for that"
+    )
 
 
 def _list_hasher(element: Hasher) -> Hasher:

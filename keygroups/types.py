@@ -77,13 +77,14 @@ import datetime as dt
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice
-from typing import ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from keygroups._checks import (
     INT_MAX,
     INT_MIN,
     MAX_DEPTH,
     check_choice,
+    check_class,
     check_int,
     check_str,
     did_you_mean,
@@ -728,7 +729,7 @@ def _parse_field(index: int, text: str) -> LogicalType:
         raise type(error)(f"field {index} of SQL_ROW: {error}") from None
 
 
-class PYFLINK(_OfOne):
+class PYFLINK(ParametricType):
     """The key of PyFlink's `key_by(..., key_type=t)`, which hashes as a Row of kind +I around it.
 
     `element` is the key type that stands for PyFlink's `Types` value: BOOLEAN to DOUBLE, STRING,
@@ -738,40 +739,130 @@ class PYFLINK(_OfOne):
     after 2514 within microseconds of the next one, so those keys raise and TUPLE, ROW, LIST and
     MAP take no SQL_TIMESTAMP.
 
-    `key_by` without a key type hashes the bytes of the pickled key, which depend on the version
-    of Python, the pickle protocol and the execution mode: pass `key_type` to it.
+    Without `element` it is the key of a `key_by` without a key type, of which Flink hashes the
+    pickle: None, a bool, number, text, bytes, date, time, Decimal, or a tuple, list or dict of
+    these, of which no part is there twice; a `Pickle` is the bytes of any other. `protocol`, 4 or
+    5, is that of the pickles: by default 5, in thread mode 4, as PyFlink has it on Python 3.8 to
+    3.13.
 
-    Raises InvalidTypeError without a key type, UnsupportedKeyTypeError for one that PyFlink
-    cannot declare or cannot key by: CHAR and BIG_INT (PyFlink and Java disagree on their wire
-    format), UUID, SET, OPTIONAL, a ROW with names (PyFlink's named rows hash by position).
+    `thread_mode` says that the job runs in PyFlink's thread mode, whose state has other names and
+    types than that of process mode: what is written for one, the other does not find.
+    `as_pyflink_converts` takes keys of other classes too, as PyFlink's process mode does, which
+    says nothing of it: True and 1.5 are the LONG 1, 1 is the DOUBLE 1.0, 0.1 is the nearest FLOAT,
+    a SQL_TIME is cut to milliseconds, and an aware datetime or time loses its zone.
+
+    Two surprises of PyFlink's own: it stores a SQL_TIMESTAMP after 2038-01-19 03:14:07 as another
+    one, in the key group of the right one; and keys that are equal in Python, as 1 and 1.0, may
+    share an entry.
+
+    Raises InvalidTypeError, InvalidValueError for other protocols, UnsupportedKeyTypeError for an
+    element that PyFlink cannot declare or cannot key by: CHAR and BIG_INT (PyFlink and Java
+    disagree on their wire format), UUID, SET, OPTIONAL, a ROW with names (PyFlink's named rows
+    hash by position).
 
     >>> from keygroups import hash_code
     >>> hash_code("a", PYFLINK(STRING)), hash_code(None, PYFLINK(STRING))
     (159, 31)
+    >>> hash_code("a", PYFLINK()), hash_code("a", PYFLINK(protocol=4))
+    (-2088826310, 698589177)
     """
+
+    __slots__ = ("as_pyflink_converts", "protocol", "thread_mode")
+
+    is_whole_key = True
+    as_pyflink_converts: bool
+    protocol: int
+    thread_mode: bool
+
+    def __init__(
+        self,
+        element: KeyType | None = None,
+        *,
+        thread_mode: bool = False,
+        protocol: int | None = None,
+        as_pyflink_converts: bool = False,
+    ) -> None:
+        thread = check_class("thread_mode", thread_mode, bool, "a bool")
+        number = _pickle_protocol(element, thread, protocol)
+        held = PickledKey(number) if element is None else element
+        converts = check_class("as_pyflink_converts", as_pyflink_converts, bool, "a bool")
+        if converts and (thread or element is None):
+            raise InvalidValueError(
+                "as_pyflink_converts must be False in thread mode and without a key type, where "
+                "PyFlink converts nothing of this kind, got True"
+            )
+        super().__init__(
+            held,
+            thread,
+            number,
+            converts,
+            parts=(held,),
+            thread_mode=thread,
+            protocol=number,
+            as_pyflink_converts=converts,
+        )
+        if not isinstance(held, PickledKey):
+            _check_in_pyflink(held)
+
+    @property
+    def element(self) -> KeyType:
+        """The key type of the field."""
+        return self.parts[0]
+
+    def _options(self) -> dict[str, Any]:
+        """Return the arguments that are not what they are by default."""
+        options: dict[str, Any] = {}
+        if self.thread_mode:
+            options["thread_mode"] = True
+        if self.protocol != (4 if self.thread_mode else 5):
+            options["protocol"] = self.protocol
+        if self.as_pyflink_converts:
+            options["as_pyflink_converts"] = True
+        return options
+
+    def _elements(self) -> tuple[KeyType, ...]:
+        return () if isinstance(self.element, PickledKey) else self.parts
+
+    def __repr__(self) -> str:
+        options = (f"{name}={value!r}" for name, value in self._options().items())
+        return f"PYFLINK({', '.join([*map(repr, self._elements()), *options])})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return partial(PYFLINK, **self._options()), self._elements()
+
+
+class PickledKey(ParametricType):
+    """The element of a PYFLINK without a type, whose values Flink has as pickles."""
 
     __slots__ = ()
 
-    is_whole_key = True
+    def __repr__(self) -> str:
+        return "PICKLED"
 
-    def __init__(self, element: KeyType | None = None) -> None:
-        if element is None:
-            raise InvalidTypeError(
-                "PYFLINK needs the key_type of key_by: without one PyFlink hashes the bytes of "
-                "the pickled key, which depend on the version of Python, the pickle protocol and "
-                "the execution mode; pass key_type to key_by, and that type to PYFLINK"
+
+def _pickle_protocol(element: object, thread_mode: bool, protocol: int | None) -> int:
+    if protocol is None:
+        return 4 if thread_mode else 5
+    if element is not None:
+        raise InvalidTypeError(
+            f"protocol must be None where there is a key type, of which nothing is pickled, got "
+            f"{show(protocol)}"
+        )
+    return check_int("protocol", protocol, 4, 5)
+
+
+def _check_in_pyflink(element: KeyType) -> None:
+    """Refuse an element by which PyFlink cannot key."""
+    if element == SQL_TIMESTAMP("UTC"):
+        return
+    for part in element.walk():
+        plain = part == ROW(*part.fields) if isinstance(part, ROW) else part in _IN_PYFLINK
+        if not plain and not isinstance(part, (TUPLE, LIST, MAP)):
+            raise UnsupportedKeyTypeError(
+                f"PYFLINK cannot hold {part!r}, by which PyFlink cannot key or is not known "
+                f"to; it can hold {', '.join(map(repr, _IN_PYFLINK))}, SQL_TIMESTAMP('UTC') "
+                "by itself, and TUPLE, ROW without kind and names, LIST and MAP of these"
             )
-        super().__init__(element)
-        if element == SQL_TIMESTAMP("UTC"):
-            return
-        for part in element.walk():
-            plain = part == ROW(*part.fields) if isinstance(part, ROW) else part in _IN_PYFLINK
-            if not plain and not isinstance(part, (TUPLE, LIST, MAP)):
-                raise UnsupportedKeyTypeError(
-                    f"PYFLINK cannot hold {part!r}, by which PyFlink cannot key or is not known "
-                    f"to; it can hold {', '.join(map(repr, _IN_PYFLINK))}, SQL_TIMESTAMP('UTC') "
-                    "by itself, and TUPLE, ROW without kind and names, LIST and MAP of these"
-                )
 
 
 _IN_PYFLINK = (

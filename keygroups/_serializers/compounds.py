@@ -286,6 +286,7 @@ class PyFlinkSerializer(Serializer):
     """
 
     name, takes_null = "PYFLINK", True
+    key_type: kt.PYFLINK | None
 
     def __init__(self, key_type: kt.PYFLINK | None, element: Serializer) -> None:
         self.key_type = key_type
@@ -295,6 +296,11 @@ class PyFlinkSerializer(Serializer):
             # PyFlink: a Row of the key, whose hash is that of its kind and of a list of its field.
             self.key_hash = lambda key: signed(31 if key is None else 62 + key_hash(key))
         super().__init__(key_type, element)
+
+    @property
+    def in_thread(self) -> bool:
+        """Whether what is written is for a job of PyFlink's thread mode."""
+        return self.key_type is not None and self.key_type.thread_mode
 
     def versioned_snapshot(self) -> bytes:
         """Return the snapshot of the Row, which its header has."""

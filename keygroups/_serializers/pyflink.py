@@ -24,15 +24,11 @@ from keygroups._serializers.arrays import (
     ShortPrimitiveArraySerializer,
 )
 from keygroups._serializers.base import TRUNCATED, Read, Serializer, Simple, check_and_write
+from keygroups._serializers.big_numbers import BigDecSerializer
 from keygroups._serializers.collections import GenericArraySerializer, MapSerializer
 from keygroups._serializers.compounds import RowSerializer, TupleSerializer
 from keygroups._serializers.jvm.time import InstantSerializer
-from keygroups._serializers.pickles import (
-    ForeignPickleError,
-    read_pickle,
-    write_key_pickle,
-    write_pickle,
-)
+from keygroups._serializers.pickles import ForeignPickleError, read_pickle
 from keygroups._serializers.scalars import (
     BOOLEAN,
     BYTE,
@@ -43,6 +39,7 @@ from keygroups._serializers.scalars import (
     LONG,
     SHORT,
     SQL_STRING,
+    STRING,
     BytePrimitiveArraySerializer,
     read_bytes,
     write_bytes,
@@ -56,6 +53,7 @@ from keygroups._serializers.sql.python_scalars import (
 from keygroups._values.checks import UTC_EPOCH, check_date, check_time
 from keygroups._values.java_lang import signed
 from keygroups._values.java_values import Instant
+from keygroups._values.pickled import hash_key_pickle, write_key_pickle, write_pickle
 from keygroups._values.python import Pickle
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 
@@ -161,27 +159,17 @@ class PickledKeySerializer(BytePrimitiveArraySerializer):
     def bind(self, reads: Sequence[Read]) -> None:
         protocol = self.protocol
 
-        def pickled(key: Any) -> bytes:
-            return bytes(key) if isinstance(key, Pickle) else write_key_pickle(key, protocol)
-
         def read_key(data: bytes, pos: int) -> tuple[Any, int]:
             held, pos = read_bytes(data, pos)
             with suppress(ForeignPickleError, UnsupportedKeyTypeError):
                 key = read_pickle(held)
-                if pickled(key) == held:
+                if write_key_pickle(key, protocol) == held:
                     return key, pos
             return Pickle(held), pos
 
-        self.read, self.write = read_key, lambda value: write_bytes(pickled(value))
-        self.key_hash = lambda key: _hash(pickled(key))
-
-
-def _hash(data: bytes) -> int:
-    """Return the hash of an array of bytes. JDK: Arrays.hashCode."""
-    code = 1
-    for byte in data:
-        code = (31 * code + (byte ^ 0x80) - 0x80) & 0xFFFFFFFF
-    return signed(code)
+        self.read = read_key
+        self.write = lambda value: write_bytes(write_key_pickle(value, protocol))
+        self.key_hash = lambda key: hash_key_pickle(key, protocol)
 
 
 class DecimalTextSerializer(PythonBigDecSerializer):
@@ -328,6 +316,16 @@ _SCALARS: dict[kt.KeyType, Serializer] = {
     kt.BIG_DEC: DecimalTextSerializer(),
     kt.INSTANT: InstantSerializer(),
 }
+_IN_THREAD: dict[Serializer, Serializer] = {
+    BOOLEAN: BOOLEAN,
+    **dict.fromkeys((BYTE, SHORT, INT, LONG), LONG),
+    **dict.fromkeys((FLOAT, DOUBLE), DOUBLE),
+    SQL_STRING: STRING,
+    DecimalTextSerializer(): BigDecSerializer(),
+    PICKLED: PICKLED,
+}
+"""The serializers of thread mode by those of process mode."""
+
 _PRIMITIVES: dict[Serializer, Simple] = {
     BOOLEAN: BooleanPrimitiveArraySerializer(),
     BYTE: BYTES,
@@ -357,6 +355,26 @@ def python_serializer(name: str, type_: object) -> Serializer:
     if make is None:
         raise UnsupportedKeyTypeError(f"{name} {type_!r} is no type of PyFlink's state")
     return make(type_, [python_serializer(name, part) for part in type_.parts])
+
+
+def thread_serializer(name: str, type_: object) -> Serializer:
+    """Return the serializer of a type's values in state of PyFlink's thread mode.
+
+    Arguments and errors are those of `python_serializer`; UnsupportedKeyTypeError also for a type
+    whose values PyFlink itself fails to write in that mode.
+    """
+    serializer = python_serializer(name, type_)
+    if isinstance(serializer, TupleSerializer):
+        return PICKLED
+    if isinstance(serializer, MapSerializer):
+        parts = type_.parts  # type: ignore[attr-defined]  # Both have parts.
+        return MapSerializer(*(thread_serializer(name, part) for part in parts))
+    if serializer not in _IN_THREAD or type_ == kt.BIG_INT:
+        raise UnsupportedKeyTypeError(
+            f"{name} {type_!r} cannot be written for PyFlink's thread mode, which writes "
+            f"{', '.join(map(str, _IN_THREAD))}, TUPLE and MAP of these"
+        )
+    return _IN_THREAD[serializer]
 
 
 def array(element: Serializer) -> Serializer:

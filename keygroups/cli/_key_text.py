@@ -228,13 +228,16 @@ def _literal(node: ast.expr) -> Any:
 # --- keys -------------------------------------------------------------------------------
 
 
+_LITERALS = ("LIST", "SET", "MAP", "ARRAY", "SCALA_EITHER", "PICKLED")
+
+
 def _from_text(text: str, kind: KeyType | LogicalType) -> Any:
     if isinstance(kind, (types.OPTIONAL, types.SCALA_OPTION, types.PYFLINK)):
         return _from_text(text, kind.element)
     fields = _fields(kind)
     if fields is not None and len(fields) == 1 and not text.lstrip().startswith("("):
         return (_from_text(text, fields[0]),)
-    if fields is None and _name(kind) not in ("LIST", "SET", "MAP", "ARRAY", "SCALA_EITHER"):
+    if fields is None and _name(kind) not in _LITERALS:
         return _read(_name(kind), text)
     _check_length(f"key of type {show(kind)}", text)
     try:

@@ -90,6 +90,8 @@ def values(key_type: KeyType) -> Strategy:
         return st.builds(Left, left_value) | st.builds(Right, right_value)
     if isinstance(key_type, types.JavaSqlType):
         return _java_sql(key_type)
+    if isinstance(key_type, types.PickledKey):
+        return st.text() | st.integers() | st.booleans() | st.binary()
     return st.none() if key_type is types.NULL else SCALARS[key_type]
 
 

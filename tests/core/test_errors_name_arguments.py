@@ -597,6 +597,7 @@ WANTED = {
     "is made of key types such as INT or SQL_DATE('UTC'), got 5 at position 0": """
         types.MAP value
     """,
+    "None where there is a key type, of which nothing is pickled": "types.PYFLINK protocol",
     "one of +I, -U, +U, -D": "types.ROW kind",
     "one of ARBITRARY, FIRST, FULL, RANGE, ROUND_ROBIN, UNSUPPORTED": """
         partitioners.subtask_state_mapping mapper

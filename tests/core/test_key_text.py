@@ -84,6 +84,7 @@ def test_keys_of_flink() -> None:
         (" TUPLE( string,int ) ", TUPLE(STRING, INT)),
         ("SQL_ROW('BIGINT')", SQL_ROW("BIGINT")),
         ("PYFLINK(LONG)", PYFLINK(types.LONG)),
+        ("PYFLINK(protocol=4)", PYFLINK(protocol=4)),
         ("SQL_DATE('Europe/Berlin')", types.SQL_DATE("Europe/Berlin")),
         (
             "ROW(INT, STRING, kind='+U', names=('a', 'b'))",
@@ -285,6 +286,8 @@ def test_key_type_that_cannot_be(text: str, says: str) -> None:
         ("('a', 5)", "TUPLE(STRING, INT)", ("a", 5)),
         ("('a', 5)", "PYFLINK(TUPLE(STRING, INT))", ("a", 5)),
         ("42", "PYFLINK(LONG)", 42),
+        ("('a', 5)", "PYFLINK()", ("a", 5)),
+        ("'a'", "PYFLINK()", "a"),
         ("42", "SQL_ROW('BIGINT')", (42,)),
         ("(42,)", "SQL_ROW('BIGINT')", (42,)),
         ("hello", "SQL_ROW('STRING')", ("hello",)),

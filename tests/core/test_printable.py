@@ -354,6 +354,7 @@ def hostile_values(folder: Path) -> Iterator[object]:
     yield from (types.TUPLE(types.INT), types.ROW(types.INT, names=[NAME]))
     yield from (types.OBJECTS_HASH(types.INT), types.SCALA_OPTION(types.INT, scala="2.13"))
     yield types.SCALA_EITHER(types.INT, types.STRING, scala="2.12")
+    yield types.PYFLINK(protocol=4)
     path, operator_id = ("".join(NAME.split()), "\x1b[2J")
     yield explain_exception(
         f"Failed to rollback to checkpoint/savepoint {path}. Cannot map checkpoint/savepoint "

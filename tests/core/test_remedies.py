@@ -663,11 +663,11 @@ OF_KEYS = [
         (-300363099, 1465514398),  # the BIGINTs 0 and 1 have these bytes
     ),
     Remedy(
-        "types",
-        "pass key_type to key_by, and that type to PYFLINK",
-        lambda: PYFLINK(),
-        hashes(7, PYFLINK(LONG)),
-        62 + 7,
+        "hashing",
+        "PyFlink takes it for {}, of hash code {}: pass as_pyflink_converts=True to PYFLINK for",
+        hashes(True, PYFLINK(LONG)),
+        hashes(True, PYFLINK(LONG, as_pyflink_converts=True)),
+        62 + 1,
     ),
     Remedy(
         "_values/java_zones",
@@ -887,7 +887,7 @@ def pickled_keys() -> Operator:
 
 OF_STATE = [
     Remedy(
-        "_serializers/pickles",
+        "_values/pickled",
         "key {} has other pickles too, by {}: pass a Pickle of the bytes, as entries have it",
         lambda: pickled_keys().get(("zz zz1", "zz zz1"), "cnt"),
         lambda: [

@@ -1,7 +1,8 @@
 """Savepoints of PyFlink as they were, edited, re-keyed and from nothing, restored by PyFlink.
 
-A job of PyFlink 2.3.0 says what its state has; `.ci/run pyflink` makes the Python that runs it.
-What the savepoint has is in the truth that the job before it left, in `tests/vectors`.
+A job of PyFlink says what its state has; `.ci/run pyflink` makes the Pythons that run it, of 2.3.0
+and of 1.20.5. Each runs in process mode and in thread mode, which leave other states, and makes
+a savepoint of its own in a backend's own format. PyFlink's thread mode fails to write sessions.
 """
 
 from __future__ import annotations
@@ -13,30 +14,58 @@ from typing import Any
 
 import pytest
 from support.bytes.real_savepoints import corpus
-from support.flink.pyflink_jobs import PYTHON, restored_state
+from support.flink.pyflink_jobs import PyFlink
 
 from keygroups.savepoint import (
     AggregatingStateDescriptor,
+    CountWindows,
+    EventTimeSessionWindows,
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
     SavepointWriter,
+    SlidingEventTimeWindows,
     TimerServiceDescriptor,
+    TimeWindow,
     TtlValue,
+    TumblingEventTimeWindows,
     ValueStateDescriptor,
     pyflink,
 )
+from keygroups.savepoint.values import CountWindow
 from keygroups.types import LONG, PYFLINK, STRING
 
-pytestmark = [
-    pytest.mark.flink,
-    pytest.mark.slow,
-    pytest.mark.skipif(not PYTHON, reason="`.ci/run pyflink` makes PyFlink's Python"),
-]
+pytestmark = [pytest.mark.flink, pytest.mark.slow]
 
-POINT = corpus("pyflink") / "2.3.0-states-s1"
-WINDOWS = ["tumble", "session"]
-ALL = ["kinds", "ttl", "timers", *WINDOWS]
+WITH_KINDS = ["kinds", "ttl"]
+KEYS, NUMBERS = range(5), range(4)
+BACKENDS = {  # Of the job that makes the savepoint; what it makes is restored on both.
+    PyFlink("2.3.0"): "rocksdb",
+    PyFlink("2.3.0", "thread"): "hashmap",
+    PyFlink("1.20.5"): "hashmap",
+    PyFlink("1.20.5", "thread"): "rocksdb",
+}
+OTHER = {"rocksdb": "hashmap", "hashmap": "rocksdb"}
+
+
+@pytest.fixture(scope="module", params=BACKENDS, ids=str)
+def job(request: pytest.FixtureRequest) -> PyFlink:
+    made: PyFlink = request.param
+    return made
+
+
+@pytest.fixture(scope="module")
+def savepoint(job: PyFlink, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made") / str(job)
+    return job.made_savepoint(folder, uids_of(job), backend=BACKENDS[job], is_native=True)
+
+
+def windows_of(job: PyFlink) -> list[str]:
+    return ["tumble"] if job.in_thread else ["tumble", "session"]
+
+
+def uids_of(job: PyFlink) -> list[str]:
+    return [*WITH_KINDS, "timers", *windows_of(job)]
 
 
 def kinds(has_ttl: bool = False) -> list[Any]:
@@ -50,45 +79,32 @@ def kinds(has_ttl: bool = False) -> list[Any]:
     ]
 
 
-def held_before() -> dict[str, dict[int, Any]]:
-    """Return the state of the job at the savepoint, which follows from its last elements.
-
-    Of each key it saw the numbers 0 to 3; a timer or window was set for each key too.
-    """
-    truth = json.loads((POINT / "truth.json").read_text("utf-8"))
-    before: dict[str, dict[int, Any]] = {}
-    for uid in ("kinds", "ttl"):
-        last = {line[1]: line[2:] for line in truth["seen"] if line[0] == uid}
-        assert {number for _, number in last.values()} == {3}
-        before[uid] = {
-            key: {
-                "value": held["value"] + 3,
-                "list": [*held["list"], "n3"],
-                "map": sorted({**held["map"], "m0": 3}.items()),
-                "maplp": sorted({3: ("p", 3), **pairs_of(held["maplp"])}.items()),
-                "reducing": held["reducing"] + 3,
-                "aggregating": (sum(range(4)), 4),
-            }
-            for key, (held, _) in last.items()
+def held_before(uids: list[str]) -> dict[str, dict[int, Any]]:
+    """Return the state at a savepoint: of each key came 0 to 3, one second after the other."""
+    numbers = [*NUMBERS]
+    of_key: dict[str, Any] = {
+        uid: {
+            "value": sum(numbers),
+            "list": [f"n{number}" for number in numbers],
+            "map": [["m0", 3], ["m1", 1], ["m2", 2]],  # three names for the numbers
+            "maplp": [[number, ["p", number]] for number in numbers],
+            "reducing": sum(numbers),
+            "aggregating": [sum(numbers), len(numbers)],
         }
-    keys = range(5)
-    before["timers"] = {key: [[10_000_000 + 1_000 * key + n, 4] for n in range(4)] for key in keys}
-    before["tumble"] = {key: [[0, 1_000_000, [0, 1, 2, 3]]] for key in keys}
-    before["session"] = {key: [[0, 103_000, [0, 1, 2, 3]]] for key in keys}
-    plain: dict[str, dict[int, Any]] = as_json(before)
-    return plain
-
-
-def pairs_of(held: dict[str, Any]) -> dict[int, Any]:
-    return {int(number): pair for number, pair in held.items()}
-
-
-def as_json(held: dict[str, dict[int, Any]]) -> Any:
-    """Return the lists that JSON makes of tuples, by the keys that JSON has as texts."""
-    return {
-        uid: {int(key): value for key, value in json.loads(json.dumps(of_keys)).items()}
-        for uid, of_keys in held.items()
+        for uid in WITH_KINDS
     }
+    of_key["tumble"] = [[0, 1_000_000, numbers]]
+    of_key["session"] = [[0, 103_000, numbers]]
+    held = {uid: {key: copied(of_key[uid]) for key in KEYS} for uid in uids if uid in of_key}
+    if "timers" in uids:
+        held["timers"] = {
+            key: [[10_000_000 + 1_000 * key + number, 4] for number in numbers] for key in KEYS
+        }
+    return held
+
+
+def copied(held: Any) -> Any:
+    return json.loads(json.dumps(held))
 
 
 def like(element: Any, text: str) -> Any:
@@ -96,14 +112,26 @@ def like(element: Any, text: str) -> Any:
     return element._replace(value=text) if isinstance(element, TtlValue) else text
 
 
-def test_as_it_was() -> None:
-    """The truth above is what PyFlink itself finds."""
-    assert restored_state(POINT / "savepoint", ALL) == held_before()
+def test_a_recorded_savepoint() -> None:
+    """The truth above is what PyFlink finds in a savepoint that another job of it has left."""
+    uids = uids_of(PyFlink("2.3.0"))
+    recorded = corpus("pyflink") / "2.3.0-states-s1" / "savepoint"
+    assert PyFlink("2.3.0").restored_state(recorded, uids) == held_before(uids)
 
 
-def test_edited(tmp_path: Path) -> None:
-    with SavepointWriter.from_existing_savepoint(POINT / "savepoint", tmp_path / "new") as editor:
-        for uid in ("kinds", "ttl"):
+def test_as_it_was(job: PyFlink, savepoint: Path, tmp_path: Path) -> None:
+    uids = uids_of(job)
+    with SavepointWriter.from_existing_savepoint(savepoint, tmp_path / "new"):
+        pass
+    restored = job.restored_state(tmp_path / "new", uids, backend=BACKENDS[job], parallelism=1)
+    assert restored == held_before(uids)
+
+
+def test_edited(job: PyFlink, savepoint: Path, tmp_path: Path) -> None:
+    uids = uids_of(job)
+    editor = SavepointWriter.from_existing_savepoint(savepoint, tmp_path / "new", uids=uids)
+    with editor:
+        for uid in WITH_KINDS:
             operator = editor.operator(uid).as_pyflink(LONG, kinds(uid == "ttl"))
             operator.delete_keys([4])
             operator.map_entries("value", lambda entry: entry.value + entry.key)
@@ -115,10 +143,10 @@ def test_edited(tmp_path: Path) -> None:
         timers = editor.operator("timers").as_pyflink(LONG, counts)
         timers.delete_keys([0])
         timers.map_entries("n", lambda entry: 100 + entry.value)
-        for uid in WINDOWS:
+        for uid in windows_of(job):
             editor.operator(uid).as_pyflink(LONG, []).delete_keys([1, 2])
-    expected = held_before()
-    for uid in ("kinds", "ttl"):
+    expected = held_before(uids)
+    for uid in WITH_KINDS:
         del expected[uid][4]
         for key, held in expected[uid].items():
             held["value"] += key
@@ -127,40 +155,93 @@ def test_edited(tmp_path: Path) -> None:
             held["maplp"] = [[n, [*pair, {"key": key}]] for n, pair in held["maplp"]]
             held["aggregating"][1] = 5
     del expected["timers"][0]
-    expected["timers"] = {
-        key: [[timestamp, 104] for timestamp, _ in fired]
-        for key, fired in expected["timers"].items()
-    }
-    for uid in WINDOWS:
+    for fired in expected["timers"].values():
+        for timer in fired:
+            timer[1] = 104
+    for uid in windows_of(job):
         del expected[uid][1], expected[uid][2]
-    assert restored_state(tmp_path / "new", ALL, parallelism=1) == expected
+    restored = job.restored_state(tmp_path / "new", uids, backend=BACKENDS[job], parallelism=1)
+    assert restored == expected
 
 
-def test_other_keys_and_another_max_parallelism(tmp_path: Path) -> None:
-    """One pass does both; the job runs on RocksDB then."""
-    with SavepointWriter.from_existing_savepoint(POINT / "savepoint", tmp_path / "new") as editor:
-        for uid in ALL:
-            states = kinds(uid == "ttl") if uid in ("kinds", "ttl") else []
+def test_other_keys_and_another_max_parallelism(
+    job: PyFlink, savepoint: Path, tmp_path: Path
+) -> None:
+    """One pass does both, and writes what the other backend restores too."""
+    uids = uids_of(job)
+    editor = SavepointWriter.from_existing_savepoint(savepoint, tmp_path / "new", uids=uids)
+    with editor:
+        for uid in uids:
+            states = kinds(uid == "ttl") if uid in WITH_KINDS else []
             editor.operator(uid).as_pyflink(LONG, states).map_keys(lambda key: 6 - key)
-        editor.set_max_parallelism(720, parallelism=3, operators=ALL)
+        editor.set_max_parallelism(720, parallelism=3, operators=uids)
     expected = {
         uid: {6 - key: held for key, held in of_keys.items()}
-        for uid, of_keys in held_before().items()
+        for uid, of_keys in held_before(uids).items()
     }
-    on_rocksdb = restored_state(
-        tmp_path / "new", ALL, backend="rocksdb", parallelism=3, max_parallelism=720
+    restored = job.restored_state(
+        tmp_path / "new",
+        uids,
+        backend=OTHER[BACKENDS[job]],
+        parallelism=3,
+        max_parallelism=720,
     )
-    assert on_rocksdb == expected
+    assert restored == expected
 
 
-def test_from_nothing(tmp_path: Path) -> None:
-    uids = ALL[:3]
-    expected = {uid: held for uid, held in held_before().items() if uid in uids}
+def expected_windows(job: PyFlink) -> dict[str, dict[int, Any]]:
+    """Return the contents with which the windows of `write_windows` fire, behind their place.
+
+    The restored job counts one more element of each key, whose number is 9, to the two that
+    windows of a count have: the window after it ends with it.
+    """
+    fired: dict[str, Any] = {
+        "tumble": [[0, 1_000_000, [0, 1, 2, 3]]],
+        "late": [[-1_000_000, 0, [5]], [0, 1_000_000, [0, 1, 2, 3]]],
+        "sums": [[-500_000, 500_000, [6, 4]], [0, 1_000_000, [6, 4]]],
+    }
+    if not job.in_thread:
+        fired["session"] = [[0, 103_000, [0, 1, 2, 3]], [300_000, 400_000, [7]]]
+        fired["count"] = [[4, [0, 1, 9]]]
+    return {uid: dict.fromkeys(KEYS, windows) for uid, windows in fired.items()}
+
+
+def write_windows(writer: SavepointWriter, job: PyFlink) -> None:
+    key_type = PYFLINK(LONG, thread_mode=job.in_thread)
+    elements = ListStateDescriptor("window-contents", pyflink.TUPLE(STRING, LONG, LONG))
+    sums = AggregatingStateDescriptor("window-contents", pyflink.TUPLE(LONG, LONG))
+    assigners: dict[str, Any] = {
+        "tumble": TumblingEventTimeWindows(1_000_000),
+        "late": TumblingEventTimeWindows(1_000_000),
+        "sums": SlidingEventTimeWindows(1_000_000, slide=500_000),
+        "session": EventTimeSessionWindows(100_000),
+        "count": CountWindows(3),
+    }
+    for uid, fired in expected_windows(job).items():
+        windows = writer.add_window_operator(
+            uid,
+            key_type,
+            assigners[uid],
+            sums if uid == "sums" else elements,
+            128,
+            2,
+            5_000 if uid == "late" else 0,
+        )
+        for key in sorted(KEYS, key=windows.key_group):
+            for *place, held in fired[key]:
+                contents: Any = [(uid, key, number) for number in held if number != 9]
+                window = CountWindow(*place) if uid == "count" else TimeWindow(*place)
+                windows.write(key, window, tuple(held) if uid == "sums" else contents)
+
+
+def test_from_nothing(job: PyFlink, tmp_path: Path) -> None:
+    expected = held_before([*WITH_KINDS, "timers"])
+    key_type = PYFLINK(LONG, thread_mode=job.in_thread)
     now = round(time.time() * 1_000)
     with SavepointWriter(tmp_path / "new") as writer:
-        for uid in ("kinds", "ttl"):
+        for uid in WITH_KINDS:
             states = [*kinds(uid == "ttl"), TimerServiceDescriptor()]
-            operator = writer.add_operator(uid, PYFLINK(LONG), states, 128, 2, sort=True)
+            operator = writer.add_operator(uid, key_type, states, 128, 2, sort=True)
             last_access = now if uid == "ttl" else None
             for key, held in expected[uid].items():
                 for name in ("value", "list", "reducing"):
@@ -171,9 +252,49 @@ def test_from_nothing(tmp_path: Path) -> None:
                     for user_key, value in held[name]:
                         operator.write(name, key, value, user_key, last_access)
         states = [ValueStateDescriptor("n", LONG), TimerServiceDescriptor()]
-        timers = writer.add_operator("timers", PYFLINK(LONG), states, 128, 2, sort=True)
+        timers = writer.add_operator("timers", key_type, states, 128, 2, sort=True)
         for key, fired in expected["timers"].items():
             timers.write("n", key, fired[0][1])
             for timestamp, _ in fired:
                 timers.write_timer(key, timestamp)
-    assert restored_state(tmp_path / "new", uids, parallelism=1) == expected
+        write_windows(writer, job)
+    expected |= expected_windows(job)
+    restored = job.restored_state(tmp_path / "new", [*expected], backend=BACKENDS[job])
+    assert restored == expected
+
+
+def test_from_spark(job: PyFlink, tmp_path: Path, spark: Any) -> None:
+    """The kinds of state that Spark writes; of the two others the job finds nothing."""
+    from keygroups.spark import (
+        KeyedState,
+        ListState,
+        MapState,
+        ReducingState,
+        ValueState,
+        write_savepoint,
+    )
+
+    expected = held_before(WITH_KINDS)
+    held = expected["kinds"][0]
+    now = round(time.time() * 1_000)
+    df = spark.createDataFrame(
+        [(key, held["value"], held["list"], dict(held["map"]), now) for key in KEYS],
+        "user long, n long, texts array<string>, counts map<string, long>, seen long",
+    )
+    states = {
+        "value": ValueState("n", LONG),
+        "list": ListState("texts", STRING),
+        "map": MapState(None, "counts", STRING, LONG),
+        "reducing": ReducingState("n", LONG),
+    }
+    key_type = PYFLINK(LONG, thread_mode=job.in_thread)
+    operators = {
+        uid: KeyedState(None, "user", key_type, states, "seen" if uid == "ttl" else None)
+        for uid in WITH_KINDS
+    }
+    write_savepoint(df, tmp_path / "new", operators, 128, 2)
+    for of_keys in expected.values():
+        for state in of_keys.values():
+            state |= {"maplp": [], "aggregating": None}
+    restored = job.restored_state(tmp_path / "new", WITH_KINDS, backend=OTHER[BACKENDS[job]])
+    assert restored == expected

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.bytes.real_savepoints import corpus
 
-from keygroups.errors import InvalidValueError
+from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
 from keygroups.savepoint import (
     ListStateDescriptor,
     MapStateDescriptor,
@@ -21,7 +21,13 @@ pytest.importorskip("pyspark")
 
 from support.inside.adapter import is_connect
 
-from keygroups.spark import KeyedState, ValueState, read_keyed_state, write_savepoint
+from keygroups.spark import (
+    KeyedState,
+    ValueState,
+    read_keyed_state,
+    with_routing,
+    write_savepoint,
+)
 
 STATES = [
     ValueStateDescriptor("value", LONG),
@@ -45,13 +51,25 @@ def test_state_as_the_job_has_it(spark: Any) -> None:
     assert {(row.user_key, row.value) for row in maps} == {("m0", 3), ("m1", 1), ("m2", 2)}
 
 
-def test_state_for_a_job(spark: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("thread_mode", [False, True])
+def test_state_for_a_job(thread_mode: bool, spark: Any, tmp_path: Path) -> None:
     if is_connect(spark):
         pytest.skip("the same is done by the server")
     df = spark.createDataFrame([(user, 10 * user) for user in range(5)], "user long, n long")
-    keyed = KeyedState(None, "user", PYFLINK(LONG), {"value": ValueState("n", LONG)})
+    key_type = PYFLINK(LONG, thread_mode=thread_mode)
+    keyed = KeyedState(None, "user", key_type, {"value": ValueState("n", LONG)})
     write_savepoint(df, str(tmp_path / "new"), {"a": keyed}, max_parallelism=128, parallelism=2)
     plain = read_savepoint(tmp_path / "new").operator("a")
-    assert str(plain.states[0]) == "python-state-value: LIST <ROW(LONG), BYTES>"
+    assert str(plain.states[0]) == (
+        "value: VALUE <ROW(LONG), LONG>"
+        if thread_mode
+        else "python-state-value: LIST <ROW(LONG), BYTES>"
+    )
     operator = plain.as_pyflink(LONG, STATES[:1])
     assert [operator.get(user, "value") for user in range(5)] == [0, 10, 20, 30, 40]
+
+
+def test_no_column_has_pickles(spark: Any) -> None:
+    df = spark.createDataFrame([("ann",)], "user string")
+    with pytest.raises(UnsupportedKeyTypeError, match="key type PICKLED has no column expression"):
+        with_routing(df, "user", 128, 2, PYFLINK())

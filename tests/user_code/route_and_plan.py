@@ -140,6 +140,8 @@ def key_types() -> None:
         types.SCALA_EITHER(types.LONG, types.STRING, scala="2.13"),
         types.MAP(types.STRING, types.LONG),
         types.PYFLINK(types.STRING),
+        types.PYFLINK(),
+        types.PYFLINK(types.LONG, as_pyflink_converts=True),
     ]
     of_sql = types.SQL_ROW("BIGINT", "STRING NOT NULL")
     assert_type(of_sql.fields, tuple[logical_types.LogicalType, ...])

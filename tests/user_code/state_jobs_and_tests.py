@@ -175,6 +175,8 @@ def a_new_savepoint(path: str) -> None:
         for number, assigner in enumerate(assigners):
             tags = savepoint.ListStateDescriptor("window-contents", types.STRING)
             writer.add_window_operator(str(number), types.STRING, assigner, tags, 128, 3)
+        in_thread = types.PYFLINK(types.LONG, thread_mode=True)
+        writer.add_window_operator("of-pyflink", in_thread, hours, averages, 128, 3)
         for window in hours.assign_windows(1_700_000_000_000):
             assert_type(window, savepoint.TimeWindow)
             windows.write("ann", window, (7, 2))

@@ -30,6 +30,7 @@ from keygroups.savepoint._pyflink.python_keys import pickled_key, stored_key
 from keygroups.savepoint._state.header import PYTHON_STATE, KeyedHeader, StateDescriptor
 from keygroups.savepoint._state.operator_state import OperatorStateEntry
 from keygroups.savepoint._state.writing.new_states import (
+    KINDS_IN_THREAD,
     MapStateDescriptor,
     NewState,
     StateOfValues,
@@ -38,7 +39,6 @@ from keygroups.savepoint._state.writing.new_states import (
 from keygroups.state_keys import serializer_of
 
 _STORED_KINDS = {"MAP": "MAP"}  # Process mode: all others are a LIST.
-_KEPT_KINDS = {"LIST": "LIST", "MAP": "MAP"}  # Thread mode: all others are a VALUE.
 _IN_THREAD = {
     **dict.fromkeys(("BYTE", "SHORT", "INT"), "LONG"),
     "FLOAT": "DOUBLE",
@@ -178,7 +178,7 @@ def _in_process(declared: StateOfValues, stored: StateDescriptor) -> StateDescri
 
 def _in_thread(declared: StateOfValues, stored: StateDescriptor) -> StateDescriptor:
     """Return a state of thread mode, of which the header has more types than the job's."""
-    _check(declared, stored, _KEPT_KINDS.get(declared.kind, "VALUE"))
+    _check(declared, stored, KINDS_IN_THREAD.get(declared.kind, "VALUE"))
     types = declared.python_types()
     held = [stored.user_key_serializer, stored.value_serializer][-len(types) :]
     *user_keys, value = [

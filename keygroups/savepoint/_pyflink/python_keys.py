@@ -35,6 +35,8 @@ _MADE: dict[type[kt.KeyType], _MakeStored] = {
 
 def written_key(key_type: kt.PYFLINK) -> Serializer:
     """Return the serializer of keys to write, which hash as PyFlink's job hashes them."""
+    if isinstance(key_type.element, kt.PickledKey):
+        return PyFlinkSerializer(key_type, PickledKeySerializer(key_type.protocol))
     return PyFlinkSerializer(key_type, _part(key_type.element))
 
 

@@ -10,23 +10,36 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from keygroups import types as kt
 from keygroups._checks import LONG_MAX, check_class, check_int, show
 from keygroups._serializers.base import Serializer
-from keygroups._serializers.compounds import TupleSerializer
-from keygroups._serializers.scalars import GLOBAL_WINDOW, LONG, TIME_WINDOW, VOID_NAMESPACE
+from keygroups._serializers.compounds import PyFlinkSerializer, TupleSerializer
+from keygroups._serializers.scalars import (
+    GLOBAL_WINDOW,
+    LONG,
+    TABLE_COUNT_WINDOW,
+    TABLE_TIME_WINDOW,
+    TIME_WINDOW,
+    VOID_NAMESPACE,
+)
 from keygroups._serializers.streaming import StreamElementSerializer
 from keygroups._values.rows import GlobalWindow, TimeWindow
+from keygroups._values.sql import CountWindow
 from keygroups._values.streaming import StreamRecord
-from keygroups.errors import InvalidTypeError, InvalidValueError
+from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.savepoint._state.entries import EncodedEntry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.writing.entry_encoder import EntryEncoder
 from keygroups.savepoint._state.writing.new_states import (
     EVENT_TIME,
+    TIME_DOMAINS,
+    USER_TIMERS,
     AggregatingStateDescriptor,
     ListStateDescriptor,
+    MapStateDescriptor,
     ReducingStateDescriptor,
     TimerServiceDescriptor,
+    ValueStateDescriptor,
     timer_state_name,
 )
 from keygroups.savepoint.windows import (
@@ -39,6 +52,7 @@ from keygroups.savepoint.windows import (
 CONTENTS = "window-contents"
 SESSIONS = "merging-window-set"
 _COUNT = "count"
+_COUNTED = "tumble-count-assigner"  # PyFlink: how many elements of a key came
 _TIMERS = "window-timers"
 
 WindowContents = ListStateDescriptor | ReducingStateDescriptor | AggregatingStateDescriptor
@@ -61,6 +75,13 @@ class WindowOperatorWriter:
         self._numbers = {state.name: number for number, state in enumerate(encoder.states)}
         contents = encoder.states[0]
         self._is_list = contents.kind == "LIST"
+        self._in_pyflink = isinstance(contents.key_serializer, PyFlinkSerializer)
+        self._timers = {
+            time_domain: number
+            for number, state in enumerate(encoder.states)
+            for time_domain in TIME_DOMAINS
+            if state.name.startswith(timer_state_name("", time_domain))
+        }
         self._has_evictor = isinstance(contents.value_serializer, StreamElementSerializer)
         self._key_group = -1
         self._sessions: dict[bytes, list[TimeWindow]] = {}  # sorted, by the bytes of their key
@@ -72,7 +93,7 @@ class WindowOperatorWriter:
     def write(
         self,
         key: Any,
-        window: TimeWindow | GlobalWindow,
+        window: TimeWindow | GlobalWindow | CountWindow,
         contents: Any,
         *,
         count: int | None = None,
@@ -80,7 +101,8 @@ class WindowOperatorWriter:
     ) -> None:
         """Write a window of a key, with all that Flink keeps of it until it is over.
 
-        `window` is a TimeWindow that the assigner makes, or the GlobalWindow of CountWindows.
+        `window` is a TimeWindow that the assigner makes, or the GlobalWindow of CountWindows; of
+        these a PyFlink job has a CountWindow instead, whose id is how many of the key are over.
         `contents` are the list of its elements, with an evictor of StreamRecords, or the reduced
         value or the accumulator. `count` is how many elements came since CountWindows fired; it
         may be left out where `contents` are a list and there is no slide. `has_fired` says that
@@ -103,7 +125,7 @@ class WindowOperatorWriter:
             self._hold(key, entry)
         if SESSIONS in self._numbers:
             assert isinstance(window, TimeWindow)  # `_time_window` has checked it.
-            self._add_session(entries[-1], window)
+            self._add_session(entries[0], window)
 
     def _time_window(
         self, key: Any, window: object, contents: Any, count: int | None, has_fired: bool
@@ -115,14 +137,22 @@ class WindowOperatorWriter:
         checked = check_time_window("window", window)
         assigner._check(checked)
         entries = [self._entry(CONTENTS, key, contents, checked)]
-        timers = timer_state_name(_TIMERS, assigner.time_domain)
+        timers = self._timers[assigner.time_domain]
         for timestamp in self._timestamps(checked, has_fired):
-            entries.append(self._entry(timers, key, None, checked, timestamp))
+            entries.append(
+                self._encoder.encode(timers, key, namespace=checked, timestamp=timestamp)
+            )
         if assigner.is_merging:
-            session = self._entry(SESSIONS, key, [(checked, checked)], None)
-            self._check_session(key, session, checked)
-            entries.append(session)
+            self._check_session(key, entries[0], checked)
+            entries.append(self._session(key, checked))
         return entries
+
+    def _session(self, key: Any, window: TimeWindow) -> EncodedEntry:
+        """Return the entry that a session is by itself, and not merged with others."""
+        number = self._numbers[SESSIONS]
+        if self._in_pyflink:
+            return self._encoder.encode(number, key, window, user_key=window)
+        return self._encoder.encode(number, key, [(window, window)])
 
     def _timestamps(self, window: TimeWindow, has_fired: bool) -> Iterator[int]:
         """Yield the times of a window's timers: that of the trigger, and that which clears it."""
@@ -137,8 +167,8 @@ class WindowOperatorWriter:
         if last < cleared < LONG_MAX:  # Flink sets no timer for the last long.
             yield cleared
 
-    def _check_session(self, key: Any, session: EncodedEntry, window: TimeWindow) -> None:
-        sessions = self._sessions.get(session.key, [])
+    def _check_session(self, key: Any, contents: EncodedEntry, window: TimeWindow) -> None:
+        sessions = self._sessions.get(_without_window(contents), [])
         place = bisect_left(sessions, window)
         for other in sessions[max(place - 1, 0) : place + 1]:
             if other.start <= window.end and window.start <= other.end:
@@ -147,10 +177,10 @@ class WindowOperatorWriter:
                     f"Flink makes one session of them, got {show(window)} and {show(other)}"
                 )
 
-    def _add_session(self, session: EncodedEntry, window: TimeWindow) -> None:
-        if session.key_group != self._key_group:
-            self._key_group, self._sessions = session.key_group, {}
-        insort(self._sessions.setdefault(session.key, []), window)
+    def _add_session(self, contents: EncodedEntry, window: TimeWindow) -> None:
+        if contents.key_group != self._key_group:
+            self._key_group, self._sessions = contents.key_group, {}
+        insort(self._sessions.setdefault(_without_window(contents), []), window)
 
     def _count_window(
         self,
@@ -161,7 +191,10 @@ class WindowOperatorWriter:
         count: int | None,
         has_fired: bool,
     ) -> list[EncodedEntry]:
-        check_class("window", window, GlobalWindow, "a GlobalWindow")
+        if self._in_pyflink:
+            check_class("window", window, CountWindow, "a CountWindow of a PyFlink job")
+        else:
+            check_class("window", window, GlobalWindow, "a GlobalWindow")
         if has_fired:
             raise InvalidValueError(
                 f"has_fired must be False for {assigner}, which are told by their count"
@@ -176,13 +209,19 @@ class WindowOperatorWriter:
         else:
             counted = _counted(assigner, count, len(contents) if self._is_list else None)
         # Flink's trigger clears its count when it fires, instead of setting it to 0.
-        return [entry, self._entry(_COUNT, key, counted, window)] if counted else [entry]
+        entries = [entry, self._entry(_COUNT, key, counted, window)] if counted else [entry]
+        if isinstance(window, CountWindow):
+            before = check_int("id of a CountWindow", window.id, 0, LONG_MAX // assigner.size - 1)
+            entries.append(self._entry(_COUNTED, key, before * assigner.size + counted, None))
+        return entries
 
-    def _entry(
-        self, state: str, key: Any, value: Any, window: object, timestamp: int | None = None
-    ) -> EncodedEntry:
-        number = self._numbers[state]
-        return self._encoder.encode(number, key, value, namespace=window, timestamp=timestamp)
+    def _entry(self, state: str, key: Any, value: Any, window: object) -> EncodedEntry:
+        return self._encoder.encode(self._numbers[state], key, value, namespace=window)
+
+
+def _without_window(contents: EncodedEntry) -> bytes:
+    """Return the bytes of the key of a time window's contents."""
+    return contents.key[: -TIME_WINDOW.size]
 
 
 def window_states(
@@ -199,8 +238,16 @@ def window_states(
         )
     is_count = isinstance(assigner, CountWindows)
     check_class("has_evictor", has_evictor, bool, "a bool")
-    if isinstance(assigner, CountWindows) and assigner.slide is not None:
-        has_evictor = True
+    has_slide = isinstance(assigner, CountWindows) and assigner.slide is not None
+    if isinstance(key, PyFlinkSerializer):
+        if has_evictor or has_slide:
+            raise UnsupportedKeyTypeError(
+                "has_evictor and a slide of CountWindows are not written for PYFLINK: PyFlink has "
+                f"no evictors, got {has_evictor} and {assigner}"
+            )
+        _value_serializer(contents, False)
+        return _python_states(assigner, contents, key)
+    has_evictor = has_evictor or has_slide  # That of the slide keeps `size` elements.
     value = _value_serializer(contents, has_evictor)
     window = GLOBAL_WINDOW if is_count else TIME_WINDOW
     states = [StateDescriptor(CONTENTS, contents.kind, key, window, value)]
@@ -210,6 +257,33 @@ def window_states(
         pair = TupleSerializer([TIME_WINDOW, TIME_WINDOW])
         states.append(StateDescriptor(SESSIONS, "LIST", key, VOID_NAMESPACE, pair))
     return (*states, *TimerServiceDescriptor(_TIMERS, window).described(key))
+
+
+def _python_states(
+    assigner: WindowAssigner, contents: WindowContents, key: PyFlinkSerializer
+) -> tuple[StateDescriptor, ...]:
+    """Return the states of a PyFlink job's windows.
+
+    PyFlink: WindowOperator, CountTumblingWindowAssigner, CountTrigger; its windows are those of
+    Flink's tables. In thread mode it fails to write what it has without a window.
+    """
+    is_merging = isinstance(assigner, TimeWindowAssigner) and assigner.is_merging
+    is_count = isinstance(assigner, CountWindows)
+    if key.in_thread and (is_merging or is_count):
+        raise UnsupportedKeyTypeError(
+            f"assigner must have neither sessions nor counts for PYFLINK with thread_mode, in "
+            f"which PyFlink fails to write them, got {assigner}"
+        )
+    window = TABLE_COUNT_WINDOW if is_count else TABLE_TIME_WINDOW
+    states = [contents.as_pyflink(key, window)]
+    if is_count:
+        states.append(ReducingStateDescriptor(_COUNT, kt.LONG).as_pyflink(key, window))
+        states.append(ValueStateDescriptor(_COUNTED, kt.LONG).as_pyflink(key, VOID_NAMESPACE))
+    if is_merging:
+        merged = MapStateDescriptor(SESSIONS, TABLE_TIME_WINDOW, TABLE_TIME_WINDOW)
+        states.append(merged.as_pyflink(key, VOID_NAMESPACE))
+    service = _TIMERS if key.in_thread else USER_TIMERS
+    return (*states, *TimerServiceDescriptor(service, window).described(key))
 
 
 def check_lateness(assigner: WindowAssigner, allowed_lateness: int) -> int:

@@ -52,8 +52,8 @@ from keygroups.savepoint._state.writing.new_states import (
     ListStateDescriptor,
     MapStateDescriptor,
     NewState,
-    key_to_write,
     new_keyed_states,
+    operator_key_to_write,
 )
 from keygroups.savepoint._state.writing.operator_state_writer import (
     NewOperatorState,
@@ -338,6 +338,10 @@ class SavepointWriter(FolderWriter):
         `allowed_lateness`, in milliseconds, is that of event time, and `has_evictor` whether the
         job has one. The other arguments are those of `add_operator`, and so is what is raised.
 
+        With PYFLINK for `key_type` they are those of a PyFlink job. It has no evictors and no
+        windows of a count with a slide here, and in thread mode neither sessions nor counts, which
+        PyFlink itself fails to save: UnsupportedKeyTypeError.
+
         A job that is restored is before all watermarks: a window ends as its first one has
         passed it, or as the clock of the machine has.
 
@@ -361,11 +365,15 @@ class SavepointWriter(FolderWriter):
         """
         groups, subtasks = check_parallelisms(max_parallelism, parallelism)
         operator_id = self._new_operator_id("uid", uid)
-        key = key_to_write("key_type", key_type)
+        key = operator_key_to_write(key_type)
         states = window_states(assigner, contents, key, has_evictor)
         lateness = check_lateness(assigner, allowed_lateness)
         header = write_keyed_header(key.snapshot_bytes(), [*map(write_state, states)])
-        elements_of = [number for number, state in enumerate(states) if state.name == SESSIONS]
+        elements_of = [
+            number
+            for number, state in enumerate(states)
+            if (state.name, state.kind) == (SESSIONS, "LIST")
+        ]
         kryo = self._kryo_version(states)
         operator = OperatorWriter(
             self._folder,

@@ -85,12 +85,7 @@ from keygroups._serializers.jvm.time import (
     SqlTimeSerializer,
     SqlTimestampSerializer,
 )
-from keygroups._serializers.pickles import (
-    ForeignPickleError,
-    read_pickle,
-    write_key_pickle,
-    write_pickle,
-)
+from keygroups._serializers.pickles import ForeignPickleError, read_pickle
 from keygroups._serializers.pyflink import (
     ChunkSerializer,
     DecimalTextSerializer,
@@ -181,6 +176,7 @@ from keygroups._serializers.value_types import (
     StringValueSerializer,
     ValueSerializer,
 )
+from keygroups._values.pickled import write_key_pickle, write_pickle
 
 __all__ = [
     "BODIES",

@@ -58,6 +58,7 @@ TYPES: dict[str, KeyType] = {
 READERS: dict[str, Any] = {
     "int": int,
     "float": lambda v: struct.unpack(">d", bytes.fromhex(v["bits"][2:]))[0],
+    "bytes": bytes.fromhex,
     "Decimal": Decimal,
     "date": dt.date.fromisoformat,
     "time": dt.time.fromisoformat,

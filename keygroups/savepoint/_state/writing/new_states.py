@@ -12,7 +12,7 @@ from keygroups._serializers.base import Serializer, check_writable
 from keygroups._serializers.collections import is_in_order
 from keygroups._serializers.compounds import PyFlinkSerializer
 from keygroups._serializers.data_output import utf
-from keygroups._serializers.pyflink import python_serializer
+from keygroups._serializers.pyflink import python_serializer, thread_serializer
 from keygroups._serializers.scalars import VOID_NAMESPACE
 from keygroups._serializers.streaming import TtlSerializer, unwrapped
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
@@ -31,6 +31,9 @@ PROCESSING_TIME, EVENT_TIME = TIME_DOMAINS = ("PROCESSING_TIME", "EVENT_TIME")
 USER_TIMERS = "user-timers"  # the timer service of a KeyedProcessFunction
 
 TIMER_STATES = "_timer_state/"  # start of the names of Flink's own states of timers
+KINDS_IN_THREAD = {"LIST": "LIST", "MAP": "MAP"}
+"""The kinds of PyFlink's thread mode, in which all others are a VALUE."""
+
 _DEFAULT = "default"  # the column family that every RocksDB has, and no state of Flink
 
 
@@ -65,9 +68,22 @@ class StateOfValues(NewState):
         """Return the serializer of the keys in a MAP, None in other states."""
         return None
 
+    def _type_names(self) -> list[str]:
+        """Return the names of the arguments that are types: of a MAP's keys, and of a value."""
+        return [self.value_name]
+
     def python_types(self) -> list[Serializer]:
         """Return the serializers of PyFlink's process mode: of a MAP's keys, and of a value."""
-        return [python_serializer(self.value_name, getattr(self, self.value_name))]
+        return [python_serializer(name, getattr(self, name)) for name in self._type_names()]
+
+    def as_pyflink(self, key: PyFlinkSerializer, namespace: Serializer) -> StateDescriptor:
+        """Return the state as the mode of PyFlink has it of which the keys are."""
+        if not key.in_thread:
+            return self.as_python(key, namespace)
+        types = [thread_serializer(name, getattr(self, name)) for name in self._type_names()]
+        user_key, value = [None, *types][-2:]
+        kind = KINDS_IN_THREAD.get(self.kind, "VALUE")
+        return StateDescriptor(self.name, kind, key, namespace, value, user_key, self.has_ttl)
 
     def as_python(self, key: Serializer, namespace: Serializer) -> StateDescriptor:
         """Return the state as PyFlink's process mode has it."""
@@ -79,7 +95,7 @@ class StateOfValues(NewState):
     def described(self, key: Serializer) -> list[StateDescriptor]:
         """Return the state as the reader finds it."""
         if isinstance(key, PyFlinkSerializer):
-            return [self.as_python(key, VOID_NAMESPACE)]
+            return [self.as_pyflink(key, VOID_NAMESPACE)]
         value, user_key = self.value_serializer(), self.user_key_serializer()
         return [
             StateDescriptor(
@@ -181,9 +197,8 @@ class MapStateDescriptor(StateOfValues):
         """Return the serializer of the keys in a map, or raise where none can be written."""
         return key_to_write("user_key_type", self.user_key_type)
 
-    def python_types(self) -> list[Serializer]:
-        """Return the serializers of PyFlink's process mode: of the keys, and of a value."""
-        return [python_serializer("user_key_type", self.user_key_type), *super().python_types()]
+    def _type_names(self) -> list[str]:
+        return ["user_key_type", *super()._type_names()]
 
 
 def check_state_name(name: object) -> str:
