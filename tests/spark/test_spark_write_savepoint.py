@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from support.bytes.column_values import VALUES
 from support.bytes.serializer_cases import cases
-from support.inside.adapter import arrow_map, is_connect, spark_type_of
+from support.inside.adapter import is_connect, spark_type_of
 from support.inside.columns import ArrowColumn, FileWriter, column_of, column_to_write, entry_batch
 from support.inside.savepoints import EncodedEntry, NewState
 from support.selections import first_by_default

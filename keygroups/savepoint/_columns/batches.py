@@ -97,7 +97,9 @@ def times_of(state: StateDescriptor) -> list[str]:
 def record_batches(
     task: ReadTask, layout: BatchLayout, names: Sequence[str] | None = None
 ) -> Iterator[Any]:
-    """Return the `batches_of` the entries that a task reads."""
+    """Return the `batches_of` the entries that a task reads, without values if no column has any."""
+    if _OF_VALUES.isdisjoint(layout.schema.names if names is None else names):
+        task = replace(task, has_values=False)
     return batches_of(task.columns(), task.subtask, layout, names)
 
 
@@ -113,8 +115,6 @@ def batches_of(
     its column, and has its bytes in the column `key_bytes` or `<role>_bytes`.
     """
     schema = layout.schema if names is None else named_schema(layout, names)
-    if not _OF_VALUES.intersection(schema.names):
-        task = replace(task, has_values=False)
     columns: dict[StateDescriptor, dict[str, ArrowColumn]] = {}
     apart: dict[StateDescriptor, list[str]] = {}
     for entries in parts:
