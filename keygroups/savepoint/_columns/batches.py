@@ -97,7 +97,7 @@ def times_of(state: StateDescriptor) -> list[str]:
 def record_batches(
     task: ReadTask, layout: BatchLayout, names: Sequence[str] | None = None
 ) -> Iterator[Any]:
-    """Return the `batches_of` the entries that a task reads, without values if no column has any."""
+    """Return the `batches_of` the entries that a task reads; without columns of values none is."""
     if _OF_VALUES.isdisjoint(layout.schema.names if names is None else names):
         task = replace(task, has_values=False)
     return batches_of(task.columns(), task.subtask, layout, names)
