@@ -91,6 +91,7 @@ subtask_keys.keys_for_subtasks key_type=INT n=1 prefix='' start=0
 subtask_keys.salted_key key_type=STRING separator='#'
 testing.assert_spread max_imbalance=1.5
 types.OBJECTS_HASH start=1
+types.PYFLINK thread_mode=False as_pyflink_converts=False
 types.ROW kind='+I'
 """  # noqa: E501  # One callable a line, with what is not None.
 # Fields that are too much for a line, or are the same where the others are.

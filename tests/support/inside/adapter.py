@@ -22,7 +22,6 @@ from keygroups.spark._group_by.landing import landing_of, lands_on
 from keygroups.spark._group_by.packing import _pack
 from keygroups.spark._group_by.query_checks import ROCKSDB
 from keygroups.spark._group_by.retention import Retention
-from keygroups.spark._savepoint import arrow_map
 from keygroups.spark._savepoint.arrow_map import WorkerFunction, keep_modules
 from keygroups.spark._savepoint.jobs import PickledRunner, classic_frame_of
 from keygroups.spark._savepoint.rows.spark_types import spark_schema, spark_type_of
@@ -46,7 +45,6 @@ __all__ = [
     "SqlText",
     "WorkerFunction",
     "_pack",
-    "arrow_map",
     "build",
     "catalyst",
     "classic_frame_of",
