@@ -26,6 +26,7 @@ from keygroups.savepoint import (
     DELETE,
     OperatorEditor,
     SavepointWriter,
+    change_max_parallelism,
     convert_to_canonical,
 )
 
@@ -66,6 +67,14 @@ def edit(old: Path, new: Path, verbs: Callable[[OperatorEditor], object]) -> Non
         verbs(writer.operator("by-string"))
 
 
+def edit_in_one_pass(old: Path, new: Path) -> None:
+    """Write a savepoint with another max parallelism, mapped entries and a renamed state."""
+    with SavepointWriter.from_existing_savepoint(old, new) as writer:
+        writer.set_max_parallelism(4096)
+        EDITS["map: all changed"](writer.operator("by-string"))
+        EDITS["rename_state"](writer.operator("by-string"))
+
+
 def rate(entries: int, call: Callable[[], object]) -> float:
     """Return the number of entries that are written in a second of CPU time."""
     start = time.process_time()
@@ -83,12 +92,17 @@ def main() -> None:
         )
         print(f"{entries:,} entries")
         plain = rate(entries, partial(convert_to_canonical, old, Path(folder, "plain")))
-        print(f"{'convert_to_canonical':21} {plain:10,.0f} a second")
-        for number, (name, verbs) in enumerate(EDITS.items()):
+        print(f"{'convert_to_canonical':22} {plain:10,.0f} a second")
+        edits: dict[str, Callable[[Path, Path], object]] = {
+            name: partial(edit, verbs=verbs) for name, verbs in EDITS.items()
+        }
+        edits["change_max_parallelism"] = lambda old, new: change_max_parallelism(old, 4096, new)
+        edits["the same, map, rename"] = edit_in_one_pass
+        for number, (name, write) in enumerate(edits.items()):
             new = Path(folder, str(number))
-            edited = rate(entries, partial(edit, old, new, verbs))
+            edited = rate(entries, partial(write, old, new))
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-            print(f"{name:21} {edited:10,.0f} a second, {edited / plain:.2f} times; {memory} MiB")
+            print(f"{name:22} {edited:10,.0f} a second, {edited / plain:.2f} times; {memory} MiB")
 
 
 if __name__ == "__main__":
