@@ -17,9 +17,12 @@ from keygroups.errors import InvalidValueError
 
 _NUMBERS = (int, float, Decimal)
 _SINGLE = struct.Struct(">f")
+_DIGITS = 19  # of the largest LONG
 
 
 def _as_int(key: Any) -> Any:
+    if isinstance(key, Decimal) and key.is_finite() and key.adjusted() > _DIGITS:
+        raise OverflowError  # No LONG has so many, and to write them may take all memory.
     return int(key) if isinstance(key, _NUMBERS) else key
 
 

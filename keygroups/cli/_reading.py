@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from keygroups._checks import show
 from keygroups.cli._key_text import check_text
-from keygroups.cli._load_file import read_ends
 from keygroups.cli._parser import Arguments
 from keygroups.cli._progress import progress_of
 from keygroups.cli._streams import complain, lines_of
@@ -43,7 +42,11 @@ def read(options: argparse.Namespace, *paths: str, ends: str | None = None) -> l
     """Return the savepoints at some paths, read with the options; `ends` is that of --ends."""
     from keygroups.savepoint import read_savepoint
 
-    ends_of = None if ends is None else read_ends(ends)
+    ends_of = None
+    if ends is not None:
+        from keygroups.cli._load_file import read_ends
+
+        ends_of = read_ends(ends)
     moved = moved_places(options)
     uids = None
     if options.uids is not None:

@@ -1202,12 +1202,13 @@ ARGUMENTS_OF = {
     "evenness": "MAX_PARALLELISM",
     "counts": "MAX_PARALLELISM; FILE",
     "suggest": "PARALLELISM +; --growth N = 1",
-    "savepoint": "PATH; --operator UID, again; --parallelism N; --top N = 5; --full; --html FILE; "
-    "--export FILE; --state NAME; --key KEY; --type TYPE; --output PATH; "
+    "savepoint": "PATH; --operator UID, again; --parallelism N; --top N = 5; --full; "
+    "--ends FILE; --html FILE; --export FILE; --state NAME; --key KEY; --type TYPE; --output PATH; "
     "--set-max-parallelism N; --delete-keys FILE, again; --remove-operator UID, again; "
     f"--rename-operator OLD=NEW, again; --clean; --relocate PATH; {PATHS}",
     "verify": f"PATH; --operator UID, again; {PATHS}",
-    "doctor": "PLACE; JOB_ID ?; --against OLD; --timeout N = 10.0; --header 'NAME: VALUE', again; "
+    "doctor": "PLACE; JOB_ID ?; --against OLD; --ends FILE; --timeout N = 10.0; "
+    "--header 'NAME: VALUE', again; "
     f"--ca-file FILE; --client-certificate FILE; --client-key FILE; {PATHS}",
     "diff": f"OLD; NEW +; --operator UID, again; --state STATE, again; --exit-code; {PATHS}",
     "restore": f"OLD; NEW; {PATHS}",

@@ -105,7 +105,11 @@ NAMES = {
     **{"ns.void": "VOID_NAMESPACE", "ns.queryable": "VOID_NAMESPACE"},
     **{"ns.window": "TIME_WINDOW", "window.time": "TIME_WINDOW"},
     **{"ns.global": "GLOBAL_WINDOW", "window.global": "GLOBAL_WINDOW"},
-    **{"window.count": "COUNT_WINDOW", "sortedlong": "SORTED_LONG", "bytearraywrapper": "BYTES"},
+    **{
+        "window.count": "COUNT_WINDOW",
+        "sortedlong": "SORTED_LONG",
+        "bytearraywrapper": "BYTE_ARRAY_WRAPPER",
+    },
     **{"py.BigDec": "PYTHON_BIG_DEC", "py.Date": "PYTHON_DATE", "py.Time": "PYTHON_TIME"},
     **{"py.String": "PYTHON_STRING", "py.Timestamp.9": "PYTHON_TIMESTAMP(TIMESTAMP(9))"},
     "py.Decimal.10": "PYTHON_DECIMAL(DECIMAL(10, 2))",

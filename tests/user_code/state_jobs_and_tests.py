@@ -5,10 +5,9 @@ from __future__ import annotations
 import warnings
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from hypothesis import given
 from numpy.typing import NDArray
 from typing_extensions import assert_type
@@ -68,8 +67,7 @@ def what_a_savepoint_has(path: str) -> None:
     assert_type(operator.key_group_bytes(), load.KeyGroupLoad)
     for key, contents in operator.entries_by_key(["count"]):
         print(key, contents["count"])
-    keys: int = operator.to_arrow(by_key=True).num_rows
-    print(keys)
+    print(operator.to_arrow(by_key=True))  # pyright: ignore[reportUnknownMemberType]
     print(operator.get("user-1"), operator.get("user-1", state=operator.states[0]))
     print(operator.get_many(["user-1", "user-2"], state="count")[1])
     states: list[savepoint.OperatorStateEntry] = list(operator.operator_state())
@@ -228,8 +226,8 @@ def grown(entry: savepoint.StateEntry) -> object:
     return savepoint.DELETE if entry.value is None else entry.value + 1
 
 
-def doubled(batch: pa.RecordBatch) -> pa.Table:
-    return pa.table({"row": batch["row"], "value": pc.multiply(batch["value"], 2)})
+def the_first(batch: Any) -> Any:
+    return batch.select(["row"]).slice(0, 1)
 
 
 def an_edited_savepoint(path: str) -> None:
@@ -248,7 +246,7 @@ def an_edited_savepoint(path: str) -> None:
         operator.set_ttl("count", last_access=1_700_000_000_000)
         operator.delete_keys(["ann", "bob"])
         operator.map_entries("count", grown)
-        operator.map_batches("total", doubled, allow_any_last_access=True)
+        operator.map_batches("total", the_first, allow_any_last_access=True)
         operator.convert_state("count", savepoint.ValueStateDescriptor("count", types.LONG), int)
         operator.map_timers("_timer_state/event_user-timers", lambda timer: timer.timestamp)
         operator.map_keys(len, types.LONG)

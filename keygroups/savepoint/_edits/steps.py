@@ -39,7 +39,7 @@ from keygroups.state_keys import (
 )
 
 if TYPE_CHECKING:
-    from pyarrow import RecordBatch
+    pass
 
 Apply = Callable[[EncodedEntry], "Iterable[EncodedEntry] | None"]
 """A function from an entry to the entries it becomes; None: it stays as it is."""
@@ -297,7 +297,7 @@ class SetTtl:
 
 # --- map_batches ------------------------------------------------------------------------------
 
-BatchFunction = Callable[["RecordBatch"], Any]
+BatchFunction = Callable[[Any], Any]  # from a RecordBatch: PyArrow has no types
 
 
 @dataclass(frozen=True)

@@ -227,6 +227,7 @@ def seen_value(serializer: Serializer, value: Any) -> Any:
     return {
         "TIME_WINDOW": "window",
         "RAW": "raw_value",
+        "BYTE_ARRAY_WRAPPER": "bytes",
         **{one: one.lower() for one in ("BYTE", "SHORT", "INT", "LONG", "BYTES")},
     }[name], value.hex() if isinstance(value, bytes) else value
 
