@@ -1203,7 +1203,8 @@ ARGUMENTS_OF = {
     "counts": "MAX_PARALLELISM; FILE",
     "suggest": "PARALLELISM +; --growth N = 1",
     "savepoint": "PATH; --operator UID, again; --parallelism N; --top N = 5; --full; "
-    "--ends FILE; --html FILE; --export FILE; --state NAME; --key KEY; --type TYPE; --output PATH; "
+    "--ends FILE; --html FILE; --export FILE; --state NAME; --key KEY; --type TYPE; "
+    "--output PATH; "
     "--set-max-parallelism N; --delete-keys FILE, again; --remove-operator UID, again; "
     f"--rename-operator OLD=NEW, again; --clean; --relocate PATH; {PATHS}",
     "verify": f"PATH; --operator UID, again; {PATHS}",
