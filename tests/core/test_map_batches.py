@@ -263,6 +263,29 @@ def test_frames(library: str, old: Path, tmp_path: Path) -> None:
     assert all(entry.value == entry.key + 1 for entry in operator.entries(["count"]))
 
 
+def test_some_rows_of_a_frame(old: Path, tmp_path: Path) -> None:
+    """Pandas then adds their index to the columns, which nobody asked for."""
+    frames = pytest.importorskip("pandas")
+    if not hasattr(frames.DataFrame, "__arrow_c_stream__"):
+        pytest.skip("this pandas exports no table")
+
+    def even(batch: Any) -> Any:
+        frame = batch.to_pandas()
+        return frame[frame["value"] % 2 == 0][["row", "value"]]
+
+    def by_row(batch: Any) -> Any:
+        return even(batch).set_index("row")
+
+    def by_key(batch: Any) -> Any:
+        frame = batch.to_pandas()
+        return frame[frame["value"] % 2 == 0].set_index("key")[["row"]]
+
+    for number, function in enumerate((even, by_row, by_key)):
+        operator = mapped(old, tmp_path / str(number), function)
+        left = {entry.key for entry in operator.entries(["count"])}
+        assert left == {*range(0, 40, 2)}
+
+
 def replaced(name: str, array: Any) -> Batches:
     """Return the function that returns a column, of an array for the first row, and the rest."""
 

@@ -128,7 +128,9 @@ class BatchMapping:
             table = reader_of_table(f"what function returns for {self._name}", result).read_all()
         except Exception as error:
             raise noted(error, f"map_batches: {len(batch)} entries of {self._name}") from None
-        names = table.schema.names
+        # Pandas adds the index of a frame of which some rows were left out.
+        index = (table.schema.pandas_metadata or {}).get("index_columns", ())
+        names = [name for name in table.schema.names if name in self._types or name not in index]
         if ROW not in names or len({*names}) < len(names) or not {*names} <= {*self._types}:
             others = " and ".join(name for name in self._types if name != ROW)
             raise InvalidValueError(
