@@ -595,6 +595,28 @@ def test_a_time_for_a_null(name: str, is_text: bool, tmp_path: Path) -> None:
         assert [(entry.value, entry.last_access) for entry in new.entries()] == [(None, TIME)]
 
 
+NULLS = {b"a": b"\1", b"b": b"\0" + sb.i64(7), b"c": b"\1" + sb.i64(0)}
+
+
+def test_nulls_that_stay(tmp_path: Path) -> None:
+    """The hashmap backend keeps nulls of numbers, which nobody writes anew beside other values."""
+    entries = [(sb.i64(1) + b"\0\2" + name, value) for name, value in NULLS.items()]
+    old = made(tmp_path / "old", sb.map_of(sb.simple("String"), sb.simple("Long")), entries, "MAP")
+    [operator] = read_savepoint(old).operators
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as editor:
+        editor.operator(operator.operator_id).map_batches(
+            "s", lambda batch: rows_with(batch, value=pc.add(batch["value"], 1))
+        )
+    [new] = read_savepoint(tmp_path / "new").operators
+    assert [entry.encoded_value for task in new.tasks() for entry in framed_entries(task)] == [
+        b"\1",
+        b"\0" + sb.i64(8),
+        b"\1" + sb.i64(0),
+    ]
+    [edited_operator] = editor.report().operators
+    assert edited_operator.states[0][2:4] == (2, 1)
+
+
 def test_values_that_all_are_none(tmp_path: Path) -> None:
     """They have no column, and nothing to return but rows."""
     entries = [(sb.i64(key) + b"\0", b"") for key in range(3)]

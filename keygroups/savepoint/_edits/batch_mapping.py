@@ -183,7 +183,10 @@ class BatchMapping:
                 raise InvalidValueError(f"{self._name}: {error}") from None
 
     def _encoded(self, columns: EntryColumns, value: pa.Array, times: pa.Array | None) -> pa.Array:
-        """Return the bytes of new values with their times of last access."""
+        """Return the bytes of new values with their times of last access.
+
+        Nulls that were there stay, such as those of LONG, which its serializer does not write.
+        """
         if self._encoder is not None:
             try:
                 return self._encoder.values(StateRows(value, last_access=times))
@@ -193,7 +196,14 @@ class BatchMapping:
         write = self._stored.writer(allow_any_last_access=True)
         new = values(f"{VALUE} of {self._name}", value, self._column)
         last = [None] * len(new) if times is None else times.to_pylist()
-        return self._one_by_one(columns, write, new, last)
+        null = self._stored.null
+
+        def write_or_keep(value: Any, last_access: int | None, old: bytes) -> bytes:
+            is_kept = value is None and last_access is None and old[:1] == null
+            return old if is_kept else write(value, last_access)
+
+        old = columns.columns["encoded_value"].to_pylist()
+        return self._one_by_one(columns, write_or_keep, new, last, old)
 
     def _retimed(self, columns: EntryColumns, times: pa.Array) -> pa.Array:
         """Return the bytes of values with other times of last access."""
