@@ -617,6 +617,18 @@ def test_nulls_that_stay(tmp_path: Path) -> None:
     assert edited_operator.states[0][2:4] == (2, 1)
 
 
+def test_dates_without_a_time(tmp_path: Path) -> None:
+    """Flink writes a Date that is null as the least long, and nobody writes it here as a value."""
+    null = sb.i64(-(2**63))
+    entries = [(sb.i64(key) + b"\0", value) for key, value in enumerate([sb.i64(5), null])]
+    old = made(tmp_path / "old", sb.simple("Date"), entries)
+    [operator] = read_savepoint(old).operators
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as editor:
+        edited_operator = editor.operator(operator.operator_id)
+        edited_operator.map_batches("s", partial(select, ["row", "value"]))
+    assert contents(read_savepoint(tmp_path / "new").operators[0]) == contents(operator)
+
+
 def test_values_that_all_are_none(tmp_path: Path) -> None:
     """They have no column, and nothing to return but rows."""
     entries = [(sb.i64(key) + b"\0", b"") for key in range(3)]

@@ -89,10 +89,7 @@ class BatchMapping:
         if len(rows) < columns.count:
             columns = chosen(columns, rows)
         if VALUE in arrays:
-            times = arrays.get(LAST_ACCESS)
-            if times is None and LAST_ACCESS in self._types:
-                times = batch.column(LAST_ACCESS).take(arrays[ROW])
-            changed = self._encoded(columns, arrays[VALUE], times)
+            changed = self._encoded(columns, arrays, batch)
         elif LAST_ACCESS in arrays:
             changed = self._retimed(columns, arrays[LAST_ACCESS])
         else:
@@ -182,11 +179,18 @@ class BatchMapping:
             except InvalidValueError as error:
                 raise InvalidValueError(f"{self._name}: {error}") from None
 
-    def _encoded(self, columns: EntryColumns, value: pa.Array, times: pa.Array | None) -> pa.Array:
+    def _encoded(
+        self, columns: EntryColumns, arrays: dict[str, pa.Array], batch: pa.RecordBatch
+    ) -> pa.Array:
         """Return the bytes of new values with their times of last access.
 
         Nulls that were there stay, such as those of LONG, which its serializer does not write.
         """
+        rows, value, times = arrays[ROW], arrays[VALUE], arrays.get(LAST_ACCESS)
+        old_times = pa.nulls(len(rows))
+        if LAST_ACCESS in self._types:
+            old_times = batch.column(LAST_ACCESS).take(rows)
+        times = old_times if times is None else times
         if self._encoder is not None:
             try:
                 return self._encoder.values(StateRows(value, last_access=times))
@@ -194,16 +198,17 @@ class BatchMapping:
                 pass
         assert self._column is not None  # or there were no values
         write = self._stored.writer(allow_any_last_access=True)
+
+        def write_or_keep(value: Any, time: int | None, *old: Any) -> bytes:
+            was_null, old_time, encoded = old
+            is_kept = value is None and was_null and time == old_time
+            return encoded if is_kept else write(value, time)
+
         new = values(f"{VALUE} of {self._name}", value, self._column)
-        last = [None] * len(new) if times is None else times.to_pylist()
-        null = self._stored.null
-
-        def write_or_keep(value: Any, last_access: int | None, old: bytes) -> bytes:
-            is_kept = value is None and last_access is None and old[:1] == null
-            return old if is_kept else write(value, last_access)
-
-        old = columns.columns["encoded_value"].to_pylist()
-        return self._one_by_one(columns, write_or_keep, new, last, old)
+        was_null = batch.column(VALUE).take(rows).is_null()
+        others = times, was_null, old_times, columns.columns["encoded_value"]
+        lists = (each.to_pylist() for each in others)
+        return self._one_by_one(columns, write_or_keep, new, *lists)
 
     def _retimed(self, columns: EntryColumns, times: pa.Array) -> pa.Array:
         """Return the bytes of values with other times of last access."""
