@@ -74,7 +74,7 @@ def read_text(name: str, path: str) -> str:
 
 def _read(path: str) -> str:
     if path != "-":
-        with Path(path).open(encoding="utf-8") as file:
+        with Path(path).open(encoding="utf-8-sig") as file:
             return file.read(_LONGEST + 1)
     if sys.stdin is None:
         raise ValueError("standard input is closed")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from keygroups._checks import show
@@ -42,6 +41,8 @@ def read(options: argparse.Namespace, *paths: str, ends: str | None = None) -> l
     """Return the savepoints at some paths, read with the options; `ends` is that of --ends."""
     from keygroups.savepoint import read_savepoint
 
+    if ends == options.uids == "-":
+        raise InvalidValueError("--ends and --uids must not both be -, the standard input")
     ends_of = None
     if ends is not None:
         from keygroups.cli._load_file import read_ends
@@ -74,9 +75,11 @@ def _check_ends(ends: Mapping[tuple[str, int], int], savepoint: Savepoint) -> No
 
     partitions = set()
     for operator in savepoint.operators:
-        with suppress(SavepointError):  # The report says what cannot be read.
+        try:
             splits = operator.source_splits().splits if is_source(operator) else ()
-            partitions |= {s[:2] for s in splits if isinstance(s, KafkaSplit)}
+        except SavepointError:
+            return  # The report says what cannot be read, which may have these partitions.
+        partitions |= {s[:2] for s in splits if isinstance(s, KafkaSplit)}
     if partitions.isdisjoint(ends):
         topics = sorted({topic for topic, _ in partitions})
         such_as = f", which are of {', '.join(map(show, topics[:5]))}" if topics else ""

@@ -220,6 +220,22 @@ def test_all_keys_of_a_subtask(tmp_path: Path, both: Both) -> None:
     assert by_columns[0] == [[]]
 
 
+def test_text_that_arrow_does_not_hold(tmp_path: Path, both: Both) -> None:
+    """Java has text with half a surrogate pair, and so may keys that are to go."""
+    write_all(tmp_path / "old", STRING, 128, ["a", "b", "\ud800"])
+    by_columns, by_entries = both(
+        tmp_path / "old", lambda editor: editor.operator("by-key").delete_keys(["\ud800", "b"])
+    )
+    assert by_columns == by_entries
+    write_all(tmp_path / "others", STRING, 128, ["a", "b"])
+    by_columns, by_entries = both(
+        tmp_path / "others",
+        lambda editor: editor.operator("by-key").delete_keys(["\ud800", "b"]),
+    )
+    assert by_columns == by_entries
+    assert "without_entries=('\\ud800',)" in by_columns[1][0][1]
+
+
 def test_keys_without_a_hash(tmp_path: Path, both: Both) -> None:
     """Arrays, which Java hashes by identity, may be in any key group."""
     entries = [(sb.i32(1) + bytes([number]) + b"\0", sb.i64(number)) for number in range(5)]

@@ -278,6 +278,25 @@ def test_how_far_a_source_is_behind(doctor: Any, orders: str, tmp_path: Path) ->
     assert main(["savepoint", orders, f"--ends={ends}", "--json"]) == 0
 
 
+def test_ends_of_a_source_that_cannot_be_read(doctor: Any, orders: str, tmp_path: Path) -> None:
+    """Whether it has these partitions nobody knows; all else is told."""
+    metadata, ends = Path(orders) / "_metadata", tmp_path / "ends.txt"
+    split = b"\0\0\0\x1c\0\6orders"
+    content = metadata.read_bytes()
+    assert split in content
+    metadata.write_bytes(content.replace(split, b"\0\0\1" + split[3:]))
+    ends.write_text("\ufefforders:0:110\n")
+    [text] = doctor(orders, f"--ends={ends}").answers["sources and sinks"]["texts"]
+    assert ": not known: " in text
+
+
+def test_one_standard_input(orders: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What ends have read of it no uid has."""
+    for command in ("doctor", "savepoint"):
+        assert main([command, orders, "--ends=-", "--uids=-"]) == 2
+        assert "--ends and --uids must not both be -" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("lines", "says"),
     [

@@ -260,6 +260,29 @@ def test_frames(library: str, old: Path, tmp_path: Path) -> None:
     assert all(entry.value == entry.key + 1 for entry in operator.entries(["count"]))
 
 
+def test_some_rows_of_a_frame(old: Path, tmp_path: Path) -> None:
+    """Pandas then adds their index to the columns, which nobody asked for."""
+    frames = pytest.importorskip("pandas")
+    if not hasattr(frames.DataFrame, "__arrow_c_stream__"):
+        pytest.skip("this pandas exports no table")
+
+    def even(batch: Any) -> Any:
+        frame = batch.to_pandas()
+        return frame[frame["value"] % 2 == 0][["row", "value"]]
+
+    def by_row(batch: Any) -> Any:
+        return even(batch).set_index("row")
+
+    def by_key(batch: Any) -> Any:
+        frame = batch.to_pandas()
+        return frame[frame["value"] % 2 == 0].set_index("key")[["row"]]
+
+    for number, function in enumerate((even, by_row, by_key)):
+        operator = mapped(old, tmp_path / str(number), function)
+        left = {entry.key for entry in operator.entries(["count"])}
+        assert left == {*range(0, 40, 2)}
+
+
 def replaced(name: str, array: Any) -> Batches:
     """Return the function that returns a column, of an array for the first row, and the rest."""
 
@@ -567,6 +590,40 @@ def test_a_time_for_a_null(name: str, is_text: bool, tmp_path: Path) -> None:
     if is_text:
         [new] = read_savepoint(tmp_path / "new").operators
         assert [(entry.value, entry.last_access) for entry in new.entries()] == [(None, TIME)]
+
+
+NULLS = {b"a": b"\1", b"b": b"\0" + sb.i64(7), b"c": b"\1" + sb.i64(0)}
+
+
+def test_nulls_that_stay(tmp_path: Path) -> None:
+    """The hashmap backend keeps nulls of numbers, which nobody writes anew beside other values."""
+    entries = [(sb.i64(1) + b"\0\2" + name, value) for name, value in NULLS.items()]
+    old = made(tmp_path / "old", sb.map_of(sb.simple("String"), sb.simple("Long")), entries, "MAP")
+    [operator] = read_savepoint(old).operators
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as editor:
+        editor.operator(operator.operator_id).map_batches(
+            "s", lambda batch: rows_with(batch, value=pc.add(batch["value"], 1))
+        )
+    [new] = read_savepoint(tmp_path / "new").operators
+    assert [entry.encoded_value for task in new.tasks() for entry in framed_entries(task)] == [
+        b"\1",
+        b"\0" + sb.i64(8),
+        b"\1" + sb.i64(0),
+    ]
+    [edited_operator] = editor.report().operators
+    assert edited_operator.states[0][2:4] == (2, 1)
+
+
+def test_dates_without_a_time(tmp_path: Path) -> None:
+    """Flink writes a Date that is null as the least long, and nobody writes it here as a value."""
+    null = sb.i64(-(2**63))
+    entries = [(sb.i64(key) + b"\0", value) for key, value in enumerate([sb.i64(5), null])]
+    old = made(tmp_path / "old", sb.simple("Date"), entries)
+    [operator] = read_savepoint(old).operators
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as editor:
+        edited_operator = editor.operator(operator.operator_id)
+        edited_operator.map_batches("s", partial(select, ["row", "value"]))
+    assert contents(read_savepoint(tmp_path / "new").operators[0]) == contents(operator)
 
 
 def test_values_that_all_are_none(tmp_path: Path) -> None:

@@ -622,6 +622,8 @@ def test_files_of_older_flinks_and_other_stores(tmp_path: Path) -> None:
     second = PENDING + b"\1" + sb.utf("s3://a/b") + struct.pack(">q", 9) + versioned(1, upload)
     abandoned = OPEN + b"\1" + sb.utf("s3://a/c") + versioned(1, upload)
     without = PENDING + b"\0" + struct.pack(">q", 9) + versioned(1, upload)
+    # OutputStreamBasedPendingFileRecoverable(commitRecoverable) has no path, and the size -1.
+    compacted = PENDING + b"\0" + struct.pack(">q", -1)
     plain = PartFile("/a/b", "/a/.b", 7)
     stored = PartFile("s3://a/b", None, 9)
     cases = {
@@ -638,6 +640,12 @@ def test_files_of_older_flinks_and_other_stores(tmp_path: Path) -> None:
         (2, sb.utf("") + b"\1" + versioned(2, without) + b"\0\0"): FileCommittable(
             "", PartFile(None, None, 9), None, None
         ),
+        (2, sb.utf("c") + b"\1" + versioned(2, compacted + versioned(1, local)) + b"\0\0"): (
+            FileCommittable("c", plain, None, None)
+        ),
+        (2, sb.utf("d") + b"\1" + versioned(2, compacted + versioned(1, upload)) + b"\0\0"): (
+            FileCommittable("d", PartFile(None, None, None), None, None)
+        ),
     }
     legacy = [versioned(1, listed(version, COMMIT + data)) for version, data in cases]
     found = state_of(tmp_path / "1", COMMITTER, *legacy).committables
@@ -649,7 +657,15 @@ def test_files_of_older_flinks_and_other_stores(tmp_path: Path) -> None:
         "s3://a/b, 9 bytes",
         "s3://a/c is removed; s3://a/d is removed",
         "a file, 9 bytes",
+        "/a/b, 7 bytes",
+        "a file",
     ]
+
+
+def test_a_file_of_fewer_bytes_than_none(tmp_path: Path) -> None:
+    data = COMMIT + b"\1" + versioned(1, PENDING + versioned(1, stream("/a", "/b", -1))) + b"\0"
+    [found] = state_of(tmp_path, COMMITTER, versioned(1, listed(1, data))).committables
+    assert found.committable == UnknownCommittable(1, data)
 
 
 def test_buckets_of_older_flinks(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from support.bytes import savepoint_bytes as sb
 from support.inside.savepoints import StoredMapValue, stored_value
-from support.inside.serializers import VOID_NAMESPACE
+from support.inside.serializers import TRUNCATED, VOID_NAMESPACE
 
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.savepoint import Serializer, StateDescriptor
@@ -158,6 +158,19 @@ def test_other_times_of_last_access(
     assert stored_value(state(kind, SHORT, has_ttl)).retimed(last_access)(old) == new
 
 
+@pytest.mark.parametrize("last_access", [9, None])
+@pytest.mark.parametrize(
+    ("kind", "old"),
+    [("VALUE", FIVE[:7]), ("VALUE", b""), ("LIST", FIVE[:7]), ("MAP", b"\0" + FIVE[:7])],
+)
+def test_other_times_of_bytes_that_end_before_a_value(
+    kind: str, old: bytes, last_access: int | None
+) -> None:
+    """Whoever asks says of which state they are: what is left of them is not dropped."""
+    with pytest.raises((*TRUNCATED, ValueError)):
+        stored_value(state(kind, SHORT, True)).retimed(last_access)(old)
+
+
 OPTION = serializer(
     sb.composite(
         "org.apache.flink.api.scala.typeutils.ScalaOptionSerializerSnapshot", 2, [sb.simple("Int")]
@@ -170,6 +183,7 @@ OPTION = serializer(
     [
         (TEXT, False, 9, b"\1", b"\0" + NINE + b"\0"),
         (TEXT, False, 9, b"\1\0", b"\0" + NINE + b"\0"),
+        (TEXT, False, 9, b"\2\0", b"\0" + NINE + b"\0"),
         (TEXT, True, 9, b"\0" + FIVE + b"\0", b"\0" + NINE + b"\0"),
         (TEXT, True, None, b"\0" + FIVE + b"\0", b"\1"),
         (TEXT, True, None, b"\0" + FIVE + b"\1", b"\0\1"),

@@ -89,10 +89,7 @@ class BatchMapping:
         if len(rows) < columns.count:
             columns = chosen(columns, rows)
         if VALUE in arrays:
-            times = arrays.get(LAST_ACCESS)
-            if times is None and LAST_ACCESS in self._types:
-                times = batch.column(LAST_ACCESS).take(arrays[ROW])
-            changed = self._encoded(columns, arrays[VALUE], times)
+            changed = self._encoded(columns, arrays, batch)
         elif LAST_ACCESS in arrays:
             changed = self._retimed(columns, arrays[LAST_ACCESS])
         else:
@@ -128,7 +125,9 @@ class BatchMapping:
             table = reader_of_table(f"what function returns for {self._name}", result).read_all()
         except Exception as error:
             raise noted(error, f"map_batches: {len(batch)} entries of {self._name}") from None
-        names = table.schema.names
+        # Pandas adds the index of a frame of which some rows were left out.
+        index = (table.schema.pandas_metadata or {}).get("index_columns", ())
+        names = [name for name in table.schema.names if name in self._types or name not in index]
         if ROW not in names or len({*names}) < len(names) or not {*names} <= {*self._types}:
             others = " and ".join(name for name in self._types if name != ROW)
             raise InvalidValueError(
@@ -180,8 +179,18 @@ class BatchMapping:
             except InvalidValueError as error:
                 raise InvalidValueError(f"{self._name}: {error}") from None
 
-    def _encoded(self, columns: EntryColumns, value: pa.Array, times: pa.Array | None) -> pa.Array:
-        """Return the bytes of new values with their times of last access."""
+    def _encoded(
+        self, columns: EntryColumns, arrays: dict[str, pa.Array], batch: pa.RecordBatch
+    ) -> pa.Array:
+        """Return the bytes of new values with their times of last access.
+
+        Nulls that were there stay, such as those of LONG, which its serializer does not write.
+        """
+        rows, value, times = arrays[ROW], arrays[VALUE], arrays.get(LAST_ACCESS)
+        old_times = pa.nulls(len(rows))
+        if LAST_ACCESS in self._types:
+            old_times = batch.column(LAST_ACCESS).take(rows)
+        times = old_times if times is None else times
         if self._encoder is not None:
             try:
                 return self._encoder.values(StateRows(value, last_access=times))
@@ -189,9 +198,17 @@ class BatchMapping:
                 pass
         assert self._column is not None  # or there were no values
         write = self._stored.writer(allow_any_last_access=True)
+
+        def write_or_keep(value: Any, time: int | None, *old: Any) -> bytes:
+            was_null, old_time, encoded = old
+            is_kept = value is None and was_null and time == old_time
+            return encoded if is_kept else write(value, time)
+
         new = values(f"{VALUE} of {self._name}", value, self._column)
-        last = [None] * len(new) if times is None else times.to_pylist()
-        return self._one_by_one(columns, write, new, last)
+        was_null = batch.column(VALUE).take(rows).is_null()
+        others = times, was_null, old_times, columns.columns["encoded_value"]
+        lists = (each.to_pylist() for each in others)
+        return self._one_by_one(columns, write_or_keep, new, *lists)
 
     def _retimed(self, columns: EntryColumns, times: pa.Array) -> pa.Array:
         """Return the bytes of values with other times of last access."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from keygroups.savepoint._columns.batch_sorter import BatchSorter
 from keygroups.savepoint._columns.byte_arrays import bytes_array
 from keygroups.savepoint._columns.column_encoder import retimed
+from keygroups.savepoint._columns.columns import is_encodable
 from keygroups.savepoint._columns.entry_batches import state_batch
 from keygroups.savepoint._columns.entry_frames import EntryFrames
 from keygroups.savepoint._columns.scalar_writers import UnwrittenError
@@ -136,7 +137,12 @@ class Doomed:
         if read is None or not has_one_form(state.key_serializer):
             return cls(key_groups, None)
         encoded = [key for sought in step.keys.values() for key in sought.encoded]
-        return cls(key_groups, [read(key, 0)[0] for key in encoded])
+        values = [read(key, 0)[0] for key in encoded]
+        # Columns of Arrow hold no text with half a surrogate pair.
+        return cls(
+            key_groups,
+            [key for key in values if not isinstance(key, str) or is_encodable(key)],
+        )
 
     def among(self, columns: EntryColumns) -> Mask:
         """Return a mask of the entries that may be of these keys."""

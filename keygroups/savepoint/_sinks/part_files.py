@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from keygroups._checks import LONG_MAX
 from keygroups._serializers.data_input import Cursor
 
 BUCKETS_STATE = "bucket-states"
@@ -20,7 +21,7 @@ _COMMITTABLE = 0x1E765C80
 _BUCKET = 0x1E764B79
 _PENDING, _IN_PROGRESS = 0x2C853C89, 0xB3A4073D - (1 << 32)
 _LOCAL, _HADOOP = 0x1E744B57, 0xD7436C5E
-_NEVER = (1 << 63) - 1  # the time of a bucket without a file in progress
+_NEVER = LONG_MAX  # the time of a bucket without a file in progress
 
 
 class PartFile(NamedTuple):
@@ -118,7 +119,8 @@ def _pending(version: int, cursor: Cursor) -> PartFile:
     if version == 2:
         path = cursor.utf() if cursor.bool() else None
         size = cursor.i64()
-    return _named(path, size, cursor)
+    # Flink does not know the size of what a compactor made or an older Flink wrote: that is -1.
+    return _named(path, None if size == -1 else size, cursor)
 
 
 def _in_progress(version: int, cursor: Cursor) -> PartFile:
@@ -141,6 +143,8 @@ def _stream(version: int, cursor: Cursor) -> PartFile:
         cursor.take(cursor.left)
         return PartFile(None, None, None)
     size, *lengths = (_little(cursor, count) for count in (8, 4, 4))
+    if size > LONG_MAX:
+        raise cursor.error(f"a file of a sink cannot have {size - (1 << 64)} bytes")
     path, hidden_path = (cursor.decode(cursor.take(length)) for length in lengths)
     cursor.expect_end("a file of a sink")
     return PartFile(path, hidden_path, size)

@@ -137,7 +137,12 @@ class StoredValue:
         bytes that are no value, InvalidValueError for a null that cannot have a time.
         """
         time, size = _time(last_access), self.time_bytes
-        return lambda value: time + value[size:]
+
+        def change(value: bytes) -> bytes:
+            _check_has_time(value, size)
+            return time + value[size:]
+
+        return change
 
     def writer(self, allow_any_last_access: bool) -> WriteValue:
         """Return a writer of values; the argument is that of `SavepointWriter.add_operator`."""
@@ -360,7 +365,7 @@ class StoredMapValue(StoredValue):
 
         def change(value: bytes) -> bytes:
             mark, rest = value[:1], value[start:]
-            if value[0] == _NULL[0]:
+            if value[0]:  # The reader takes any but 0 for the mark of a null too.
                 if not time:
                     return value
                 # With a time to live it is the value after the time that is null.
@@ -368,8 +373,9 @@ class StoredMapValue(StoredValue):
                     raise InvalidValueError(
                         f"a null cannot have a time to live: a {serializer} writes none"
                     )
-                mark, rest = _NOT_NULL, null
-            elif not time and rest == null and not serializer.none_is_value:
+                return _NOT_NULL + time + null
+            _check_has_time(value, start)
+            if not time and rest == null and not serializer.none_is_value:
                 return _NULL
             return mark + time + rest
 
@@ -518,6 +524,12 @@ def all_reads(*serializers: Serializer) -> Sequence[Read] | None:
 
 def _time(last_access: int | None) -> bytes:
     return b"" if last_access is None else i64(last_access)
+
+
+def _check_has_time(value: bytes, size: int) -> None:
+    """Raise ValueError for bytes that end before the value."""
+    if len(value) < size:
+        raise ValueError(f"{len(value)} bytes, of which {size} are before a value")
 
 
 def check_not_none(name: str, value: Any) -> None:
