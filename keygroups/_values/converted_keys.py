@@ -17,7 +17,7 @@ from keygroups.errors import InvalidValueError
 
 _NUMBERS = (int, float, Decimal)
 _SINGLE = struct.Struct(">f")
-_DIGITS = 19  # of the largest LONG
+_DIGITS = 19  # The largest LONG has so many.
 
 
 def _as_int(key: Any) -> Any:

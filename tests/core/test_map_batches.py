@@ -13,7 +13,7 @@ import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.all_states import TIME, write_all, write_timed
 from support.bytes.column_forms import canonical
-from support.bytes.framed_entries import framed_texts
+from support.bytes.framed_entries import framed_entries, framed_texts
 from support.bytes.real_savepoints import Point, point
 from support.inside.savepoints import edit_task, keyed_state
 
@@ -279,8 +279,8 @@ def test_some_rows_of_a_frame(old: Path, tmp_path: Path) -> None:
 
     for number, function in enumerate((even, by_row, by_key)):
         operator = mapped(old, tmp_path / str(number), function)
-        left = {entry.key for entry in operator.entries(["count"])}
-        assert left == {*range(0, 40, 2)}
+        kept = {entry.key for entry in operator.entries(["count"])}
+        assert kept == {*range(0, 40, 2)}
 
 
 def replaced(name: str, array: Any) -> Batches:

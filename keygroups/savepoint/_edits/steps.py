@@ -297,7 +297,7 @@ class SetTtl:
 
 # --- map_batches ------------------------------------------------------------------------------
 
-BatchFunction = Callable[[Any], Any]  # from a RecordBatch: PyArrow has no types
+BatchFunction = Callable[[Any], Any]  # PyArrow has no types for a RecordBatch.
 
 
 @dataclass(frozen=True)
