@@ -282,8 +282,8 @@ def test_some_rows_of_a_frame(old: Path, tmp_path: Path) -> None:
 
     for number, function in enumerate((even, by_row, by_key)):
         operator = mapped(old, tmp_path / str(number), function)
-        left = {entry.key for entry in operator.entries(["count"])}
-        assert left == {*range(0, 40, 2)}
+        kept = {entry.key for entry in operator.entries(["count"])}
+        assert kept == {*range(0, 40, 2)}
 
 
 def replaced(name: str, array: Any) -> Batches:
