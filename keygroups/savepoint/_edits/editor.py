@@ -381,9 +381,9 @@ class OperatorEditor(OperatorStateEditor):
         that change, as `OperatorWriter.write_table` takes them. Entries whose row it leaves out
         are deleted; keys, user keys and namespaces stay, and so do the bytes of values if it
         does not return that column. Returned ones are written anew: a value that Java wrote in
-        other bytes than these counts as changed. The times that elements of a LIST have are in its values. On Spark the
-        function is pickled. `allow_any_last_access` is that of `SavepointWriter.add_operator`,
-        for times that were not in the batch.
+        other bytes than these counts as changed. The times that elements of a LIST have are in
+        its values. On Spark the function is pickled. `allow_any_last_access` is that of
+        `SavepointWriter.add_operator`, for times that were not in the batch.
 
         No `map_entries`, `map_keys` or `convert_state` of the same state goes with it.
 
