@@ -10,7 +10,7 @@ from pathlib import Path
 
 import mmh3
 
-from user_tasks.asking import CHECKOUT, CHECKPOINT, SAVEPOINT, Output, Step, tasks, work
+from user_tasks.asking import CHECKOUT, CHECKPOINT, NATIVE, SAVEPOINT, Output, Step, tasks, work
 from user_tasks.truth import entries, java_hash, key_group, loads, murmur_hash, subtask
 
 TASKS, task = tasks()
@@ -68,9 +68,7 @@ def export(_: Output, arrow: Output) -> None:
     rows = pq.read_table(work() / "c.parquet", columns=columns).to_pylist()
     true = [
         {name: entry[name] for name in columns} | {"value": entry["value"]["long"]}
-        for entry in entries(
-            CHECKPOINT, "by-string", "byCity"
-        )  # It is of the same job, at the same time.
+        for entry in entries(NATIVE, "by-string", "byCity")
     ]
     assert sorted(rows, key=repr) == sorted(true, key=repr)
     assert arrow.out.split() == [str(len(true)), str(sum(row["value"] for row in true))]
