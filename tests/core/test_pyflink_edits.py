@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support.bytes.pyflink_points import write_native
+from support.bytes.pyflink_states import states_of_each_kind
 from support.bytes.real_savepoints import corpus
 
 from keygroups import types as kt
@@ -19,12 +20,10 @@ from keygroups.errors import (
 )
 from keygroups.savepoint import (
     DELETE,
-    AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
     Operator,
     OperatorEditor,
-    ReducingStateDescriptor,
     SavepointEditor,
     SavepointWriter,
     TimerServiceDescriptor,
@@ -41,30 +40,19 @@ TIME = 1_790_000_000_000
 NAMES = ["value", "list", "map", "maplp", "reducing", "aggregating"]
 
 
-def job_states(has_ttl: bool = False) -> list[Any]:
-    return [
-        ValueStateDescriptor("value", LONG, has_ttl=has_ttl),
-        ListStateDescriptor("list", STRING, has_ttl=has_ttl),
-        MapStateDescriptor("map", STRING, LONG, has_ttl=has_ttl),
-        MapStateDescriptor("maplp", LONG, pyflink.PICKLED, has_ttl=has_ttl),
-        ReducingStateDescriptor("reducing", LONG, has_ttl=has_ttl),
-        AggregatingStateDescriptor("aggregating", kt.TUPLE(LONG, LONG), has_ttl=has_ttl),
-    ]
-
-
 def old(point: str = "2.3.0-states-s1") -> Path:
     return corpus("pyflink") / point / "savepoint"
 
 
 def job(path: Path, uid: str = "kinds", has_ttl: bool = False) -> Operator:
-    return read_savepoint(path).operator(uid).as_pyflink(LONG, job_states(has_ttl))
+    return read_savepoint(path).operator(uid).as_pyflink(LONG, states_of_each_kind(has_ttl))
 
 
 def edited(
     path: Path, tmp_path: Path, uid: str = "kinds"
 ) -> tuple[SavepointEditor, OperatorEditor]:
     editor = SavepointWriter.from_existing_savepoint(path, tmp_path / "new")
-    return editor, editor.operator(uid).as_pyflink(LONG, job_states(uid == "ttl"))
+    return editor, editor.operator(uid).as_pyflink(LONG, states_of_each_kind(uid == "ttl"))
 
 
 def all_of(operator: Operator) -> dict[int, Any]:
@@ -152,7 +140,7 @@ def test_a_wrong_value_is_named(tmp_path: Path) -> None:
         operator.delete_keys(["a"])
     operator.delete_keys([1])
     with pytest.raises(InvalidValueError, match="as_pyflink must come before other verbs"):
-        operator.as_pyflink(LONG, job_states())
+        operator.as_pyflink(LONG, states_of_each_kind())
 
 
 def test_time_to_live(tmp_path: Path) -> None:
@@ -169,7 +157,7 @@ def test_time_to_live(tmp_path: Path) -> None:
         "python-state-map: MAP <ROW(LONG), BYTE_ARRAY_WRAPPER, BYTES> with TTL"
     )
     timed = plain.as_pyflink(
-        LONG, [ValueStateDescriptor("total", LONG, has_ttl=True), *job_states(True)[1:]]
+        LONG, [ValueStateDescriptor("total", LONG, has_ttl=True), *states_of_each_kind(True)[1:]]
     )
     for key, was in before.items():
         held = timed.get(key)
@@ -179,7 +167,8 @@ def test_time_to_live(tmp_path: Path) -> None:
     editor = SavepointWriter.from_existing_savepoint(tmp_path / "new", tmp_path / "third")
     with editor:
         operator = editor.operator("kinds").as_pyflink(
-            LONG, [ValueStateDescriptor("total", LONG, has_ttl=True), *job_states(True)[1:]]
+            LONG,
+            [ValueStateDescriptor("total", LONG, has_ttl=True), *states_of_each_kind(True)[1:]],
         )
         operator.rename_state("total", "value")
         for name in NAMES:
@@ -199,7 +188,7 @@ def test_keys_and_another_max_parallelism(tmp_path: Path) -> None:
     with editor:
         operator.map_keys(lambda key: f"user-{key}", PYFLINK(STRING))
     plain = read_savepoint(tmp_path / "typed" / "new").operator("kinds")
-    texts = plain.as_pyflink(STRING, job_states())
+    texts = plain.as_pyflink(STRING, states_of_each_kind())
     assert texts.get("user-3") == before[3]
     change_max_parallelism(old(), 720, tmp_path / "rekeyed", operators=["kinds"])
     rekeyed = job(tmp_path / "rekeyed")
@@ -212,7 +201,7 @@ def test_new_state(has_ttl: bool, tmp_path: Path) -> None:
     """A savepoint from nothing has the states and the bytes of PyFlink's own."""
     uid = "ttl" if has_ttl else "kinds"
     source = job(old(), uid, has_ttl)
-    states = [*job_states(has_ttl), TimerServiceDescriptor()]
+    states = [*states_of_each_kind(has_ttl), TimerServiceDescriptor()]
     with SavepointWriter(tmp_path / "new") as writer:
         operator = writer.add_operator(uid, PYFLINK(LONG), states, 128, 2, sort=True)
         for entry in source.entries(NAMES):
@@ -239,7 +228,7 @@ def state_bytes(operator: Operator) -> list[bytes]:
 def test_new_state_by_tables(tmp_path: Path) -> None:
     source = job(old())
     with SavepointWriter(tmp_path / "new") as writer:
-        states = job_states()
+        states = states_of_each_kind()
         operator = writer.add_operator("kinds", PYFLINK(LONG), states, 128, 2, sort=True)
         for name in NAMES:
             if name != "maplp":  # Arrow has it as text.
@@ -355,8 +344,8 @@ def test_declarations_of_thread_mode(tmp_path: Path) -> None:
 
 
 def test_an_operator_that_is_declared_anew() -> None:
-    first = read_savepoint(old()).operator("kinds").as_pyflink(LONG, job_states()[:1])
-    second = first.as_pyflink(LONG, job_states())
+    first = read_savepoint(old()).operator("kinds").as_pyflink(LONG, states_of_each_kind()[:1])
+    second = first.as_pyflink(LONG, states_of_each_kind())
     assert second == job(old())
     assert second != first
     assert {state.name for state in first.states if state.is_python} == {"value"}
@@ -367,7 +356,7 @@ def test_an_operator_that_is_declared_anew() -> None:
 
 def test_a_savepoint_as_its_job_has_it(tmp_path: Path) -> None:
     """Comparing and editing take it; a list is the same however PyFlink has cut it."""
-    declared = {"kinds": (LONG, job_states()), "ttl": (LONG, job_states(True))}
+    declared = {"kinds": (LONG, states_of_each_kind()), "ttl": (LONG, states_of_each_kind(True))}
     before = read_savepoint(old()).as_pyflink(declared)
     with SavepointWriter.from_existing_savepoint(before, tmp_path / "new") as editor:
         operator = editor.operator("kinds")

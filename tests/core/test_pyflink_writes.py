@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from support.bytes.framed_entries import framed_entries
+from support.bytes.pyflink_states import states_of_each_kind
 from support.bytes.real_savepoints import corpus
 
 from keygroups import types as kt
@@ -21,7 +22,6 @@ from keygroups.savepoint import (
     EventTimeSessionWindows,
     GlobalWindow,
     ListStateDescriptor,
-    MapStateDescriptor,
     Operator,
     ReducingStateDescriptor,
     SavepointWriter,
@@ -67,20 +67,9 @@ def entries(operator: Operator, states: set[str]) -> list[tuple[str, bytes, byte
     )
 
 
-def kinds(has_ttl: bool) -> list[Any]:
-    return [
-        ValueStateDescriptor("value", LONG, has_ttl=has_ttl),
-        ListStateDescriptor("list", STRING, has_ttl=has_ttl),
-        MapStateDescriptor("map", STRING, LONG, has_ttl=has_ttl),
-        MapStateDescriptor("maplp", LONG, pyflink.PICKLED, has_ttl=has_ttl),
-        ReducingStateDescriptor("reducing", LONG, has_ttl=has_ttl),
-        AggregatingStateDescriptor("aggregating", kt.TUPLE(LONG, LONG), has_ttl=has_ttl),
-    ]
-
-
 @pytest.mark.parametrize("uid", ["kinds", "ttl"])
 def test_kinds_in_thread_mode(uid: str, tmp_path: Path) -> None:
-    states = kinds(uid == "ttl")
+    states = states_of_each_kind(uid == "ttl")
     plain = real(THREAD, uid)
     source = plain.as_pyflink(LONG, states)
     names = {state.name for state in states}

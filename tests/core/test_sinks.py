@@ -494,8 +494,8 @@ def test_names_have_at_most_100_characters(size: int) -> None:
 
 # --- of files ------------------------------------------------------------------------------------
 
-# Of jobs of Flink 1.20.5 and 2.3.0, each with a FileSink that rolls its files at each checkpoint,
-# by its committer, and one that goes on with a file, by its writer.
+# Jobs of Flink 1.20.5 and 2.3.0 wrote these, each with two FileSinks: one rolls its files at each
+# checkpoint, and its committer has them; the writer of the other goes on with a file.
 FILES_TO_COMMIT = {
     "1.20.5": (
         "0000000200000196b91f252c0000000100000001000001860000000000000001000000010000000100000001"

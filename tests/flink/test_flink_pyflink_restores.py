@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.bytes.pyflink_states import states_of_each_kind
 from support.bytes.real_savepoints import corpus
 from support.flink.pyflink_jobs import PyFlink
 
@@ -21,8 +22,6 @@ from keygroups.savepoint import (
     CountWindows,
     EventTimeSessionWindows,
     ListStateDescriptor,
-    MapStateDescriptor,
-    ReducingStateDescriptor,
     SavepointWriter,
     SlidingEventTimeWindows,
     TimerServiceDescriptor,
@@ -66,17 +65,6 @@ def windows_of(job: PyFlink) -> list[str]:
 
 def uids_of(job: PyFlink) -> list[str]:
     return [*WITH_KINDS, "timers", *windows_of(job)]
-
-
-def kinds(has_ttl: bool = False) -> list[Any]:
-    return [
-        ValueStateDescriptor("value", LONG, has_ttl=has_ttl),
-        ListStateDescriptor("list", STRING, has_ttl=has_ttl),
-        MapStateDescriptor("map", STRING, LONG, has_ttl=has_ttl),
-        MapStateDescriptor("maplp", LONG, pyflink.PICKLED, has_ttl=has_ttl),
-        ReducingStateDescriptor("reducing", LONG, has_ttl=has_ttl),
-        AggregatingStateDescriptor("aggregating", pyflink.TUPLE(LONG, LONG), has_ttl=has_ttl),
-    ]
 
 
 def held_before(uids: list[str]) -> dict[str, dict[int, Any]]:
@@ -132,7 +120,7 @@ def test_edited(job: PyFlink, savepoint: Path, tmp_path: Path) -> None:
     editor = SavepointWriter.from_existing_savepoint(savepoint, tmp_path / "new", uids=uids)
     with editor:
         for uid in WITH_KINDS:
-            operator = editor.operator(uid).as_pyflink(LONG, kinds(uid == "ttl"))
+            operator = editor.operator(uid).as_pyflink(LONG, states_of_each_kind(uid == "ttl"))
             operator.delete_keys([4])
             operator.map_entries("value", lambda entry: entry.value + entry.key)
             operator.map_entries("list", lambda entry: [*entry.value, like(entry.value[0], "é")])
@@ -172,7 +160,7 @@ def test_other_keys_and_another_max_parallelism(
     editor = SavepointWriter.from_existing_savepoint(savepoint, tmp_path / "new", uids=uids)
     with editor:
         for uid in uids:
-            states = kinds(uid == "ttl") if uid in WITH_KINDS else []
+            states = states_of_each_kind(uid == "ttl") if uid in WITH_KINDS else []
             editor.operator(uid).as_pyflink(LONG, states).map_keys(lambda key: 6 - key)
         editor.set_max_parallelism(720, parallelism=3, operators=uids)
     expected = {
@@ -240,7 +228,7 @@ def test_from_nothing(job: PyFlink, tmp_path: Path) -> None:
     now = round(time.time() * 1_000)
     with SavepointWriter(tmp_path / "new") as writer:
         for uid in WITH_KINDS:
-            states = [*kinds(uid == "ttl"), TimerServiceDescriptor()]
+            states = [*states_of_each_kind(uid == "ttl"), TimerServiceDescriptor()]
             operator = writer.add_operator(uid, key_type, states, 128, 2, sort=True)
             last_access = now if uid == "ttl" else None
             for key, held in expected[uid].items():

@@ -30,8 +30,8 @@ def classic_frame_of(spark: SparkSession, job: PartedJob) -> DataFrame:
     # The user's script may define the serializers: cloudpickle sends their code with them.
     parts = [cloudpickle.dumps(part) for part in job.parts]  # type: ignore[no-untyped-call]
     lists: Any = spark.sparkContext.parallelize(parts, max(len(parts), 1))
-    # Of an RDD, `createDataFrame` has a second Python worker in each task make the rows. These
-    # are the bytes as PySpark sends them to the JVM: pickled lists, here of one part each.
+    # `createDataFrame` has a second Python worker in each task make rows of an RDD. The dataset
+    # has its bytes as PySpark sends them to the JVM: pickled lists, here of one part each.
     session: Any = spark
     encoder = session._jvm.Encoders.BINARY()
     rows = session._jsparkSession.createDataset(lists._jrdd.rdd(), encoder).toDF()
