@@ -38,7 +38,7 @@ def read(name: str) -> tuple[Operator, dict[str, list[int]], str]:
     folder = corpus("pyflink") / f"2.3.0-sql-{name}"
     operators = read_savepoint(folder / "savepoint").operators
     [operator] = [one for one in operators if one.states]
-    left = {
+    to_come = {
         number
         for one in operators
         for entry in one.operator_state()
@@ -47,9 +47,9 @@ def read(name: str) -> tuple[Operator, dict[str, list[int]], str]:
     }
     seen: dict[str, list[int]] = {}
     for number in range(END + 1):
-        if number not in left:
+        if number not in to_come:
             seen.setdefault(f"user-{number % 7}", []).append(number)
-    assert len(left) < END
+    assert len(to_come) < END
     return operator, seen, json.loads((folder / "truth.json").read_text("utf-8"))["plan"]
 
 
