@@ -162,8 +162,8 @@ class OperatorStateReader:
         """Return the open transactions of a sink, which a restore commits, and its writers.
 
         A sink of Flink's Sink API has two operators with state, its committer and its writer.
-        Transactions of KafkaSink and files of FileSink are decoded, of other sinks the bytes are
-        told. The older FlinkKafkaProducer and StreamingFileSink have all in one operator.
+        Transactions of KafkaSink and Pulsar, files of FileSink, Iceberg's manifests and Paimon's
+        messages are decoded, of other sinks the bytes are told. The older FlinkKafkaProducer and StreamingFileSink have all in one operator.
 
         Raises InvalidValueError for an operator that is neither, SavepointError where the state
         is damaged.

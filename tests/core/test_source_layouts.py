@@ -5,20 +5,38 @@ Those of MySQL CDC are of a file that a real connector wrote too, with other nam
 
 from __future__ import annotations
 
-import json
 import pickle
 import random
 import re
-import struct
 import time
 import tracemalloc
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.bytes import savepoint_bytes as sb
+from support.bytes.connector_bytes import (
+    ARN,
+    CASES,
+    CDC_END,
+    CDC_STREAM,
+    CDC_TABLES,
+    JAVA,
+    LAST,
+    MYSQL_END,
+    MYSQL_STREAM,
+    NO,
+    OFFSET,
+    RANGES,
+    TASK,
+    TOPIC,
+    YES,
+    Case,
+    as_json,
+    i32,
+    i64,
+    texts,
+)
 from support.bytes.source_bytes import coordinator, framed, of_hybrid, source, versioned
 
 from keygroups import InvalidTypeError, InvalidValueError
@@ -34,6 +52,7 @@ from keygroups.savepoint import (
 )
 from keygroups.savepoint._sources.connector_layouts import LAYOUTS
 from keygroups.savepoint._sources.split_layouts import split_of
+
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1]}")
 def test_splits(case: Case, tmp_path: Path) -> None:
@@ -56,11 +75,16 @@ def test_each_layout_has_a_case_and_a_row() -> None:
         versions = {case[1] for case in CASES if case[0] == layout.source}
         assert versions == {*layout.versions}
         first, last = min(versions), max(versions)
-        shown = str(first) if first == last else f"{first} to {last}"
-        assert re.search(rf"^    {layout.source} .*Serializer +{shown} +\w", help_text, re.M)
+        of_enumerator = layout.enumerator_versions
+        row = rf"^    {layout.source} .*Serializer +{span(first, last)} +"
+        assert re.search(rf"{row}{span(of_enumerator[0], of_enumerator[-1])} +\w", help_text, re.M)
         for case in CASES:
             if case[0] == layout.source:
                 assert all(re.search(rf"\b{field}\b", help_text) for field in case[3])
+
+
+def span(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first} to {last}"
 
 
 def test_reports_say_where_they_go_on(tmp_path: Path) -> None:
@@ -143,6 +167,7 @@ def test_damaged_bytes(tmp_path: Path) -> None:
     assert min(kinds.values()) > 100
 
 
+SECONDS, FLOOR, TIMES = 2.0, 1 << 20, 100
 STARTS = ["AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER", "TRIM_HORIZON", "LATEST", "AT_TIMESTAMP"]
 
 
@@ -250,7 +275,7 @@ def test_splits_of_ones_own(tmp_path: Path) -> None:
     assert "queues: b  5" in str(report)
     sent = pickle.loads(pickle.dumps(savepoint))
     assert sent.operator(operator_id).source_splits().splits == expected
-    with pytest.raises(InvalidValueError, match="a source that is not Kafka's"):
+    with pytest.raises(InvalidValueError, match="that is neither Kafka's nor Pulsar's"):
         savepoint.operator(operator_id).source_splits({("a", 0): 5})
 
 

@@ -63,11 +63,12 @@ def the_only(cursor: Cursor, reads: Sequence[Callable[[Cursor], T]]) -> T:
     for read in reads:
         cursor.pos = start
         with suppress(SavepointError):
-            found.append(read(cursor))
+            found.append((read(cursor), cursor.pos))
     if len(found) != 1:
         cursor.pos = start
         raise cursor.error("these bytes are of no layout that is known, or of several")
-    return found[0]
+    [(value, cursor.pos)] = found
+    return value
 
 
 def _pulsar(version: int, cursor: Cursor) -> ConnectorCommittable:
@@ -231,6 +232,7 @@ def _of_any_version(cursor: Cursor, table: str) -> ConnectorCommittable:
         cursor.pos = start
         with suppress(SavepointError):
             found.append(_paimon(version, cursor, table))
+    cursor.pos = start
     if not found or any(other.fields != found[0].fields for other in found):
         raise cursor.error("no committable of Paimon")
     return found[0]

@@ -166,9 +166,9 @@ def _contents(version: int, data: bytes) -> dict[str, object]:
 
 def _own_contents(version: int, data: bytes) -> dict[str, object]:
     readers: dict[str, Callable[[], object]] = {
-        "Kafka": lambda: _as_set(kafka.read_enumerator(version, Cursor(data, ""))),
-        "DynamicKafka": lambda: _as_set(dynamic_kafka.read_enumerator(version, Cursor(data, ""))),
-        "files": lambda: _as_set(file_splits.read_enumerator(version, Cursor(data, ""))),
+        "Kafka": lambda: _partitions(kafka.read_enumerator(version, Cursor(data, ""))),
+        "several": lambda: _partitions(dynamic_kafka.read_enumerator(version, Cursor(data, ""))),
+        "files": lambda: _files(file_splits.read_enumerator(version, Cursor(data, ""))),
         **{
             layout.source: partial(enumerator_of, layout, (version, data), "")
             for layout in LAYOUTS
@@ -181,10 +181,13 @@ def _own_contents(version: int, data: bytes) -> dict[str, object]:
     return contents
 
 
-def _as_set(state: kafka.Enumerator | file_splits.PendingSplits) -> object:
-    """Return the state of an enumerator that has two parts, of which sets have no order."""
-    splits, rest = state
-    return frozenset(splits), frozenset(rest) if isinstance(rest, tuple) else rest
+def _partitions(state: kafka.Enumerator) -> object:
+    return frozenset(state.splits), state.initial_discovery_finished
+
+
+def _files(state: file_splits.PendingSplits) -> object:
+    """Return the pending splits in their order, which some assigners keep, and the paths."""
+    return state.splits, frozenset(state.processed_paths)
 
 
 def _known(
