@@ -163,7 +163,8 @@ class OperatorStateReader:
 
         A sink of Flink's Sink API has two operators with state, its committer and its writer.
         Transactions of KafkaSink and Pulsar, files of FileSink, Iceberg's manifests and Paimon's
-        messages are decoded, of other sinks the bytes are told. The older FlinkKafkaProducer and StreamingFileSink have all in one operator.
+        messages are decoded, of other sinks the bytes are told. The older FlinkKafkaProducer and
+        StreamingFileSink have all in one operator.
 
         Raises InvalidValueError for an operator that is neither, SavepointError where the state
         is damaged.

@@ -19,23 +19,25 @@ The serializers of splits that are known, each with its versions, those of the e
 and how: by files that a real connector wrote, by bytes that its own classes made, or from its
 public source alone.
 
-    source                    serializer                           versions  enumerator  known by
-    KafkaSource               KafkaPartitionSplitSerializer        0         0 to 3      real files
-    DynamicKafkaSource        DynamicKafkaSourceSplitSerializer    1         1 to 2      real files
-    FlinkKafkaConsumer        a union list of pairs                          none        real files
-    FlinkKinesisConsumer      a union list of pairs                          none        real files
-    FileSource                FileSourceSplitSerializer            1         1           real files
-    HybridSource              HybridSourceSplitSerializer          0         0           real files
-    Kinesis (KinesisStreams)  KinesisShardSplitSerializer          0 to 2    0 to 1      source
-    DynamoDB Streams          DynamoDbStreamsShardSplitSerializer  0 to 2    0           source
-    Pulsar                    PulsarPartitionSplitSerializer       0 to 2    0 to 3      source
-    MySQL CDC                 MySqlSplitSerializer                 1 to 4    1 to 5      a real file of 4
-    CDC (Postgres and others) SourceSplitSerializer                3 to 6    3 to 8      its classes: 6, 8
-    MongoDB                   MongoSourceSplitSerializer           0         0           source
-    JDBC                      JdbcSourceSplitSerializer            0 to 1    0           source
-    Iceberg                   IcebergSourceSplitSerializer         1 to 3    1 to 2      its classes
-    Paimon                    FileStoreSourceSplitSerializer       1         1           source
+    source            serializer                           versions  enumerator  known by
+    KafkaSource       KafkaPartitionSplitSerializer        0         0 to 3      real files
+    DynamicKafka      DynamicKafkaSourceSplitSerializer    1         1 to 2      real files
+    KafkaConsumer     a union list of pairs                          none        real files
+    KinesisConsumer   a union list of pairs                          none        real files
+    FileSource        FileSourceSplitSerializer            1         1           real files
+    HybridSource      HybridSourceSplitSerializer          0         0           real files
+    Kinesis           KinesisShardSplitSerializer          0 to 2    0 to 1      source
+    DynamoDB Streams  DynamoDbStreamsShardSplitSerializer  0 to 2    0           source
+    Pulsar            PulsarPartitionSplitSerializer       0 to 2    0 to 3      source
+    MySQL CDC         MySqlSplitSerializer                 1 to 4    1 to 5      real files of 4
+    CDC               SourceSplitSerializer                3 to 6    3 to 8      its classes
+    MongoDB           MongoSourceSplitSerializer           0         0           source
+    JDBC              JdbcSourceSplitSerializer            0 to 1    0           source
+    Iceberg           IcebergSourceSplitSerializer         1 to 3    1 to 2      its classes
+    Paimon            FileStoreSourceSplitSerializer       1         1           source
 
+Kinesis is that of KinesisStreamsSource, CDC that of Postgres and others. Its own classes wrote
+CDC's newest, 6 and 8, and MySQL's newest enumerator, 5; all else of these is from source.
 No release of CDC's base wrote the versions 1 and 2. Some chunks of version 3 have the same bytes
 in MySQL's: the source is "MySQL CDC or CDC" then.
 
