@@ -176,7 +176,7 @@ class SplitDifference(NamedTuple):
 
 
 def _fields_of(split: KafkaSplit | FileSplit | ConnectorSplit) -> dict[str, Any]:
-    """Return what may differ between two savepoints, by name."""
+    """Return the fields that may differ between two savepoints."""
     if isinstance(split, ConnectorSplit):
         return {"version": split.version, **split.fields}
     return {name: value for name, value in split._asdict().items() if name != "subtask"}

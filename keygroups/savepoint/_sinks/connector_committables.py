@@ -55,7 +55,7 @@ def read_connector_committable(version: int, cursor: Cursor) -> ConnectorCommitt
 
 
 def the_only(cursor: Cursor, reads: Sequence[Callable[[Cursor], T]]) -> T:
-    """Return what the one reader makes of all bytes that can read them.
+    """Return the value of the one reader that can read the bytes.
 
     Raises SavepointError where none can, or more than one.
     """
@@ -268,7 +268,7 @@ _COMPACTED = ("compact_before", "compact_after", "compact_changelog")
 _COMPACTED_INDEXES = ("compact_new_indexes", "compact_deleted_indexes")
 _FORMS: dict[int, list[tuple[str, ...]]] = {
     **{
-        2: [  # of 0.8, of 0.5 to 0.7, and of 0.4
+        2: [  # The forms are those of 0.8, 0.5 to 0.7 and 0.4.
             (*_DATA, *_COMPACTED, _INDEXES[0]),
             (_DATA[0], _DATA[2], *_COMPACTED, _INDEXES[0]),
             (_DATA[0], _DATA[2], *_COMPACTED),

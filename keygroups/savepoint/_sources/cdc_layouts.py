@@ -24,8 +24,8 @@ from keygroups.savepoint._sources.split_layouts import (
     unordered,
 )
 
-_SNAPSHOT, _STREAM = 1, 2  # of splits; of an enumerator's state too, which may have both
-_BOTH = 3
+_SNAPSHOT, _STREAM = 1, 2  # kinds of splits and of enumerators
+_BOTH = 3  # the kind of an enumerator of both
 _IN_MYSQL = ("file", "kind")  # Each offset of MySQL's has one of them, no other database's has.
 _STATUSES = (  # AssignerStatus
     "INITIAL_ASSIGNING",

@@ -1,4 +1,4 @@
-"""How far the splits of a source are behind the ends that a caller passes."""
+"""The lag of the splits of a source behind the ends that a caller passes."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def has_same_content(own: bytes, other: bytes) -> bool:
 
 
 def _contents(version: int, data: bytes) -> dict[str, object]:
-    """Return what each layout reads in the state of an enumerator that reads it at all."""
+    """Return the contents of an enumerator's state, by each layout that can read it."""
     contents = _own_contents(version, data)
     with suppress(SavepointError):
         number, (own_version, own_data) = _of_hybrid_enumerator((version, data), "")

@@ -686,7 +686,7 @@ def _paimon(message: dict[str, Any], properties: dict[str, str]) -> dict[str, An
 _WORDS = "1 buckets, 2 new files"
 JOB = ("0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210")
 _IDS = {"job_id": JOB[0], "operator_id": JOB[1], "checkpoint_id": 5}
-MANIFEST = REAL["Iceberg map 3"][-5_044:]  # what the other committables of Iceberg have too
+MANIFEST = REAL["Iceberg map 3"][-5_044:]  # the same as in the others of Iceberg
 _MANIFESTS = (("s3://a/m-1.avro", 512, 2, 16), ("s3://a/m-2.avro", 256, 1, 3))
 _PATHS = "s3://a/m-1.avro, s3://a/m-2.avro"
 COMMITTABLES: list[tuple[str, int, bytes, str, dict[str, Any]]] = [
