@@ -71,7 +71,8 @@ from keygroups.savepoint._sinks.connector_committables import (
     read_paimon,
 )
 from keygroups.savepoint._sources.connector_layouts import LAYOUTS
-from keygroups.savepoint._sources.split_layouts import enumerator_of
+from keygroups.savepoint._sources.source_splits import has_same_content
+from keygroups.savepoint._sources.split_layouts import enumerator_of, split_of
 from keygroups.state_keys import BYTES
 
 SECONDS, FLOOR, TIMES = 2.0, 1 << 20, 100
@@ -207,6 +208,40 @@ def test_an_enumerator_of_ones_own(tmp_path: Path) -> None:
         SplitLayout("q", (1,), read_queue, enumerator_versions=(1,), read_enumerator=5)  # type: ignore[arg-type]  # It is refused.
 
 
+MONGO = i32(1) + texts("i", "d", "c")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["NaN", "1e999", "-1e999", "[" * 51 + "]" * 51, '{"a":' * 51 + "1" + "}" * 51],
+    ids=["no number", "no double", "no double below", "deep lists", "deep objects"],
+)
+def test_json_that_no_report_could_show(text: str) -> None:
+    """What JSON does not have, and what nests deeper than is read, is no split."""
+    data = MONGO + texts('{"a": ' + text + "}", "{}", "{}") + i32(0)
+    with pytest.raises(SavepointError):
+        split_of(LAYOUT_OF["MongoDB"], 0, data, 0, "file")
+    data = MONGO + texts('{"a": [1.5, {"b": 2}]}', "{}", "{}") + i32(0)
+    split = split_of(LAYOUT_OF["MongoDB"], 0, data, 0, "file")
+    assert split.fields["min"] == {"a": [1.5, {"b": 2}]}
+
+
+def test_a_serialized_split_of_another_class() -> None:
+    """Each class and field of Iceberg's that a split has is looked at."""
+    data = REAL["Iceberg split 1"]
+    iceberg = LAYOUT_OF["Iceberg"]
+    for name, other in (
+        (b"IcebergSourceSplit", b"IcebergSourceSplut"),
+        (b"BaseFileScanTask", b"BaseFileScanTusk"),
+        (b"GenericDataFile", b"GenericDatuFile"),
+        (b"fileOffset", b"fileOffsut"),
+        (b"filePath", b"filePuth"),
+    ):
+        assert name in data
+        with pytest.raises(SavepointError):
+            split_of(iceberg, 1, data.replace(name, other), 0, "file")
+
+
 # --- comparisons and reports --------------------------------------------------------------------
 
 
@@ -277,6 +312,10 @@ def test_orders_of_files_and_of_sources_in_a_hybrid(tmp_path: Path) -> None:
     states = [coordinator(1, data) for data in unknown]
     assert compared(tmp_path / "3", *states).coordinator == "changed"
     assert compared(tmp_path / "4", *map(in_hybrid, unknown)).coordinator == "changed"
+
+
+def test_states_that_are_of_no_coordinator() -> None:
+    assert not has_same_content(b"ab", b"ba")
 
 
 def in_hybrid(data: bytes) -> bytes:
@@ -462,6 +501,12 @@ def test_manifests_by_their_schema() -> None:
     found = read_manifests(5, Cursor(versioned(1, data), "file"))
     assert found.fields["manifests"] == (("a", 5, None, None),)
     assert found.version == 1
+
+
+def test_a_checkpoint_without_deletes() -> None:
+    data = framed(avro([PATH, SIZE], b"\2a\x0a")) + i32(0, 0)
+    found = read_manifests(5, Cursor(versioned(2, data), "file"))
+    assert found.fields["manifests"] == (("a", 5, None, None),)
 
 
 @pytest.mark.parametrize(
