@@ -430,6 +430,7 @@ RECORDS = {
     "FaultCount",
     "FileSplit",
     "Committable",
+    "ConnectorCommittable",
     "ConnectorSplit",
     "KafkaSplit",
     "KafkaTransaction",
