@@ -80,10 +80,11 @@ ascending order have the newest version of a key first: VALUE number 6 is -1537,
 
 
 class Block(NamedTuple):
-    """A decompressed block: its entries up to `end`, its restarts, perhaps its trailer."""
+    """A decompressed block: its entries up to `end`, so many restarts, perhaps its trailer."""
 
     octets: bytes
     end: int
+    restarts: int
 
 
 class RangeDeletion(NamedTuple):
@@ -341,7 +342,7 @@ class SstFile:
         100 + 4 bytes, at 0 + 100 + 5, as a trailer takes 5.
         RocksDB: IndexBlockIter::DecodeCurrentValue.
         """
-        block, end = self._block(offset, size)
+        block, end, _ = self._block(offset, size)
         most = _MAX_SHARING * end
         pos, key = 0, b""
         try:
@@ -406,7 +407,7 @@ class SstFile:
         end = size - 4 - 4 * restarts
         if end < 0:
             raise self._error(offset, f"{restarts} restarts in a block of {size} bytes")
-        return Block(block, end)
+        return Block(block, end, restarts)
 
     def _pairs(self, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]:
         """Yield the entries of a block one by one."""
@@ -421,7 +422,7 @@ class SstFile:
         `00 02 01 "k1" "a"`, `01 01 01 "2" "b"` are k1: a and k2: b.
         RocksDB: DecodeEntry in table/block_based/block_util.h.
         """
-        block, end = self._block(offset, size)
+        block, end, _ = self._block(offset, size)
         most = _MAX_SHARING * end
         pos, key, key_size = 0, b"", 0
         try:

@@ -59,7 +59,7 @@ def spread(array: pa.Array, is_present: Bools) -> pa.Array:
     return array.take(pa.array(np.cumsum(is_present) - 1, mask=~is_present))
 
 
-def numbers_at(data: bytes, pos: Ints, written: np.dtype[Any]) -> NDArray[Any]:
+def numbers_at(data: bytes | NDArray[np.uint8], pos: Ints, written: np.dtype[Any]) -> NDArray[Any]:
     """Return the numbers that start somewhere, on no boundary.
 
     Raises IndexError beyond the end, ValueError where there are too few bytes for any.
