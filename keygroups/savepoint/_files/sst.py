@@ -153,8 +153,26 @@ class SstFile:
         return self._records(self._places(runs), runs)
 
     def blocks(self, runs: Runs) -> Iterator[Block]:
-        """Return an iterator over the blocks that may have keys of some runs."""
-        return (self._block(*place) for place in self._places(runs))
+        """Return an iterator over the blocks that may have keys of some runs.
+
+        The call itself asks for the first window of them.
+        """
+        windows = self._windows(runs)
+        first = [*islice(windows, 1)]
+        return chain.from_iterable(map(self._blocks_of, chain(first, windows)))
+
+    def _blocks_of(self, window: Sequence[BlockSpan]) -> Iterator[Block]:
+        """Return an iterator over the blocks of a window, which is read at once."""
+        start = window[0][0]
+        last, size = window[-1]
+        try:
+            octets = self._stream.read(start, last + size + _TRAILER)
+        except SavepointError:  # each of them alone says which one it is
+            return (self._block(*place) for place in window)
+        return (
+            self._checked(offset, octets[offset - start : offset - start + size + _TRAILER], size)
+            for offset, size in window
+        )
 
     def _places(self, runs: Runs) -> Iterator[BlockSpan]:
         """Return an iterator over the places of the blocks that may have keys of some runs.
@@ -389,7 +407,10 @@ class SstFile:
         count: reading in order needs neither.
         RocksDB: BlockFetcher::ReadBlockContents in table/block_fetcher.cc, Block::Block.
         """
-        block = self._stream.read(offset, offset + size + _TRAILER)
+        return self._checked(offset, self._stream.read(offset, offset + size + _TRAILER), size)
+
+    def _checked(self, offset: int, block: bytes, size: int) -> Block:
+        """Return a block of so many bytes and its trailer; the offset is for errors."""
         (checksum,) = _u32(block, size + 1)
         if self._checksum(block[:-4]) != checksum:
             raise self._error(offset, "the checksum of the block does not match")
