@@ -11,9 +11,15 @@ import pyarrow as pa
 from keygroups._serializers.base import Serializer
 from keygroups._serializers.collections import MapSerializer
 from keygroups._serializers.data_input import MOST_REPEATED
-from keygroups.savepoint._columns.readers.lists import counts_at, items_at
-from keygroups.savepoint._columns.readers.parts import Column, Ints, ReadColumn, check
-from keygroups.savepoint._columns.readers.readers import reader_of
+from keygroups.savepoint._columns.readers.lists import items_at
+from keygroups.savepoint._columns.readers.parts import (
+    Column,
+    Ints,
+    ReadColumn,
+    check,
+    counts_at,
+)
+from keygroups.savepoint._columns.readers.readers import element_of, reader_of
 from keygroups.savepoint._state.header import StateDescriptor, stored_serializer
 from keygroups.savepoint._state.layouts import EntryFields
 from keygroups.savepoint._state.scans import Scan, entry_scan, skip_scan
@@ -112,18 +118,17 @@ def _maps(state: StateDescriptor, fields: EntryFields) -> Native | None:
     values_of = reads_of(fields.value)
     if starts_of is None or items_of is None or values_of is None:
         return None
-    skip_key, skip_value = skip_of(user_key), skip_of(stored)
+    key, value = element_of(user_key), element_of(stored)
 
     def decode_maps(data: bytes, starts: Ints, ends: Ints) -> tuple[Columns, Ints]:
         shared, pos = decode(starts_of, data, starts)
         counts = counts_at(data, pos)
         rows = np.repeat(np.arange(len(starts)), counts)
-        places, middles, behind, read = items_at(data, pos + 4, counts, skip_key, skip_value)
+        places, behind, read = items_at(data, pos + 4, counts, key, value)
         check(np.array_equal(read, ends))
         if not len(rows):
             return {"bytes": pa.array(rows)}, rows
-        columns, read = decode(items_of, data, places)
-        check(np.array_equal(read, middles))
+        columns, middles = decode(items_of, data, places)
         columns |= decode_values(values_of, fields.before_value, data, middles, behind)
         columns |= {name: taken(column, pa.array(rows)) for name, column in shared.items()}
         sizes = behind - places
