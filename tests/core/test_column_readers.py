@@ -22,6 +22,7 @@ from support.bytes.column_schemas import TYPES, Type  # noqa: E402
 from support.inside import serializers  # noqa: E402
 from support.inside.columns import (  # noqa: E402
     ArrowColumn,
+    abreast,
     arrow_array,
     column_of,
     is_open,
@@ -81,8 +82,13 @@ class Sides:
     def assert_same(self, written: Sequence[bytes]) -> bool:
         """Return whether the reader of columns has read them."""
         ours, theirs = self.by_column(written), self.by_value(written)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(abreast, "_LEAST_ABREAST", 1)
+            side_by_side = self.by_column(written)
+        assert (ours is None) is (side_by_side is None)
         if ours is None:
             return False
+        assert repr(side_by_side.to_pylist()) == repr(ours.to_pylist())
         assert theirs is not None
         assert repr(ours.to_pylist()) == repr(theirs.to_pylist())
         return True
@@ -149,6 +155,21 @@ def test_what_is_passed_over(case: Case, sides: list[Sides]) -> None:
             twice = Watched(b"\x80" + 2 * value.data + b"\x80\2")
             assert passed(twice, 1, 2) == [end - 2, 2 * end - 5]
             assert twice.last <= 2 * end - 5
+
+
+@pytest.mark.parametrize(("case", "sides"), [pytest.param(c, s, id=n) for n, c, s in CASES])
+def test_values_that_are_passed_over_side_by_side(case: Case, sides: list[Sides]) -> None:
+    """They lie apart, and some have a byte beyond ASCII before or behind them."""
+    side, data, starts, ends = sides[0], b"", [], []
+    for number, value in enumerate(case.values):
+        if side.by_value([value.data]) is not None:
+            data += (b"\xff", b"")[number % 2]
+            starts.append(len(data))
+            data += value.data
+            ends.append(len(data))
+    if starts:
+        assert passed_abreast(side.serializer, data, starts) == ends
+        assert passed_abreast(side.serializer, data + b"\xff", starts[::2]) == ends[::2]
 
 
 @pytest.mark.parametrize(
@@ -234,6 +255,16 @@ def assert_passed_over(serializer: Serializer, data: bytes) -> None:
     except REFUSED:
         return
     assert skips.skip_of(serializer)(data, 0) == end
+    assert passed_abreast(serializer, data, [0]) in ([end], None)
+
+
+def passed_abreast(serializer: Serializer, data: bytes, starts: Sequence[int]) -> Any:
+    """Return where values end, None where they are left to the reader of single ones."""
+    try:
+        ends = abreast.pass_all_of(serializer)(abreast.Octets(data), np.array(starts))
+    except REFUSED:
+        return None
+    return ends.tolist()
 
 
 @given(TYPES, st.data())

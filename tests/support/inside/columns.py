@@ -24,7 +24,7 @@ from keygroups.savepoint._columns.column_writers import column_writer
 from keygroups.savepoint._columns.columns import TEXT, ArrowColumn
 from keygroups.savepoint._columns.entry_batches import SCHEMA, entries_of, entry_batch
 from keygroups.savepoint._columns.entry_frames import FileWriter
-from keygroups.savepoint._columns.readers import numbers, parts, readers, sql
+from keygroups.savepoint._columns.readers import abreast, numbers, parts, readers, sql
 from keygroups.savepoint._columns.row_shapes import (
     ColumnPlace,
     LongRows,
@@ -63,6 +63,7 @@ __all__ = [
     "StateColumns",
     "UnwrittenError",
     "WideRows",
+    "abreast",
     "arrow_array",
     "batch_sorter",
     "byte_arrays",
