@@ -29,7 +29,15 @@ from keygroups.savepoint._columns.readers.parts import (
     numbers_at,
     octets_at,
 )
-from keygroups.savepoint._state.skips import Passed, Skip, passed_of, passing, skip_of, skip_text
+from keygroups.savepoint._state.skips import (
+    Passed,
+    Skip,
+    item_skip,
+    passed_of,
+    passing,
+    skip_of,
+    skip_text,
+)
 from keygroups.savepoint._state.stored_values import SEPARATOR
 
 _COUNT = np.dtype(">i4")
@@ -207,12 +215,7 @@ def _list(serializer: Serializer) -> PassAll:
 
 
 def _map(serializer: Serializer) -> PassAll:
-    skip_key, skip_value = map(skip_of, serializer.parts)
-
-    def skip(data: bytes, pos: int) -> int:
-        pos = skip_key(data, pos)
-        return pos + 1 if data[pos] else skip_value(data, pos + 1)
-
+    skip = item_skip(*map(skip_of, serializer.parts))
     return _counted(passing(skip), item_of(*_parts(serializer)))
 
 

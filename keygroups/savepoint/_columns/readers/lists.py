@@ -22,7 +22,7 @@ from keygroups.savepoint._columns.readers.parts import (
     check_apart,
     counts_at,
 )
-from keygroups.savepoint._state.skips import Passed, Skip, passing
+from keygroups.savepoint._state.skips import Passed, Skip, item_skip, passing
 from keygroups.savepoint._state.stored_values import SEPARATOR
 
 _SEPARATOR = SEPARATOR[0]
@@ -196,11 +196,7 @@ def items_at(
     data: bytes, starts: Ints, counts: Ints, key: Element, value: Element
 ) -> tuple[Ints, Ints, Ints]:
     """Return the starts and ends of the items of maps, and the ends of the maps."""
-
-    def skip(data: bytes, pos: int) -> int:
-        pos = key.skip(data, pos)
-        return pos + 1 if data[pos] else value.skip(data, pos + 1)
-
+    skip = item_skip(key.skip, value.skip)
     pass_item = abreast.item_of(key.pass_all, value.pass_all)
     return abreast.elements_at(Octets(data), starts, counts, passing(skip), pass_item)
 
