@@ -42,7 +42,7 @@ from keygroups.savepoint._jobs.cluster_editors import ClusterEditor, RowsEditor
 from keygroups.savepoint._jobs.parted_job import PartedJob
 from keygroups.savepoint._jobs.questions import difference_job, key_size_job
 from keygroups.savepoint._jobs.row_jobs import wide_rows_job, wide_shapes
-from keygroups.savepoint._state import entry_columns, skips
+from keygroups.savepoint._state import entry_columns, patterns, scans, skips
 from keygroups.savepoint._state.formats import rocksdb_columns
 from keygroups.savepoint._state.framed_columns import framed_chunks
 
@@ -91,11 +91,13 @@ __all__ = [
     "long_columns",
     "numbers",
     "parts",
+    "patterns",
     "reader_of",
     "readers",
     "record_batches",
     "rocksdb_columns",
     "row_encoder",
+    "scans",
     "skips",
     "sql",
     "state_query",
