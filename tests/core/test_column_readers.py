@@ -266,7 +266,7 @@ def test_values_that_are_mostly_others_are_passed_over_one_by_one(
     short, long = encoded(STRING, "short"), encoded(STRING, "x" * 200)
     for data in (long * 4, long * 50, short * 50):
         assert len(scan(data, 0, 50)) == len(plain(data, 0, 50))
-    assert counts == [1] * 5 + [50]  # those of the last are matched
+    assert counts == [1] * 5 + [50]  # The last ones match the pattern.
 
 
 @pytest.mark.parametrize("count", [12, 14])
@@ -335,9 +335,9 @@ def assert_passed_over(serializer: Serializer, data: bytes) -> None:
 
 
 def passed_abreast(serializer: Serializer, data: bytes, starts: Sequence[int]) -> Any:
-    """Return where values end, None where they are left to the reader of single ones."""
+    """Return the ends of values, None where they are left to the reader of single ones."""
     try:
-        ends = abreast.pass_all_of(serializer)(abreast.Octets(data), np.array(starts))
+        ends = abreast.pass_all_of(serializer)(abreast.SearchedBytes(data), np.array(starts))
     except REFUSED:
         return None
     return ends.tolist()

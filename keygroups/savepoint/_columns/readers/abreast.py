@@ -45,7 +45,7 @@ _SEPARATOR = SEPARATOR[0]
 _LEAST_ABREAST = 128  # lists that are walked faster side by side than each alone
 
 
-class Octets:
+class SearchedBytes:
     """Bytes, and how many of them are no ASCII."""
 
     def __init__(self, data: bytes) -> None:
@@ -53,7 +53,7 @@ class Octets:
 
     @cached_property
     def high(self) -> Ints | None:
-        """How many bytes before each place are no ASCII; None where all are."""
+        """The number of bytes before each place that are no ASCII; None where all are."""
         if self.data.isascii():
             return None
         counts = np.zeros(len(self.data) + 1, np.int64)
@@ -62,7 +62,7 @@ class Octets:
 
 
 Flags = NDArray[np.uint8]
-PassAll = Callable[[Octets, Ints], Ints]
+PassAll = Callable[[SearchedBytes, Ints], Ints]
 
 
 def pass_all_of(serializer: Serializer) -> PassAll:
@@ -75,7 +75,7 @@ def pass_all_of(serializer: Serializer) -> PassAll:
 
 
 def _one_by_one(skip: Skip) -> PassAll:
-    def pass_all(octets: Octets, pos: Ints) -> Ints:
+    def pass_all(octets: SearchedBytes, pos: Ints) -> Ints:
         starts, ends = pos.tolist(), []
         for start, bound in zip(starts, [*starts[1:], len(octets.data)]):
             end = skip(octets.data, start)
@@ -89,7 +89,7 @@ def _one_by_one(skip: Skip) -> PassAll:
 _each_text = _one_by_one(skip_text)
 
 
-def _texts(octets: Octets, pos: Ints) -> Ints:
+def _texts(octets: SearchedBytes, pos: Ints) -> Ints:
     """Pass over Strings: those of a size of one byte, and of ASCII, have a byte a character."""
     sizes = octets_at(octets.data, pos).astype(np.int64)
     ends = pos + np.maximum(sizes, 1)
@@ -100,13 +100,13 @@ def _texts(octets: Octets, pos: Ints) -> Ints:
     return ends
 
 
-def _frames(octets: Octets, pos: Ints) -> Ints:
+def _frames(octets: SearchedBytes, pos: Ints) -> Ints:
     sizes = numbers_at(octets.data, pos, _COUNT).astype(np.int64)
     check((sizes >= 0).all())
     return pos + 4 + sizes
 
 
-def _where(is_present: Bools, pass_value: PassAll, octets: Octets, pos: Ints) -> Ints:
+def _where(is_present: Bools, pass_value: PassAll, octets: SearchedBytes, pos: Ints) -> Ints:
     """Pass over the values that are present: another one ends where it starts."""
     if is_present.all():
         return pass_value(octets, pos)
@@ -118,7 +118,7 @@ def _where(is_present: Bools, pass_value: PassAll, octets: Octets, pos: Ints) ->
 def _flagged(pass_value: PassAll, is_present: Callable[[Flags], Any]) -> PassAll:
     """Return the PassAll of a byte, and of a value where the byte says so."""
 
-    def pass_all(octets: Octets, pos: Ints) -> Ints:
+    def pass_all(octets: SearchedBytes, pos: Ints) -> Ints:
         flags = octets_at(octets.data, pos)
         return _where(is_present(flags), pass_value, octets, pos + 1)
 
@@ -140,7 +140,7 @@ def _is_exact(flags: Flags) -> Any:
 
 
 def _in_a_row(steps: Sequence[PassAll]) -> PassAll:
-    def pass_all(octets: Octets, pos: Ints) -> Ints:
+    def pass_all(octets: SearchedBytes, pos: Ints) -> Ints:
         for step in steps:
             pos = step(octets, pos)
         return pos
@@ -163,7 +163,7 @@ def _masked(serializer: Serializer) -> PassAll:
     steps = [*enumerate(_parts(serializer), kind_bits)]
     mask_size = (kind_bits + len(steps) + 7) // 8
 
-    def pass_all(octets: Octets, pos: Ints) -> Ints:
+    def pass_all(octets: SearchedBytes, pos: Ints) -> Ints:
         masks, pos = pos, pos + mask_size
         for bit, step in steps:
             is_present = octets_at(octets.data, masks + bit // 8) & (0x80 >> bit % 8) == 0
@@ -201,7 +201,7 @@ def unflagged(element: PassAll) -> PassAll:
 def _counted(passed: Passed, element: PassAll) -> PassAll:
     """Return the PassAll of a count and as many values."""
 
-    def pass_all(octets: Octets, pos: Ints) -> Ints:
+    def pass_all(octets: SearchedBytes, pos: Ints) -> Ints:
         counts = counts_at(octets.data, pos)
         _, _, ends = elements_at(octets, pos + 4, counts, passed, element)
         return ends
@@ -259,7 +259,7 @@ _MAKERS: dict[type[Serializer], Callable[[Serializer], PassAll]] = {
 
 
 def elements_at(
-    octets: Octets, starts: Ints, counts: Ints, passed: Passed, pass_all: PassAll
+    octets: SearchedBytes, starts: Ints, counts: Ints, passed: Passed, pass_all: PassAll
 ) -> tuple[Ints, Ints, Ints]:
     """Return the starts and ends of elements, and the ends of their lists.
 
@@ -288,7 +288,7 @@ def elements_at(
 
 
 def separated_at(
-    octets: Octets, starts: Ints, ends: Ints, skip: Skip, pass_all: PassAll
+    octets: SearchedBytes, starts: Ints, ends: Ints, skip: Skip, pass_all: PassAll
 ) -> tuple[Ints, Ints, Ints]:
     """Return the number of elements of each list, and the starts and ends of these.
 
@@ -315,7 +315,7 @@ def separated_at(
 
 
 def _between_commas(data: bytes, pos: int, end: int, skip: Skip) -> Ints:
-    """Return where each element of a list starts and ends."""
+    """Return the start and the end of each element of a list."""
     found = []
     while True:
         start, pos = pos, skip(data, pos)

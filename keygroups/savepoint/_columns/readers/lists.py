@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keygroups.savepoint._columns.readers import abreast
-from keygroups.savepoint._columns.readers.abreast import Octets, PassAll
+from keygroups.savepoint._columns.readers.abreast import PassAll, SearchedBytes
 from keygroups.savepoint._columns.readers.compounds import struct_of
 from keygroups.savepoint._columns.readers.numbers import Numbers
 from keygroups.savepoint._columns.readers.parts import (
@@ -76,7 +76,7 @@ def lists(data_type: pa.DataType, element: Element) -> ReadColumn:
     def read(data: bytes, pos: Ints) -> tuple[Column, Ints]:
         counts, starts = counts_at(data, pos), pos + 4
         if element.size is None:
-            octets = Octets(data)
+            octets = SearchedBytes(data)
             places, behind, ends = abreast.elements_at(
                 octets, starts, counts, element.passed, element.pass_all
             )
@@ -114,7 +114,9 @@ def flagged_lists(data_type: pa.DataType, element: Element) -> ReadColumn:
 
     def read(data: bytes, pos: Ints) -> tuple[Column, Ints]:
         counts = counts_at(data, pos)
-        places, behind, ends = abreast.elements_at(Octets(data), pos + 4, counts, passed, pass_all)
+        places, behind, ends = abreast.elements_at(
+            SearchedBytes(data), pos + 4, counts, passed, pass_all
+        )
         is_null = np.frombuffer(data, np.uint8)[places] == 0
         values, read_ends = element.part.read_present(data, places + 1, is_null)
         check(np.array_equal(read_ends, behind))
@@ -137,7 +139,9 @@ def sets(data_type: pa.DataType, element: Element) -> ReadColumn:
 
     def read(data: bytes, pos: Ints) -> tuple[Column, Ints]:
         counts = counts_at(data, pos)
-        places, behind, ends = abreast.elements_at(Octets(data), pos + 4, counts, passed, pass_all)
+        places, behind, ends = abreast.elements_at(
+            SearchedBytes(data), pos + 4, counts, passed, pass_all
+        )
         values = element.read(data, places + 1, behind)
         check(not values.null_count)
         numbers = pa.array(np.repeat(np.arange(len(counts)), counts))
@@ -161,7 +165,7 @@ def separated(data_type: pa.DataType, element: Element) -> ReadSpans:
     def read(data: bytes, starts: Ints, ends: Ints) -> pa.Array:
         if element.size is None:
             counts, places, behind = abreast.separated_at(
-                Octets(data), starts, ends, element.skip, element.pass_all
+                SearchedBytes(data), starts, ends, element.skip, element.pass_all
             )
         else:
             size = element.size + 1  # The comma counts too.
@@ -198,7 +202,7 @@ def items_at(
     """Return the starts and ends of the items of maps, and the ends of the maps."""
     skip = item_skip(key.skip, value.skip)
     pass_item = abreast.item_of(key.pass_all, value.pass_all)
-    return abreast.elements_at(Octets(data), starts, counts, passing(skip), pass_item)
+    return abreast.elements_at(SearchedBytes(data), starts, counts, passing(skip), pass_item)
 
 
 def map_array(counts: Ints, keys: pa.Array, values: pa.Array, data_type: pa.DataType) -> pa.Array:

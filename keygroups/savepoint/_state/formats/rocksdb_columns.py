@@ -246,7 +246,7 @@ def _heads(blocks: Sequence[Block]) -> tuple[bytes, Ints, Ints]:
 
 
 def _heads_by_restarts(blocks: Sequence[Block], octets: Bytes, block_starts: Ints) -> Ints | None:
-    """Return where records start, found in all runs between two restarts side by side.
+    """Return the places of records, found in all runs between two restarts side by side.
 
     A restart is where RocksDB writes a whole key, at every 16th record. None where a block has few
     of them, or they are no places of records: reading in order needs none.
@@ -265,7 +265,7 @@ def _heads_by_restarts(blocks: Sequence[Block], octets: Bytes, block_starts: Int
         is_open = pos < bounds
         pos, bounds = pos[is_open], bounds[is_open]
         if not len(pos):
-            return np.sort(np.concatenate(found), kind="stable")  # of a few dozen runs
+            return np.sort(np.concatenate(found), kind="stable")
         found.append(pos)
         sizes = octets[pos + 2].astype(np.int64)
         is_long = sizes >= _LONG
@@ -279,7 +279,7 @@ def _heads_by_restarts(blocks: Sequence[Block], octets: Bytes, block_starts: Int
 
 
 def _heads_in_order(blocks: Sequence[Block], block_starts: Ints) -> Ints:
-    """Return where records start, found one after the other."""
+    """Return the places of records, found one after the other."""
     places: list[int] = []
     counts = []
     for octets, end, _ in blocks:
