@@ -256,7 +256,8 @@ def apply(
     handle.now = now
     kept = kept_of(layout)
     key_group = KeyGroup(handle, layout, kept, '["n", "users", "most"]')
-    return [change for _, change in key_group.apply({key: rows}, now, True)]
+    [(_, changes)] = key_group.apply({key: rows}, now, True)
+    return changes
 
 
 def test_a_record() -> None:

@@ -175,9 +175,9 @@ def told_together(
             }
             for index, number in asked.values():
                 answers[index][number] = []
-            for key, (kind, results) in key_group.apply(changes, now, mini_batch):
+            for key, made_of_key in key_group.apply(changes, now, mini_batch):
                 index, number = asked[key]
-                answers[index][number].append(repr((kind, *results)))
+                answers[index][number] += [repr((kind, *row)) for kind, row in made_of_key]
             # As Spark does: after the rows, and again only with the next batch.
             for timer in sorted(handle.timers):
                 if timer <= now:
