@@ -77,7 +77,6 @@ class Took(NamedTuple):
     cpu: float
     compilers: float
 
-
     def __sub__(self, before: Took) -> Took:
         """Return the time between two moments."""
         return Took(*(end - start for end, start in zip(self, before)))

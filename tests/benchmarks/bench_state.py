@@ -24,14 +24,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 sys.path.append(str(Path(__file__).parents[1]))
 
 from bench_spark_savepoint import Took, measured, now
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from support.flink.flink_arrays import compile_program
 from support.flink.flink_oracle import flink_jar
 from support.flink.flink_sql import JAVA_FOLDER, OPENED_PACKAGES, java_sources, jdk_folder
 
@@ -118,8 +117,8 @@ class FlinkJobs:
         java += [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENED_PACKAGES]
         java += [f"-Djava.io.tmpdir={folder}", "-cp", class_path, program, str(PARALLELISM)]
         pipe = subprocess.PIPE
-        log = Path(folder, "log").open("w")
-        self._jvm = subprocess.Popen(java, stdin=pipe, stdout=pipe, stderr=log, text=True)
+        with Path(folder, "log").open("w") as log:
+            self._jvm = subprocess.Popen(java, stdin=pipe, stdout=pipe, stderr=log, text=True)
 
     def run(self, rows: int, side: Side) -> Answer:
         """Run a job to its end."""
@@ -224,7 +223,7 @@ def spark_rounds(
     query = side.query(source.parquet(str(rows)), side.distinct).writeStream
     query = query.foreachBatch(take).outputMode("update").trigger(availableNow=True)
     query.option("checkpointLocation", str(checkpoint)).start().awaitTermination()
-    took = [end - start for start, end in zip(moments, moments[1:])]
+    took = [end - start for start, end in zip(moments[:-1], moments[1:])]
     return [*zip(took, answers or [{}] * len(took))]
 
 

@@ -18,6 +18,7 @@ from support.flink.group_histories import (
     InMemoryHandle,
     pack_of,
     random_history,
+    rows_in,
     told_by_us,
     told_together,
     values,
@@ -511,7 +512,8 @@ def test_key_groups_in_the_tester_of_pyspark(
                 if at == now and n % 3 == key_group
             ]
             chance.shuffle(rows)
-            for row in tester.test(key_group, [pack_of(rows)]) if rows else []:
+            packed = tester.test(key_group, [pack_of(rows)]) if rows else []
+            for row in rows_in(["k", "kind", *names], packed):
                 results = (row.kind, *(row[name] for name in names))
                 found.setdefault((row.k, now), []).append(repr(results))
     for key, history in histories.items():

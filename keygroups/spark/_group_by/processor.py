@@ -19,6 +19,7 @@ from keygroups.spark._group_by.aggregates import AGGREGATES
 from keygroups.spark._group_by.fields import RowCodec
 from keygroups.spark._group_by.group import RETRACTS, ROW_KINDS, RecordLayout, Routing, RowChange
 from keygroups.spark._group_by.key_group import QUERY, KeyGroup, layout_text
+from keygroups.spark._group_by.packing import results_of
 from keygroups.spark._group_by.query_checks import check_pyspark, type_of
 from keygroups.spark._group_by.retention import check_retention
 
@@ -143,7 +144,6 @@ class GroupAggregate(StatefulProcessor):
         kept = layout_text(self._key, layout, self._routing)
         names = json.dumps(self.result_schema.names[1:])
         self._key_group = KeyGroup(handle, layout, kept, names)
-        self._names = (*self._key.names, *self.result_schema.names)
         self._is_plain = all(type(field.dataType) in _PLAIN for field in self._key.fields)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:
@@ -153,10 +153,11 @@ class GroupAggregate(StatefulProcessor):
             return
         now = timerValues.getCurrentProcessingTimeInMs()
         held = self._hold(key[0], rows)
-        for encoded, changes in self._key_group.apply(held, now, self._mini_batch):
-            values = held[encoded].key
-            for kind, results in changes:
-                yield _Result(self._names, (*values, kind, *results))
+        yield from results_of(
+            (*held[encoded].key, kind, *results)
+            for encoded, changes in self._key_group.apply(held, now, self._mini_batch)
+            for kind, results in changes
+        )
 
     def handleExpiredTimer(
         self, key: Any, timerValues: Any, expiredTimerInfo: Any
@@ -234,21 +235,11 @@ class GroupAggregate(StatefulProcessor):
 class _Rows(list[Any]):
     """The rows of a key in a batch, and the values of the key."""
 
+    __slots__ = ("key",)
+
     def __init__(self, key: tuple[Any, ...]) -> None:
         super().__init__()
         self.key = key
-
-
-class _Result(Row):
-    """A Row whose `asDict` is fast: Row's own looks for rows in the fields."""
-
-    def __new__(cls, names: tuple[str, ...], values: tuple[Any, ...]) -> _Result:
-        made = tuple.__new__(cls, values)
-        made.__fields__ = names
-        return made
-
-    def asDict(self, recursive: bool = False) -> dict[str, Any]:
-        return dict(zip(self.__fields__, self))
 
 
 def _shown(values: tuple[Any, ...]) -> str:

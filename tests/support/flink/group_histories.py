@@ -186,6 +186,12 @@ def told_together(
     return answers
 
 
+def rows_in(names: Sequence[str], packed: Iterable[T.Row]) -> list[T.Row]:
+    """Return the rows in those that a processor packed."""
+    make = T.Row(*names)
+    return [make(*values) for columns in packed for values in zip(*columns)]
+
+
 class InMemoryHandle:
     """Spark's StatefulProcessorHandle of one key, with a clock to set and counts of accesses."""
 
