@@ -23,6 +23,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -91,8 +93,8 @@ FLINK = "Flink, row by row"
 SIDES = {
     FLINK: Side(None, ROCKSDB),
     "Flink, mini-batches": Side(None, IN_BATCHES),
-    "keygroups, row by row": Side(lambda *source: grouped(*source, False), {}),
-    "keygroups, mini-batches": Side(lambda *source: grouped(*source, True), {}),
+    "keygroups, row by row": Side(partial(grouped, mini_batch=False), {}),
+    "keygroups, mini-batches": Side(partial(grouped, mini_batch=True), {}),
     "Spark's aggregate": Side(native, {}),
 }
 SIDES |= {f"{name}, distinct": side._replace(distinct=True) for name, side in SIDES.items()}
@@ -223,7 +225,7 @@ def spark_rounds(
     query = side.query(source.parquet(str(rows)), side.distinct).writeStream
     query = query.foreachBatch(take).outputMode("update").trigger(availableNow=True)
     query.option("checkpointLocation", str(checkpoint)).start().awaitTermination()
-    took = [end - start for start, end in zip(moments[:-1], moments[1:])]
+    took = [end - start for start, end in pairwise(moments)]
     return [*zip(took, answers or [{}] * len(took))]
 
 

@@ -30,6 +30,7 @@ from keygroups import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
 pytest.importorskip("pyspark")
 
 from pyspark import TaskContext
+from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 from support.inside.adapter import (
     AGGREGATES,
@@ -569,3 +570,27 @@ def test_results_can_be_renamed() -> None:
     key_group = KeyGroup(handle, layout, kept, "other names")
     list(key_group.apply({b"k": [("+I", [None, "a", 5])]}, 1, True))
     assert handle.getMapState("accState", None, None).getValue((2,)) == (kept, "other names", 1)
+
+
+def test_packed_results_are_rows_again(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packing, "_MOST_RESULTS", 10)
+    schema = T.StructType(
+        [
+            T.StructField("a.b", T.LongType()),
+            T.StructField("kind", T.StringType(), False),
+            T.StructField("c`d", T.ArrayType(T.StringType())),
+        ]
+    )
+    rows = [(n or None, "+I", [str(n), None] if n % 2 else None) for n in range(25)]
+    packs = [*packing.results_of(iter(rows))]
+    assert [len(pack[0]) for pack in packs] == [10, 10, 5]
+    assert packs[2].asDict(True)["c1"] == ["+I"] * 5
+    df = spark.createDataFrame([tuple(pack) for pack in packs], packing.packed_type(schema))
+    made = packing.unpacked(df, schema)
+    assert [(f.name, f.dataType, f.nullable) for f in made.schema.fields] == [
+        (f.name, f.dataType, f.nullable) for f in schema.fields
+    ]
+    assert [tuple(row) for row in made.collect()] == rows
+    assert [*packing.results_of(iter([]))] == []
