@@ -73,13 +73,13 @@ def packed_type(schema: T.StructType) -> T.StructType:
 def results_of(rows: Iterator[tuple[Any, ...]]) -> Iterator[Row]:
     """Yield rows with a list for each column, of up to `_MOST_RESULTS` rows each."""
     while some := list(islice(rows, _MOST_RESULTS)):
-        yield _Columns(list(column) for column in zip(*some))
+        yield _ResultColumns(list(column) for column in zip(*some))
 
 
-class _Columns(Row):
+class _ResultColumns(Row):
     """A Row of lists whose `asDict` is fast: Row's own looks for rows in them."""
 
-    def __new__(cls, columns: Iterable[list[Any]]) -> _Columns:
+    def __new__(cls, columns: Iterable[list[Any]]) -> _ResultColumns:
         made = tuple.__new__(cls, columns)
         made.__fields__ = [f"c{number}" for number in range(len(made))]
         return made

@@ -176,10 +176,10 @@ class GroupAggregate(StatefulProcessor):
         made._key, made._routing = key, routing
         return made
 
-    def _hold(self, key_group: int, packs: Iterator[Any]) -> dict[bytes, _Rows]:
+    def _hold(self, key_group: int, packs: Iterator[Any]) -> dict[bytes, _KeyRows]:
         """Return the rows of each key by its bytes."""
         encode = self._fields.encode
-        found: dict[Any, _Rows] = {}
+        found: dict[Any, _KeyRows] = {}
         count = 0
         for pack in packs:
             columns = dict(zip(pack.__fields__, pack))
@@ -195,7 +195,7 @@ class GroupAggregate(StatefulProcessor):
             for key, same, row in zip(keys, keys if self._is_plain else map(encode, keys), rows):
                 of_key = found.get(same)
                 if of_key is None:
-                    of_key = found[same] = _Rows(key)
+                    of_key = found[same] = _KeyRows(key)
                 of_key.append(row)
         held = {encode(rows.key): rows for rows in found.values()}
         if self._order:
@@ -232,7 +232,7 @@ class GroupAggregate(StatefulProcessor):
             yield change
 
 
-class _Rows(list[Any]):
+class _KeyRows(list[Any]):
     """The rows of a key in a batch, and the values of the key."""
 
     __slots__ = ("key",)
