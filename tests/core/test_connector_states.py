@@ -45,10 +45,16 @@ from support.bytes.source_bytes import (
     source,
     versioned,
 )
-from support.inside.savepoints import splits_section
+from support.inside.savepoints import (
+    connector_committables,
+    connector_layouts,
+    has_same_content,
+    split_layouts,
+    splits_section,
+)
+from support.inside.serializers import Cursor
 
 from keygroups import InvalidTypeError, InvalidValueError
-from keygroups._serializers.data_input import Cursor
 from keygroups.cli import main
 from keygroups.errors import SavepointError
 from keygroups.savepoint import (
@@ -63,18 +69,14 @@ from keygroups.savepoint import (
     operator_reports,
     read_savepoint,
 )
-from keygroups.savepoint._sinks.connector_committables import (
-    ICEBERG_STATE,
-    READERS,
-    read_connector_committable,
-    read_manifests,
-    read_paimon,
-)
-from keygroups.savepoint._sources.connector_layouts import LAYOUTS
-from keygroups.savepoint._sources.source_splits import has_same_content
-from keygroups.savepoint._sources.split_layouts import enumerator_of, split_of
 from keygroups.state_keys import BYTES
 
+ICEBERG_STATE, READERS = connector_committables.ICEBERG_STATE, connector_committables.READERS
+read_connector_committable = connector_committables.read_connector_committable
+read_manifests = connector_committables.read_manifests
+read_paimon = connector_committables.read_paimon
+enumerator_of, split_of = split_layouts.enumerator_of, split_layouts.split_of
+LAYOUTS = connector_layouts.LAYOUTS
 SECONDS, FLOOR, TIMES = 2.0, 1 << 20, 100
 LAYOUT_OF = {layout.source: layout for layout in LAYOUTS}
 

@@ -38,6 +38,7 @@ from support.bytes.connector_bytes import (
     texts,
 )
 from support.bytes.source_bytes import coordinator, framed, of_hybrid, source, versioned
+from support.inside.savepoints import connector_layouts, split_layouts
 
 from keygroups import InvalidTypeError, InvalidValueError
 from keygroups.errors import SavepointError
@@ -50,8 +51,8 @@ from keygroups.savepoint import (
     read_savepoint,
     sources,
 )
-from keygroups.savepoint._sources.connector_layouts import LAYOUTS
-from keygroups.savepoint._sources.split_layouts import split_of
+
+LAYOUTS, split_of = connector_layouts.LAYOUTS, split_layouts.split_of
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1]}")

@@ -1022,6 +1022,8 @@ REGISTRY: dict[str, Registered] = {
             "read": [read_split],
             "name": [("queue",)],
             "position": [("offset",)],
+            "enumerator_versions": [(1,)],
+            "read_enumerator": [read_split],
         },
     ),
     "SavepointWriter.add_window_operator": Registered(

@@ -15,6 +15,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
+from keygroups._checks import record_repr
 from keygroups._serializers.data_input import Cursor
 from keygroups.errors import SavepointError
 from keygroups.savepoint._sinks.part_files import versioned
@@ -47,6 +48,9 @@ class ConnectorCommittable(NamedTuple):
     version: int
     name: str
     fields: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 def read_connector_committable(version: int, cursor: Cursor) -> ConnectorCommittable:
