@@ -5,16 +5,21 @@ does all of them with a tenth of the entries and with all, each in a process of 
 CPU seconds, of the look-up the best of three, and the most memory that the process had; how many
 times as long as the look-up a full read takes, and a comparison as a read of both; and how much
 other work the machine had.
+
+With `--memory [entries ...] [step ...]` each step, and those that have no line of their own here,
+is done once with so many entries in canonical form, which a table was written as. The most MB of
+each process should be the same for all numbers of entries.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,10 +29,17 @@ from support.bytes import large_savepoints
 
 from keygroups import assign_to_key_group
 from keygroups.cli import main
-from keygroups.savepoint import Operator, read_savepoint
-from keygroups.types import LONG
+from keygroups.savepoint import (
+    Operator,
+    SavepointWriter,
+    ValueStateDescriptor,
+    change_max_parallelism,
+    read_savepoint,
+)
+from keygroups.types import LONG, STRING
 
 ROUNDS, ENTRIES = 3, 10_000_000
+MEMORY, BATCH = (1_000_000, 20_000_000), 65_536
 LATER = 1_000  # keys that a later savepoint has not, has besides, and has another value of
 FORMS = ("canonical", "map", "longs", "native", "rocksdb")
 GOAL, GOAL_OF_DIFF = 50, 5
@@ -102,7 +114,122 @@ def diff(folder: str, form: str, entries: int) -> None:
     timed(compare)
 
 
-STEPS = {step.__name__: step for step in (look_up, read, table, export, diff)}
+def verify(folder: str, form: str, entries: int) -> None:
+    timed(lambda: read_savepoint(f"{folder}/old").verify())
+
+
+def key_sizes(folder: str, form: str, entries: int) -> None:
+    timed(lambda: operator(f"{folder}/old").key_sizes(100))
+
+
+def summary(folder: str, form: str, entries: int) -> None:
+    timed(lambda: read_savepoint(f"{folder}/old").summary())
+
+
+def itself(folder: str, form: str, entries: int) -> None:
+    """Compare a savepoint with itself."""
+
+    def compare() -> None:
+        old = read_savepoint(f"{folder}/old")
+        assert not old.compare(old).has_differences
+
+    timed(compare)
+
+
+def map_entries(folder: str, form: str, entries: int) -> None:
+    def edit() -> None:
+        with SavepointWriter.from_existing_savepoint(
+            f"{folder}/old", f"{folder}/mapped"
+        ) as writer:
+            writer.operator("by-string").map_entries("count", lambda entry: entry.value + 1)
+
+    timed(edit)
+
+
+def delete_keys(folder: str, form: str, entries: int) -> None:
+    def edit() -> None:
+        with SavepointWriter.from_existing_savepoint(
+            f"{folder}/old", f"{folder}/deleted"
+        ) as writer:
+            writer.operator("by-string").delete_keys(f"user-{key:09d}" for key in range(LATER))
+
+    timed(edit)
+
+
+def rekey(folder: str, form: str, entries: int) -> None:
+    timed(lambda: change_max_parallelism(f"{folder}/old", 4_096, f"{folder}/rekeyed"))
+
+
+def write_table(folder: str, form: str, entries: int) -> None:
+    timed(lambda: write_rows(Path(folder, "written"), entries))
+
+
+def write_rows(path: Path, entries: int) -> None:
+    """Write so many rows as tables, whose keys come in no order of key groups."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for start in range(0, entries, BATCH):
+            numbers = pa.array(range(start, min(start + BATCH, entries)), pa.int64())
+            digits = pc.utf8_lpad(pc.cast(numbers, pa.string()), 9, "0")
+            keys = pc.binary_join_element_wise("user-", digits, "")
+            values = pa.array([5] * len(numbers), pa.int64())
+            yield pa.RecordBatch.from_arrays([keys, values], schema.names)
+
+    schema = pa.schema({"key": pa.string(), "value": pa.int64()})
+    with SavepointWriter(path) as writer:
+        states = [ValueStateDescriptor("count", LONG)]
+        operator = writer.add_operator(
+            "by-string", STRING, states, large_savepoints.KEY_GROUPS, 1, sort=True
+        )
+        operator.write_table("count", pa.RecordBatchReader.from_batches(schema, batches()))
+
+
+STEPS = {
+    step.__name__: step
+    for step in (
+        look_up,
+        read,
+        table,
+        export,
+        diff,
+        verify,
+        key_sizes,
+        summary,
+        itself,
+        map_entries,
+        delete_keys,
+        rekey,
+        write_table,
+    )
+}
+COMPARED = ("look_up", "read", "table", "export", "diff")
+
+
+def run(name: str, folder: str, form: str, entries: int) -> tuple[float, str]:
+    """Return the CPU seconds of a step in a process of its own, and the most MB of that."""
+    command = [sys.executable, __file__, "--step", name, folder, form, str(entries)]
+    *_, took, megabytes = subprocess.check_output(command, text=True).split()
+    return float(took), megabytes
+
+
+def memory(numbers: list[int], steps: list[str]) -> None:
+    """Print the most MB of each step, a column for each number of entries."""
+    print(f"{'the most MB, CPU s':20}" + "".join(f"{number:>20,}" for number in numbers))
+    with TemporaryDirectory() as root:
+        folders = [Path(root, str(number)) for number in numbers]
+        for folder, number in zip(folders, numbers):
+            folder.mkdir()
+            write_rows(folder / "old", number)
+        for name in steps:
+            cells = []
+            for folder, number in zip(folders, numbers):
+                took, megabytes = run(name, str(folder), "canonical", number)
+                cells.append(f"{megabytes:>11}{took:9.1f}")
+                for path in {*folder.iterdir()} - {folder / "old"}:
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+            print(f"{name:20}" + "".join(cells), flush=True)
 
 
 def measure(form: str, entries: int) -> None:
@@ -116,14 +243,13 @@ def measure(form: str, entries: int) -> None:
             large_savepoints.write(new, form, entries, LATER)
         print(f"{form}, {entries:,} entries, load {os.getloadavg()[0]:.1f}")
         seconds = {}
-        for name in STEPS:
+        for name in COMPARED:
             if name == "diff" and form == "longs":
                 continue
-            run = [sys.executable, __file__, "--step", name, folder, form, str(entries)]
-            *_, took, megabytes = subprocess.check_output(run, text=True).split()
-            seconds[name] = float(took)
-            rate = "" if name == "look_up" else f", {entries / float(took):,.0f} entries a second"
-            print(f"  {name:7}  {float(took):9.4f} s{rate}, peak {megabytes} MB", flush=True)
+            took, megabytes = run(name, folder, form, entries)
+            seconds[name] = took
+            rate = "" if name == "look_up" else f", {entries / took:,.0f} entries a second"
+            print(f"  {name:7}  {took:9.4f} s{rate}, peak {megabytes} MB", flush=True)
         fastest = min(seconds["read"], seconds["table"])
         print(f"  a full read takes {fastest / seconds['look_up']:,.0f} look-ups, goal {GOAL}")
         if "diff" in seconds:
@@ -138,6 +264,10 @@ if __name__ == "__main__":
         print(peak())
     else:
         numbers = [int(argument) for argument in sys.argv[1:] if argument.isdecimal()]
+        if "--memory" in sys.argv:
+            named = [name for name in STEPS if name in sys.argv]
+            memory(numbers or [*MEMORY], named or [name for name in STEPS if name != "diff"])
+            sys.exit()
         large_savepoints.DISTINCT = sys.maxsize  # each key once
         for form in [form for form in FORMS if form in sys.argv] or FORMS:
             for number in (numbers or [ENTRIES])[0] // 10, (numbers or [ENTRIES])[0]:

@@ -164,11 +164,21 @@ def edit(old: Path, new: Path) -> int:
     return sum((state.kept or 0) + (state.changed or 0) for state in operator.states)
 
 
+def delete(old: Path, new: Path) -> int:
+    """Delete one key of each key group."""
+    first = "Aa" * PIECES
+    with SavepointWriter.from_existing_savepoint(old, new) as writer:
+        writer.operator(OPERATOR).delete_keys(base + first for base, _ in bases([*templates()]))
+    (operator,) = writer.report().operators
+    return sum(state.kept or 0 for state in operator.states)
+
+
 STEPS: dict[str, Callable[[Path, Path], int]] = {
     "read": read,
     "key_sizes": weigh_keys,
     "diff": compare,
     "change_max_parallelism": change_key_groups,
+    "delete_keys": delete,
     "map_entries": edit,
 }
 
