@@ -193,7 +193,7 @@ def _zigzag(cursor: Cursor) -> int:
     while shift < 70:
         byte = cursor.u8()
         number |= (byte & 0x7F) << shift
-        if byte < 0x80:
+        if byte < 0x80 and number < 1 << 64:
             return (number >> 1) ^ -(number & 1)
         shift += 7
     raise cursor.error("a number of more than 64 bits")
