@@ -20,6 +20,7 @@ from keygroups.cli._streams import (
     lines_of,
     of_each_line,
     record_data,
+    value_data,
 )
 from keygroups.errors import InvalidValueError
 
@@ -85,12 +86,12 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     direction, subtask, gate, channel, bytes) and reports (of those with keyed state, of sources,
     and of those that are named: operator_id, states, key_group_bytes, heaviest_key_groups,
     heaviest_keys with key, key_group, subtask, entries and bytes, unknown_keys, which is why there
-    are none of these, warnings, rescale, whose members are those of plan --load, splits, null for
-    all but sources, committables and writers, null for all but sinks, and unread, which is why
-    there are no states, or why key_group_bytes and rescale are null; without keyed state they are
-    null too). What cannot be read of one operator is said there, and all others follow. Damage,
-    keys in key groups that are not theirs and windows without timers are looked for by
-    `keygroups verify`.
+    are none of these, warnings, rescale, whose members are those of plan --load, splits and
+    enumerator, its fields, null for all but sources, committables and writers, null for all but
+    sinks, and unread, which is why there are no states, or why key_group_bytes and rescale are
+    null; without keyed state they are null too). What cannot be read of one operator is said
+    there, and all others follow. Damage, keys in key groups that are not theirs and windows
+    without timers are looked for by `keygroups verify`.
 
     With --ends the splits of Kafka have how many records are behind them, the end of FILE less the
     offset. JSON: lag of splits.
@@ -313,6 +314,7 @@ def _report_data(report: OperatorReport) -> dict[str, Any]:
         "rescale": rescale and rescale_data(rescale),
         "unread": report.unread,
         "splits": report.source and [record_data(split) for split in report.source.splits],
+        "enumerator": report.source and value_data(report.source.enumerator_fields),
         "committables": report.sink and [record_data(what) for what in report.sink.committables],
         "writers": report.sink and [record_data(writer) for writer in report.sink.writers],
     }

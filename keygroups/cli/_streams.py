@@ -6,7 +6,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from enum import Enum
 from itertools import chain
@@ -54,15 +54,22 @@ def key_data(key: Any) -> str | int:
 
 def record_data(record: Any) -> dict[str, Any]:
     """Return the JSON of a named tuple of a connector: constants by name, bytes as hexadecimal."""
-    return {name: _value_data(value) for name, value in record._asdict().items()}
+    return {name: value_data(value) for name, value in record._asdict().items()}
 
 
-def _value_data(value: Any) -> Any:
+def value_data(value: Any) -> Any:
+    """Return the JSON of what such a record holds; a value of another class is its repr."""
     if isinstance(value, Enum):
         return value.name
     if isinstance(value, bytes):
         return value.hex()
-    return record_data(value) if hasattr(value, "_asdict") else value
+    if isinstance(value, Mapping):
+        return {str(key): value_data(held) for key, held in value.items()}
+    if hasattr(value, "_asdict"):
+        return record_data(value)
+    if isinstance(value, tuple | list):
+        return [*map(value_data, value)]
+    return value if value is None or isinstance(value, str | int | float) else exact_repr(value)
 
 
 def json_line(value: Any) -> str:

@@ -194,6 +194,7 @@ from keygroups.savepoint.restoring import OperatorRestore, RestoreReport, StateR
 from keygroups.savepoint.sinks import (
     BucketState,
     Committable,
+    ConnectorCommittable,
     FileCommittable,
     KafkaProducerState,
     KafkaTransaction,
@@ -270,6 +271,7 @@ __all__ = [
     "Change",
     "ChannelState",
     "Committable",
+    "ConnectorCommittable",
     "ConnectorSplit",
     "CountWindows",
     "DeletedKeys",

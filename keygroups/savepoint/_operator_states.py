@@ -24,13 +24,12 @@ from keygroups.savepoint._sinks.committables import (
     read_sink_state,
 )
 from keygroups.savepoint._sources.consumers import CONSUMERS
+from keygroups.savepoint._sources.lag import Ends, is_of_one_cluster, source_with_lag
 from keygroups.savepoint._sources.source_splits import (
     READER_STATE,
     SourceSplits,
-    is_of_one_cluster,
     read_consumer_splits,
     read_source_splits,
-    source_with_lag,
 )
 from keygroups.savepoint._sources.split_layouts import SplitLayout
 from keygroups.savepoint._state.operator_state import OperatorStateEntry, read_operator_state
@@ -116,7 +115,7 @@ class OperatorStateReader:
         with self._files.open(self._coordinator) as stream:
             return stream.read(0, stream.size)
 
-    def source_splits(self, ends: Mapping[tuple[str, int], int] | None = None) -> SourceSplits:
+    def source_splits(self, ends: Ends | None = None) -> SourceSplits:
         """Return the splits of a source, where each goes on.
 
         Those of the sources in the table of `keygroups.savepoint.sources` are decoded, and one's
@@ -125,8 +124,15 @@ class OperatorStateReader:
         which tells the lag of each split; the ends of partitions that the source does not read
         are not looked at. None is those of `read_savepoint`, for a source of one cluster of Kafka.
 
+        Of Pulsar `ends` maps each topic and its number, -1 for one without partitions, to the
+        ledger and the entry of the last message there: the lag is the entries after that of the
+        split's `last_message`, each a batch of messages, and is refused where they are in two
+        ledgers, as nobody here knows the entries of one. Kinesis has no lag that is exact: what
+        lies between two sequence numbers is no count, and the state has no times.
+
         Raises InvalidValueError for an operator that is no such source, and for ends of one that
-        is not Kafka's, InvalidTypeError, SavepointError where the state is damaged.
+        is neither Kafka's nor Pulsar's, InvalidTypeError, SavepointError where the state is
+        damaged.
         """
         names = self._operator_state_names()
         states = [state for state in (READER_STATE.name, *CONSUMERS) if state in names]
@@ -156,8 +162,9 @@ class OperatorStateReader:
         """Return the open transactions of a sink, which a restore commits, and its writers.
 
         A sink of Flink's Sink API has two operators with state, its committer and its writer.
-        Transactions of KafkaSink and files of FileSink are decoded, of other sinks the bytes are
-        told. The older FlinkKafkaProducer and StreamingFileSink have all in one operator.
+        Transactions of KafkaSink and Pulsar, files of FileSink, Iceberg's manifests and Paimon's
+        messages are decoded, of other sinks the bytes are told. The older FlinkKafkaProducer and
+        StreamingFileSink have all in one operator.
 
         Raises InvalidValueError for an operator that is neither, SavepointError where the state
         is damaged.

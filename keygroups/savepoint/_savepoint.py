@@ -61,7 +61,7 @@ from keygroups.savepoint._savepoint_tables import (
     operators_section,
     table_lines,
 )
-from keygroups.savepoint._sources.source_splits import checked_ends
+from keygroups.savepoint._sources.lag import checked_ends
 from keygroups.savepoint._sources.split_layouts import SplitLayout, checked_layouts
 from keygroups.savepoint._state.key_hashes import has_hash
 from keygroups.savepoint._state.writing.new_states import NewState, key_to_write

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 from keygroups._checks import record_repr, show
@@ -21,6 +22,7 @@ from keygroups.errors import printable, short
 from keygroups.savepoint._comparison.value_texts import change_text, text_change
 from keygroups.savepoint._sources.file_splits import FileSplit
 from keygroups.savepoint._sources.kafka import KafkaSplit
+from keygroups.savepoint._sources.split_layouts import ConnectorSplit
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.operator_state import OperatorStateElement
 
@@ -140,8 +142,8 @@ class SplitDifference(NamedTuple):
     """
 
     kind: str
-    here: KafkaSplit | FileSplit | None
-    there: KafkaSplit | FileSplit | None
+    here: KafkaSplit | FileSplit | ConnectorSplit | None
+    there: KafkaSplit | FileSplit | ConnectorSplit | None
 
     def __str__(self) -> str:
         split = self.there if self.here is None else self.here
@@ -150,14 +152,18 @@ class SplitDifference(NamedTuple):
             cluster = "" if split.cluster is None else f"{split.cluster}: "
             name = f"{cluster}{split.topic}/{split.partition}"
             names: Sequence[str] = ["offset", "stopping_offset", "is_assigned"]
+        elif isinstance(split, ConnectorSplit):
+            name, names = split.name, ["position"]
         else:
             name, names = split.split_id, ["path", "offset", "length", "position"]
         sides = [side for side in (self.here, self.there) if side is not None]
+        fields = [side._asdict() for side in sides]
         if len(sides) > 1:
-            names = [field for field in split._fields if field != "subtask"]
+            fields = [_fields_of(side) for side in sides]
+            names = [*dict.fromkeys(chain(*fields))]
         texts = []
         for field in names:
-            values = [getattr(side, field) for side in sides]
+            values = [side.get(field) for side in fields]
             if values[0] != values[-1]:
                 texts.append(f"{field} {change_text(values[0], values[1], _LONGEST)}")
             elif len(values) == 1 and values[0] is not None:
@@ -167,6 +173,13 @@ class SplitDifference(NamedTuple):
         if which:
             shown = f"{which}{shown}" if self.here is None else f"{shown}{which}"
         return printable(f"split {name}: {shown}")
+
+
+def _fields_of(split: KafkaSplit | FileSplit | ConnectorSplit) -> dict[str, Any]:
+    """Return the fields that may differ between two savepoints."""
+    if isinstance(split, ConnectorSplit):
+        return {"version": split.version, **split.fields}
+    return {name: value for name, value in split._asdict().items() if name != "subtask"}
 
 
 @dataclass(frozen=True)
@@ -221,9 +234,10 @@ class OperatorComparison:
 
     `operator` is its uid, name or id. `only` is "only_here" or "only_there" for one that is in
     one savepoint alone, else None. `changes` are of parallelism, max_parallelism and
-    is_fully_finished, `states` are its keyed states, timers among them, and `operator_states` the
-    others. `splits` are those of a source that are not the same, where they can be decoded; what
-    its readers hold of them is an operator state too. `coordinator` is "equal", "changed",
+    is_fully_finished, and of what a source's enumerator has, as `SourceSplits` does in
+    `enumerator_fields`; `states` are its keyed states, timers among them, and `operator_states`
+    the others. `splits` are those of a source that are not the same, where they can be decoded;
+    what its readers hold of them is an operator state too. `coordinator` is "equal", "changed",
     "only_here" or "only_there", as the state of its coordinator is, None where it has none.
     `has_channel_state` says that an unaligned checkpoint has in-flight data of it, which is not
     compared.

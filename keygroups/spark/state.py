@@ -61,7 +61,7 @@ from keygroups.spark._columns.key_hash import contains
 from keygroups.spark._group_by.group import Routing
 from keygroups.spark._group_by.key_group import QUERY, state_name
 from keygroups.spark._group_by.landing import landing_of, lands_on
-from keygroups.spark._group_by.packing import packed
+from keygroups.spark._group_by.packing import packed, packed_type, unpacked
 from keygroups.spark._group_by.processor import GroupAggregate
 from keygroups.spark._group_by.query_checks import check_pyspark, check_session, type_of
 from keygroups.spark._group_by.stored import (
@@ -163,13 +163,14 @@ def group_aggregate(
     heads = [(QUERY, landing_of(QUERY, subtask)) for subtask in range(parallelism)]
     rows = packed(placed.withColumn(_LANDS_ON, landing), (_KEY_GROUP, _LANDS_ON), heads)
     key_schema = T.StructType([T.StructField(name, types[name]) for name in names])
+    schema = T.StructType([*key_schema.fields, *processor.result_schema.fields])
     changes: DataFrame = rows.groupBy(_KEY_GROUP, _LANDS_ON).transformWithState(
         processor._with_key(key_schema, Routing(max_parallelism, parallelism, str(known))),
-        T.StructType([*key_schema.fields, *processor.result_schema.fields]),
+        packed_type(schema),
         "Update",
         "ProcessingTime",
     )
-    return changes
+    return unpacked(changes, schema)
 
 
 def read_state(

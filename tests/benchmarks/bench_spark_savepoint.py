@@ -77,13 +77,21 @@ class Took(NamedTuple):
     cpu: float
     compilers: float
 
+    def __sub__(self, before: Took) -> Took:
+        """Return the time between two moments."""
+        return Took(*(end - start for end, start in zip(self, before)))
+
+
+def now() -> Took:
+    """Return this moment, from which another one may be subtracted."""
+    return Took(time.perf_counter(), cpu_seconds(), compiler_seconds())
+
 
 def measured(side: Callable[[], object]) -> Took:
     """Return the time that a side takes."""
-    clock, cpu, compilers = time.perf_counter(), cpu_seconds(), compiler_seconds()
+    before = now()
     side()
-    after = (time.perf_counter(), cpu_seconds(), compiler_seconds())
-    return Took(*(end - start for end, start in zip(after, (clock, cpu, compilers))))
+    return now() - before
 
 
 def dropped(df: DataFrame) -> None:

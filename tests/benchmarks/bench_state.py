@@ -1,41 +1,52 @@
-"""Keys through count and count_distinct in Spark's state store: rate, CPU, memory.
+"""A GROUP BY over changes: keygroups in Spark's state store, Flink's own job, Spark's aggregate.
 
-`python tests/benchmarks/bench_state.py [KEYS [NAME ...]]` with PySpark 4.1, pandas, PyArrow and
-protobuf. Each query gets the same batches, one after the other: DENSE of them bring KEYS keys,
-all new, with two rows each of one user, and a row of each of 1,000 keys that were there before;
-SPARSE of them bring 10 rows of 10 keys that were there. Beside `group_aggregate` in mini-batches
-and row by row there are a bare `transformWithState` that gets and updates a value of each key,
-and Spark's own aggregate, which has no distinct count in a stream but a set. CPU is that of
-the JVM and of the Python workers, in microseconds a key of the batch.
+`python tests/benchmarks/bench_state.py [ROWS [NAME ...]]` needs `keygroups[state]`, the `flink`
+extra and a JDK. ROWS rows have keys three tenths as many, and each side counts the rows of a key
+and adds up a column; sides whose name ends in "distinct" count them and the distinct values of a
+column. Spark gets the rows as batches of a stream, of which each brings keys that are new; Flink
+2.3 gets them in a job, SQL's GROUP BY with its state in RocksDB, for each round. Both have two
+subtasks and a JVM that is warm after two rounds. Where both emit a changelog, the number of
+changes of each kind and the sums of the results have to be the same.
+
+Printed are the seconds of a round by the clock and of CPU time of all processes, without that of
+the JVM's compilers, both the least of the rounds; and that CPU time by the one of Flink's own job.
+A round of Spark ends with the state in the checkpoint; Flink takes none.
 
 To see another version of keygroups beside this one, run the script with PYTHONPATH set to it.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
-from pyspark.sql import DataFrame, Row, SparkSession
+sys.path.append(str(Path(__file__).parents[1]))
+
+from bench_spark_savepoint import Took, measured, now
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+from support.flink.flink_oracle import flink_jar
+from support.flink.flink_sql import JAVA_FOLDER, OPENED_PACKAGES, java_sources, jdk_folder
 
-from keygroups.spark.state import GroupAggregate, group_aggregate, state_accesses
+from keygroups.spark.state import GroupAggregate, group_aggregate
 
-DENSE, SPARSE = 3, 3
-BACK, FEW = 1000, 10
+WARM_UP, ROUNDS = 2, 3
+PARALLELISM, MAX_PARALLELISM = 2, 128
 SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    "spark.driver.memory": "1g",
+    "spark.driver.memory": "2g",
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
     "spark.log.level": "FATAL",
-    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.shuffle.partitions": str(PARALLELISM),
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -45,138 +56,204 @@ SETTINGS = {
 }
 
 
-def grouped(source: DataFrame, mini_batch: bool) -> DataFrame:
+class Side(NamedTuple):
+    """A side: Spark's query of a stream, or the options of Flink's job; and what it aggregates."""
+
+    query: Callable[[DataFrame, bool], DataFrame] | None
+    options: Mapping[str, str]
+    distinct: bool = False
+
+    def emits_changes(self) -> bool:
+        """Return whether it has a changelog."""
+        return self.query is not native
+
+
+def grouped(source: DataFrame, distinct: bool, mini_batch: bool) -> DataFrame:
     """Return the changes of the keys by keygroups."""
-    aggregates = {"n": ("count", "*"), "users": ("count_distinct", "user")}
+    second = "count_distinct" if distinct else "sum"
+    aggregates = {"n": ("count", "*"), "result": (second, "v")}
     processor = GroupAggregate(source.schema, aggregates, mini_batch=mini_batch)
-    return group_aggregate(source, "id", processor, 128, 2)
+    return group_aggregate(source, "k", processor, MAX_PARALLELISM, PARALLELISM)
 
 
-class Bare(StatefulProcessor):
-    """Counts the rows of a key, which is the least that `transformWithState` can do."""
-
-    def init(self, handle: Any) -> None:
-        self._count = handle.getValueState("count", "n bigint")
-
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:
-        known = self._count.get()
-        count = (known[0] if known else 0) + sum(1 for _ in rows)
-        self._count.update((count,))
-        yield Row(id=key[0], n=count)
+def native(source: DataFrame, distinct: bool) -> DataFrame:
+    """Return the aggregates of the keys by Spark itself; a stream has no distinct count."""
+    second = F.size(F.collect_set("v")) if distinct else F.sum("v")
+    return source.groupBy("k").agg(F.count("*").alias("n"), second.alias("result"))
 
 
-def bare(source: DataFrame) -> DataFrame:
-    """Return the counts of the keys by a processor that does no more."""
-    counts: DataFrame = source.groupBy("id").transformWithState(
-        Bare(), "id bigint, n bigint", "Update", "ProcessingTime"
-    )
-    return counts
-
-
-def native(source: DataFrame) -> DataFrame:
-    """Return the aggregates of the keys by Spark itself."""
-    return source.groupBy("id").agg(F.count("*"), F.size(F.collect_set("user")))
-
-
-QUERIES: dict[str, Callable[[DataFrame], DataFrame]] = {
-    "mini-batch": lambda source: grouped(source, True),
-    "row": lambda source: grouped(source, False),
-    "bare": bare,
-    "native": native,
+ROCKSDB = {"state.backend.type": "rocksdb"}
+IN_BATCHES = {
+    **ROCKSDB,
+    "table.exec.mini-batch.enabled": "true",
+    "table.exec.mini-batch.allow-latency": "10 s",
+    "table.exec.mini-batch.size": "100000",
 }
+FLINK = "Flink, row by row"
+SIDES = {
+    FLINK: Side(None, ROCKSDB),
+    "Flink, mini-batches": Side(None, IN_BATCHES),
+    "keygroups, row by row": Side(partial(grouped, mini_batch=False), {}),
+    "keygroups, mini-batches": Side(partial(grouped, mini_batch=True), {}),
+    "Spark's aggregate": Side(native, {}),
+}
+SIDES |= {f"{name}, distinct": side._replace(distinct=True) for name, side in SIDES.items()}
+
+Answer = dict[str, int]
+"""The number of changes of each kind, and the sums of the results."""
 
 
-def main(keys: int, names: list[str]) -> None:
-    """Run the queries and print a line for each batch."""
+class FlinkJobs:
+    """A JVM with Flink's local cluster and the program `GroupBySpeed.java`."""
+
+    def __init__(self, folder: Path) -> None:
+        jdk, jar = jdk_folder(), flink_jar()
+        if jdk is None or jar is None:
+            sys.exit("bench_state needs a JDK and Flink's jars: pip install -e '.[flink]'")
+        sources = java_sources(jar.parent)
+        class_path = os.pathsep.join([str(folder), str(jar.parent / "*")])
+        program = "GroupBySpeed"
+        javac = [str(jdk / "javac"), "-sourcepath", sources, "-d", str(folder), "-cp", class_path]
+        subprocess.run([*javac, str(JAVA_FOLDER / f"{program}.java")], check=True)
+        java = [str(jdk / "java"), "-Xmx2g", "-XX:+UseSerialGC"]
+        java += [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENED_PACKAGES]
+        java += [f"-Djava.io.tmpdir={folder}", "-cp", class_path, program, str(PARALLELISM)]
+        pipe = subprocess.PIPE
+        with Path(folder, "log").open("w") as log:
+            self._jvm = subprocess.Popen(java, stdin=pipe, stdout=pipe, stderr=log, text=True)
+
+    def run(self, rows: int, side: Side) -> Answer:
+        """Run a job to its end."""
+        second = "COUNT(DISTINCT v)" if side.distinct else "SUM(v)"
+        job = {
+            "options": side.options,
+            "parallelism": PARALLELISM,
+            "max_parallelism": MAX_PARALLELISM,
+            "rows": rows,
+            "view": f"SELECT f0 * 7919 % CAST({keys_of(rows)} AS BIGINT) AS k, "
+            "f0 % CAST(1000 AS BIGINT) AS v FROM numbers",
+            "query": f"SELECT k, COUNT(*) AS n, {second} AS r FROM t GROUP BY k",
+        }
+        assert self._jvm.stdin is not None
+        assert self._jvm.stdout is not None
+        self._jvm.stdin.write(json.dumps(job) + "\n")
+        self._jvm.stdin.flush()
+        answer: Answer = json.loads(self._jvm.stdout.readline())
+        return answer
+
+    def end(self) -> None:
+        """End the JVM."""
+        self._jvm.communicate()
+
+
+def keys_of(rows: int) -> int:
+    """Return the number of keys of so many rows."""
+    return rows * 3 // 10
+
+
+def main(rows: int, names: Sequence[str]) -> None:
+    """Measure the sides, and print a line for each."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2]")
+    builder = SparkSession.builder.master(f"local[{PARALLELISM}]")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
+    results: dict[str, list[Took]] = {}
+    answers: dict[tuple[bool, bool], Answer] = {}
     with tempfile.TemporaryDirectory(prefix="bench_state") as name:
         folder = Path(name)
-        for number in range(DENSE + SPARSE):
-            first = number * keys
-            new = spark.range(first, first + keys)
-            rows = new.unionAll(new).unionAll(spark.range(min(BACK, first)))
-            if number >= DENSE:
-                rows = spark.range(number, DENSE * keys, DENSE * keys // FEW).limit(FEW)
-            rows = rows.withColumn("user", F.col("id") * 7).withColumn("kind", F.lit("+I"))
-            made = folder / f"made-{number}"
-            rows.coalesce(1).write.parquet(str(made))
-            (part,) = made.glob("part-*.parquet")
-            (folder / "in").mkdir(exist_ok=True)
-            part.rename(folder / "in" / f"{number}.parquet")
-            os.utime(folder / "in" / f"{number}.parquet", (number, number))
+        write_rows(spark, folder / "in", rows)
+        flink = FlinkJobs(folder)
+        print(f"{rows:,} rows of {keys_of(rows):,} keys, the least of {ROUNDS} rounds")
         for name in names:
-            run(spark, folder, name, keys)
+            side = SIDES[name]
+            if side.query is None:
+                rounds = [flink_round(flink, rows, side) for _ in range(WARM_UP + ROUNDS)]
+            else:
+                checkpoint = folder / "".join(filter(str.isalnum, name))
+                rounds = spark_rounds(spark, folder / "in", checkpoint, side)
+            results[name] = [took for took, _ in rounds[WARM_UP:]]
+            if side.emits_changes():
+                in_batches = "mini-batches" in name
+                [answer] = {tuple(sorted(a.items())) for _, a in rounds}
+                first = answers.setdefault((in_batches, side.distinct), dict(answer))
+                if not in_batches and dict(answer) != first:
+                    raise RuntimeError(f"{name}: {dict(answer)}, and another side has {first}")
+            report(name, results)
+        flink.end()
     spark.stop()
 
 
-def run(spark: SparkSession, folder: Path, name: str, keys: int) -> None:
-    """Run a query and print a line for each batch."""
-    source = spark.readStream.schema("id bigint, user bigint, kind string")
-    source = source.option("maxFilesPerTrigger", 1).option("maxFileAge", "99999d")
-    print("query       batch     s   keys/s  us/key  MB of the JVM, of workers", flush=True)
-    started, used = time.monotonic(), processor_seconds()
-
-    def count(batch: DataFrame, number: int) -> None:
-        nonlocal started, used
-        batch.write.format("noop").mode("overwrite").save()
-        seconds, cpu = time.monotonic() - started, processor_seconds() - used
-        held = FEW if number >= DENSE else keys + (BACK if number else 0)
-        jvm, workers = memory()
-        print(
-            f"{name:10}{number:7}{seconds:6.1f}{held / seconds:9,.0f}{cpu / held * 1e6:8,.0f}"
-            f"{jvm:8.0f}{workers:8.0f}",
-            flush=True,
+def write_rows(spark: SparkSession, folder: Path, rows: int) -> None:
+    """Write a file for each batch: the same rows, each time of keys that are new."""
+    for number in range(WARM_UP + ROUNDS):
+        number_of_row = F.col("id")
+        key = number_of_row * 7919 % keys_of(rows) + number * keys_of(rows)
+        made = spark.range(0, rows, 1, 1).select(
+            key.alias("k"), (number_of_row % 1000).alias("v"), F.lit("+I").alias("kind")
         )
-        started, used = time.monotonic(), processor_seconds()
-
-    query = (
-        QUERIES[name](source.parquet(str(folder / "in")))
-        .writeStream.foreachBatch(count)
-        .outputMode("update")
-        .option("checkpointLocation", str(folder / f"checkpoint-{name}"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
-    for batch in query.recentProgress:
-        reads, writes = state_accesses(batch)
-        print(f"batch {batch.batchId}: {reads:,} reads, {writes:,} writes", flush=True)
+        made.write.parquet(str(folder.with_name("made")), mode="overwrite")
+        [part] = folder.with_name("made").glob("part-*.parquet")
+        folder.mkdir(exist_ok=True)
+        file = part.rename(folder / f"{number}.parquet")
+        os.utime(file, (number, number))
 
 
-def below() -> dict[int, list[str]]:
-    """Return the stats in /proc of the processes below this one, from their names on."""
-    stats: dict[int, list[str]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            number, rest = stat.read_text().split(" (", 1)
-        except OSError:  # it has ended
-            continue
-        name, fields = rest.rsplit(") ", 1)
-        stats[int(number)] = [name, *fields.split()]
-    found = {os.getpid()}
-    for _ in range(5):
-        found |= {process for process, fields in stats.items() if int(fields[2]) in found}
-    return {process: stats[process] for process in found - {os.getpid()} if process in stats}
+def flink_round(flink: FlinkJobs, rows: int, side: Side) -> tuple[Took, Answer]:
+    """Return the time of a job of Flink, and its answer."""
+    answers: list[Answer] = []
+    took = measured(lambda: answers.append(flink.run(rows, side)))
+    return took, answers[0]
 
 
-def processor_seconds() -> float:
-    """Return the CPU seconds of the JVM and of the workers, those that have ended among them."""
-    ticks = sum(int(number) for fields in below().values() for number in fields[12:16])
-    return ticks / os.sysconf("SC_CLK_TCK")
+def spark_rounds(
+    spark: SparkSession, rows: Path, checkpoint: Path, side: Side
+) -> list[tuple[Took, Answer]]:
+    """Return the time of each batch of a query, and its answer."""
+    assert side.query is not None
+    source = spark.readStream.schema("k bigint, v bigint, kind string")
+    source = source.option("maxFilesPerTrigger", 1).option("maxFileAge", "99999d")
+    moments, answers = [now()], []
+
+    def take(batch: DataFrame, number: int) -> None:
+        if side.emits_changes():
+            answers.append(answer_of(batch))
+        else:
+            batch.write.format("noop").mode("overwrite").save()
+        moments.append(now())
+
+    query = side.query(source.parquet(str(rows)), side.distinct).writeStream
+    query = query.foreachBatch(take).outputMode("update").trigger(availableNow=True)
+    query.option("checkpointLocation", str(checkpoint)).start().awaitTermination()
+    took = [end - start for start, end in pairwise(moments)]
+    return [*zip(took, answers or [{}] * len(took))]
 
 
-def memory() -> tuple[float, float]:
-    """Return the MB that the JVM below this process has, and the Python workers below that."""
-    megabytes = os.sysconf("SC_PAGE_SIZE") / 2**20
-    resident = [(fields[0], int(fields[22]) * megabytes) for fields in below().values()]
-    jvm = sum(size for name, size in resident if name == "java")
-    return jvm, sum(size for name, size in resident) - jvm
+def answer_of(changes: DataFrame) -> Answer:
+    """Return the answer of a batch."""
+    sums = [F.sum("n"), F.sum("result")]
+    kinds = changes.groupBy("kind").agg(F.count("*"), *sums).collect()
+    answer = dict.fromkeys(("+I", "-U", "+U", "-D"), 0) | {row[0]: row[1] for row in kinds}
+    for number in (1, 2):
+        signed = (-row[1 + number] if "-" in row[0] else row[1 + number] for row in kinds)
+        answer[f"sum {number}"] = sum(signed)
+    return answer
+
+
+def report(name: str, results: Mapping[str, Sequence[Took]]) -> None:
+    """Print the line of a side."""
+    base = results.get(f"{FLINK}, distinct" if name.endswith("distinct") else FLINK)
+    cpu = least_cpu(results[name])
+    times = f"{cpu / least_cpu(base):8.2f}" if base else ""
+    clock = min(took.clock for took in results[name])
+    print(f"  {name:36}{clock:8.2f}{cpu:8.2f}{times}", flush=True)
+
+
+def least_cpu(rounds: Sequence[Took]) -> float:
+    """Return the least CPU seconds of a round, without the compilers."""
+    return min(took.cpu - took.compilers for took in rounds)
 
 
 if __name__ == "__main__":
-    keys = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    main(keys, sys.argv[2:] or list(QUERIES))
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    main(rows, sys.argv[2:] or list(SIDES))

@@ -36,6 +36,7 @@ from keygroups.state_keys import Serializer
 
 ENTRIES, ROUNDS, DISTINCT = 100_000, 3, 97
 KEY_GROUPS, PER_BLOCK = 128, 64
+PER_RUN = 16  # RocksDB's block_restart_interval
 PREFIX = 1  # bytes of the key group
 LONG, INT, DOUBLE, BOOLEAN, TEXT = (
     serializers.LONG,
@@ -262,7 +263,7 @@ def write_rocksdb(folder: Path, state: State, groups: list[list[bytes]]) -> None
         for number, of_group in enumerate(groups)
         for key, value in members(state, number, of_group)
     )
-    table = sst(records, "s", per_block=PER_BLOCK)
+    table = sst(records, "s", per_block=PER_BLOCK, per_run=PER_RUN)
     (folder / "1.sst").write_bytes(table)
     shared = [("1.sst", sb.relative("1.sst", len(table)))]
     save(folder, sb.rocksdb(0, KEY_GROUPS, sb.inline(state.header()), shared))

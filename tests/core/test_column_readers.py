@@ -6,6 +6,7 @@ Flink wrote it leaves nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from random import Random
 from typing import Any
@@ -22,16 +23,20 @@ from support.bytes.column_schemas import TYPES, Type  # noqa: E402
 from support.inside import serializers  # noqa: E402
 from support.inside.columns import (  # noqa: E402
     ArrowColumn,
+    abreast,
     arrow_array,
     column_of,
     is_open,
     key_column_of,
+    patterns,
     reader_of,
+    scans,
     skips,
 )
 from support.inside.serializers import INT, STRING, TRUNCATED, RowDataSerializer  # noqa: E402
 
 from keygroups.logical_types import parse_logical_type  # noqa: E402
+from keygroups.savepoint.values import Pojo  # noqa: E402
 from keygroups.state_keys import Serializer  # noqa: E402
 
 REFUSED = (*TRUNCATED, ValueError)
@@ -81,8 +86,13 @@ class Sides:
     def assert_same(self, written: Sequence[bytes]) -> bool:
         """Return whether the reader of columns has read them."""
         ours, theirs = self.by_column(written), self.by_value(written)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(abreast, "_LEAST_ABREAST", 1)
+            side_by_side = self.by_column(written)
+        assert (ours is None) is (side_by_side is None)
         if ours is None:
             return False
+        assert repr(side_by_side.to_pylist()) == repr(ours.to_pylist())
         assert theirs is not None
         assert repr(ours.to_pylist()) == repr(theirs.to_pylist())
         return True
@@ -151,6 +161,21 @@ def test_what_is_passed_over(case: Case, sides: list[Sides]) -> None:
             assert twice.last <= 2 * end - 5
 
 
+@pytest.mark.parametrize(("case", "sides"), [pytest.param(c, s, id=n) for n, c, s in CASES])
+def test_values_that_are_passed_over_side_by_side(case: Case, sides: list[Sides]) -> None:
+    """They lie apart, and some have a byte beyond ASCII before or behind them."""
+    side, data, starts, ends = sides[0], b"", [], []
+    for number, value in enumerate(case.values):
+        if side.by_value([value.data]) is not None:
+            data += (b"\xff", b"")[number % 2]
+            starts.append(len(data))
+            data += value.data
+            ends.append(len(data))
+    if starts:
+        assert passed_abreast(side.serializer, data, starts) == ends
+        assert passed_abreast(side.serializer, data + b"\xff", starts[::2]) == ends[::2]
+
+
 @pytest.mark.parametrize(
     ("serializer", "data"),
     [
@@ -189,6 +214,76 @@ def test_elements_of_which_no_column_is() -> None:
     ]
     assert side.assert_same(written)
     assert side.assert_same(written[::-1])
+
+
+TEXTS = ["", "a", None, "x" * 62, "y" * 63, "z" * 64, "é", "a😀", "ab" * 60, "中" * 63]
+IN_ROWS = serializers.TupleSerializer(
+    [STRING, serializers.PojoSerializer("a.P", ["id", "name"], [INT, STRING]), STRING]
+)
+
+
+def rows_of(count: int, texts: Sequence[str | None], rng: Random) -> list[bytes]:
+    """Return the bytes of tuples, some of whose POJOs are null, or have null fields."""
+
+    def row() -> Any:
+        fields = {"id": rng.choice((None, rng.randrange(1 << 31))), "name": rng.choice(texts)}
+        pojo = None if rng.random() < 0.1 else Pojo("a.P", fields)
+        return rng.choice(texts), pojo, rng.choice(texts)
+
+    return [encoded(IN_ROWS, row()) for _ in range(count)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_scan_by_a_pattern(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It finds the same places as passing over one value after the other, wherever bytes end."""
+    rng = Random(seed)
+    monkeypatch.setattr(patterns, "_WORTH", rng.choice([0, 5]))
+    monkeypatch.setattr(patterns, "_SPARE", rng.choice([0, 30, 256]))
+    texts = TEXTS[:6] if seed % 2 else TEXTS
+    written = rows_of(60, texts, rng)
+    data = b"\7" + b"".join(written)
+    plain = scans.skip_scan(skips.skip_of(IN_ROWS))
+    scan = patterns.pattern_scan(patterns.pattern_of([IN_ROWS]), plain)
+    for _ in range(30):
+        cut = data[: rng.randrange(1, len(data) + 1)] + rng.choice((b"", b"\x05abcd", b"\xff" * 9))
+        count = rng.choice((0, 1, 7, 60, 99))
+        assert scan(cut, 1, count) == plain(cut, 1, count)
+
+
+def test_values_that_are_mostly_others_are_passed_over_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They would be sought twice, and so are all until there are many again."""
+    monkeypatch.setattr(patterns, "_WORTH", 0)
+    counts: list[int] = []
+    plain = scans.skip_scan(skips.skip_of(STRING))
+
+    def counted(data: bytes, pos: int, count: int) -> Sequence[int]:
+        counts.append(count)
+        return plain(data, pos, count)
+
+    scan = patterns.pattern_scan(patterns.pattern_of([STRING]), counted)
+    short, long = encoded(STRING, "short"), encoded(STRING, "x" * 200)
+    for data in (long * 4, long * 50, short * 50):
+        assert len(scan(data, 0, 50)) == len(plain(data, 0, 50))
+    assert counts == [1] * 5 + [50]  # The last ones match the pattern.
+
+
+@pytest.mark.parametrize("count", [12, 14])
+def test_patterns_are_of_bounded_length(count: int) -> None:
+    """Of a few texts; a header may have any number."""
+    pattern = patterns.pattern_of([STRING] * count)
+    assert (pattern is None) is (count == 14)
+    scan = scans.skip_scan(skips.skip_of(STRING))
+    assert patterns.pattern_scan(None, scan) is scan
+
+
+def test_a_pattern_that_fails_late_fails_soon() -> None:
+    """No alternative matches what another one does, or a text more would double the time."""
+    texts = [encoded(STRING, text) for text in ("é" * 60, "a" * 60, "", "中b" * 30)] * 3
+    pattern = patterns.pattern_of([*[STRING] * len(texts), serializers.TupleSerializer([INT])])
+    assert pattern is not None
+    assert re.compile(pattern + b"\x07", re.DOTALL).match(b"".join(texts) + b"\0" * 9) is None
 
 
 def damaged(data: bytes, rng: Random) -> bytes:
@@ -234,6 +329,19 @@ def assert_passed_over(serializer: Serializer, data: bytes) -> None:
     except REFUSED:
         return
     assert skips.skip_of(serializer)(data, 0) == end
+    assert passed_abreast(serializer, data, [0]) in ([end], None)
+    pattern = patterns.pattern_of([serializer])
+    match = pattern and re.compile(pattern, re.DOTALL).match(data)
+    assert not match or match.end() == end
+
+
+def passed_abreast(serializer: Serializer, data: bytes, starts: Sequence[int]) -> Any:
+    """Return the ends of values, None where they are left to the reader of single ones."""
+    try:
+        ends = abreast.pass_all_of(serializer)(abreast.SearchedBytes(data), np.array(starts))
+    except REFUSED:
+        return None
+    return ends.tolist()
 
 
 @given(TYPES, st.data())

@@ -47,8 +47,10 @@ from support.bytes.column_forms import (  # noqa: E402
     rocksdb,
 )
 from support.inside.columns import (  # noqa: E402
+    abreast,
     column_of,
     entry_columns,
+    patterns,
     reader_of,
 )
 
@@ -56,6 +58,14 @@ TEXT, INT, LONG = serializers.STRING, serializers.INT, serializers.LONG
 POJO = PojoSerializer("a.P", ["id", "name", "on"], [LONG, TEXT, LocalDateSerializer()])
 ENUM = serializers.EnumSerializer("a.E", ("A", "B"))
 DAY = dt.date(2024, 2, 29)
+
+
+@pytest.fixture(autouse=True, params=[False, True], ids=["each", "many"])
+def at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few entries are read as a few are, and then as thousands."""
+    if request.param:
+        monkeypatch.setattr(abreast, "_LEAST_ABREAST", 2)
+        monkeypatch.setattr(patterns, "_WORTH", 0)
 
 
 class Values(NamedTuple):

@@ -75,7 +75,7 @@ savepoint.ReducingStateDescriptor has_ttl=False
 savepoint.SavepointWriter checkpoint_id=1
 savepoint.SlidingEventTimeWindows offset=0
 savepoint.SlidingProcessingTimeWindows offset=0
-savepoint.SplitLayout name=() position=()
+savepoint.SplitLayout name=() position=() enumerator_versions=()
 savepoint.TimerServiceDescriptor name='user-timers' namespace_type=VOID_NAMESPACE
 savepoint.TumblingEventTimeWindows offset=0
 savepoint.TumblingProcessingTimeWindows offset=0
@@ -99,7 +99,7 @@ UNSHOWN = {
     "Job": "vertices _checkpoints",
     "KeyGroupLoad": "_sums _scale _is_int",
     "SkewReport": "load sent subtasks hot_subtasks detail is_inferred causes",
-    "SplitLayout": "read",
+    "SplitLayout": "read read_enumerator",
     "StateDescriptor": "is_python",
     "SubtaskCounts": "_total",
     "SubtaskKeySelector": "keys",

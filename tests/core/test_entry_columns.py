@@ -40,10 +40,9 @@ from support.bytes.column_forms import (  # noqa: E402
     operator_of,
     rocksdb,
 )
-from support.inside.columns import entry_columns, rocksdb_columns  # noqa: E402
+from support.inside.columns import entry_columns, rocksdb_columns, scans  # noqa: E402
 
 from keygroups.savepoint._columns.readers import texts  # noqa: E402
-from keygroups.savepoint._state.scans import skip_scan  # noqa: E402
 
 BOOLEAN, BYTE, SHORT, INT, LONG, FLOAT, DOUBLE, STRING = map(
     sb.simple, ("Boolean", "Byte", "Short", "Int", "Long", "Float", "Double", "String")
@@ -454,7 +453,7 @@ def test_values_with_their_times(tmp_path: Path) -> None:
 
 def test_places_of_entries_that_are_passed_over() -> None:
     """Up to the last one that is whole, however many are asked for."""
-    find = skip_scan(lambda data, pos: pos + 4)
+    find = scans.skip_scan(lambda data, pos: pos + 4)
     assert [find(bytes(10), 0, count) for count in (1, 2, 5)] == [[0, 4], [0, 4, 8], [0, 4, 8]]
     assert find(bytes(8), 0, 5) == [0, 4, 8]
     assert find(bytes(8), 1, 5) == [1, 5]

@@ -401,6 +401,7 @@ WANTED = {
         partitioners.CustomPartitionerWrapper partitioner
         partitioners.ShufflePartitioner next_int
         savepoint.SplitLayout read
+        savepoint.SplitLayout read_enumerator
     """,
     "left out for a Savepoint, which read_savepoint has read with its own": """
         SavepointEditor.from_existing_savepoint allow
@@ -582,7 +583,10 @@ WANTED = {
     "an iterable of elements of operator state 'places'": """
         OperatorWriter.write_operator_state elements
     """,
-    "an iterable of int": "savepoint.SplitLayout versions",
+    "an iterable of int": """
+        savepoint.SplitLayout enumerator_versions
+        savepoint.SplitLayout versions
+    """,
     "an iterable of key types": "routing_inference.infer_routing key_types",
     "an iterable of keys of the operator": "Operator.get_many keys",
     "an iterable of operators": "OperatorEditor.traces others",

@@ -9,17 +9,22 @@ from __future__ import annotations
 
 import json
 import resource
+import struct
 import sys
 import time
 from collections import Counter
 from functools import partial
 from pathlib import Path
+from random import Random
 
 import pytest
+from support.bytes.connector_bytes import CASES as SPLITS
+from support.bytes.connector_bytes import COMMITTABLES, ENUMERATORS
 from support.bytes.extreme_savepoints import EXTREMES
 from support.bytes.hostile_savepoints import watched
 from support.bytes.random_savepoints import CLASSES, Files, Maker
 from support.bytes.savepoint_calls import CALLS, MORE_CALLS, Call, removed
+from support.bytes.source_bytes import source, versioned
 from support.growth import count_bytes
 from support.inside.savepoints import ReadTask
 
@@ -30,6 +35,7 @@ from keygroups.savepoint import read_savepoint
 pytest.importorskip("cramjam", reason="some are compressed: the extra savepoint")
 pytest.importorskip("fsspec", reason="some name URLs: the extra savepoint")
 
+READERS, COMMITTER = "SourceReaderState", "streaming_committer_raw_states"
 CASES = 100
 ASKED = 2  # calls on an operator, which take turns; when more: slow
 MEASURED = 75  # savepoints; the calls and the memory of one of them are measured, which is slow
@@ -150,6 +156,36 @@ def test_nothing_but_its_own_files(seed: int, cases: int, asked: int, tmp_path: 
     assert grown < GROWTH
     assert counts["answers"] > cases / 2
     assert counts["SavepointError"] > cases / 2
+
+
+def test_connectors(tmp_path: Path) -> None:
+    """Of each layout of a split, an enumerator and a committable that is known, by its cases."""
+    chosen, counts = Random(44), Counter[str]()
+    names = ("source_splits", "sink_state", "reports", "html_report", "compare")
+    calls = {name: CALLS[name] for name in names}
+    folder = tmp_path / "savepoint"
+
+    def damaged(version: int, data: bytes) -> bytes:
+        changed = bytearray(data)
+        for _ in range(chosen.randrange(3)):
+            changed[chosen.randrange(len(data))] = chosen.choice((0, 1, 0x7F, 0x80, 0xFF))
+        return versioned(version, bytes(changed))
+
+    for cases, state in ((SPLITS, READERS), (ENUMERATORS, READERS), (COMMITTABLES, COMMITTER)):
+        for _, version, data, *_ in cases:
+            element = damaged(version, data)
+            held = None if cases is not ENUMERATORS else struct.pack(">i", 1) + element
+            source(folder, [[] if held else [element]], held, state=state)
+            start = time.process_time()
+            with watched() as seen:
+                read(folder, counts, 0, len(calls), calls)
+            assert not [event for event in seen if not is_own(folder, *event)]
+            assert time.process_time() - start < SECONDS
+            size = len(element)
+            used = count_bytes(partial(read, folder, counts, 0, len(calls), calls))
+            assert used < MEMORY + MORE_MEMORY * size, (version, size)
+    print(dict(counts))
+    assert min(counts["answers"], counts["InvalidValueError"]) > 100
 
 
 @pytest.mark.parametrize(

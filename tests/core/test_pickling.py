@@ -315,6 +315,7 @@ MADE: list[Callable[[], object]] = [
     transaction,
     lambda: savepoint.Committable(transaction(), 7, 0, None, "RECEIVED", 1),
     lambda: savepoint.UnknownCommittable(2, b"files"),
+    lambda: savepoint.ConnectorCommittable("Pulsar", 1, "a, transaction (0,1)", {"topic": "a"}),
     lambda: savepoint.KafkaProducerState(0, transaction(), 5, ("tx-0-1",), 9),
     lambda: savepoint.KafkaWriterState("tx", 0, 1, 2, None, (("tx-0-1", 7),)),
     lambda: savepoint.UnknownWriterState(0, 2, b"bucket"),

@@ -6,6 +6,7 @@ The other side is the reader of single records, which is held to what Flink and 
 from __future__ import annotations
 
 import random
+import struct
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -125,7 +126,13 @@ def test_files_whose_keys_overlap(
     live: dict[bytes, bool] = {}
     for own, _, kind, _ in records:
         live.setdefault(own, kind == VALUE)
-    written = [sst(table, "s", per_block=rng.randint(1, 40)) for table in tables if table]
+    monkeypatch.setattr(rocksdb_columns, "_LEAST_RUNS", rng.choice([1, 16]))
+    per_run = rng.choice([None, 1, 2, 16])
+    written = [
+        sst(table, "s", per_block=rng.randint(1, 100), per_run=per_run)
+        for table in tables
+        if table
+    ]
     operator = operator_of(tmp_path, written, TEXT if is_text else COUNT)
     assert unread.of(operator, sum(live.values())) == []
     of_last = [is_live for own, is_live in live.items() if own[0] == 127]
@@ -174,15 +181,51 @@ def test_long_keys(length: int, is_left: bool, tmp_path: Path, unread: Left) -> 
     assert unread.of(operator, 1) == ([b"\0"] if is_left else [])
 
 
+@pytest.mark.parametrize("per_run", [None, 2])
 @pytest.mark.parametrize("size", [127, 129, 255, 256, 16_383, 16_384])
-def test_long_values(size: int, tmp_path: Path, unread: Left) -> None:
+def test_long_values(
+    size: int,
+    per_run: int | None,
+    tmp_path: Path,
+    unread: Left,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Sizes of one byte and of two, in one block, and before others."""
+    monkeypatch.setattr(rocksdb_columns, "_LEAST_RUNS", 1)
     long = write_string("x" * (size - 1 - (size > 128)))
     values = [b"\2a", long, b"\0", b"\3bc", long]
     records = [(key(f"{number}"), 5, VALUE, value) for number, value in enumerate(values)]
-    operator = operator_of(tmp_path, [sst(records, "s", per_block=4)], TEXT)
+    operator = operator_of(tmp_path, [sst(records, "s", per_block=4, per_run=per_run)], TEXT)
     assert len(long) == size
     assert unread.of(operator, 5) == ([b"\0"] if size > 16_383 else [])
+
+
+@pytest.mark.parametrize(
+    "restarts", [(), (1,), (0, 1), (0, 0), (0, 3, 2), (0, 1 << 31), (0, (1 << 32) - 1), (5, 0)]
+)
+@pytest.mark.parametrize("count", [20, 70])
+def test_restarts_that_are_none(
+    restarts: tuple[int, ...],
+    count: int,
+    tmp_path: Path,
+    unread: Left,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody needs them who reads in order, as the reader of single records does."""
+    monkeypatch.setattr(rocksdb_columns, "_LEAST_RUNS", 1)
+    records = [(internal_key(*record[:3]), record[3]) for record in map(newest, range(count))]
+    entries = block(records)[:-8]
+    lying = entries + struct.pack(f"<{len(restarts)}II", *restarts, len(restarts))
+    table = sst_of_blocks([(records[-1][0], lying)], "s")
+    assert unread.of(operator_of(tmp_path, [table]), count) == []
+
+
+def test_runs_side_by_side(tmp_path: Path, unread: Left, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As RocksDB writes them, none of which is left to the loop over single records."""
+    monkeypatch.setattr(rocksdb_columns, "_heads_in_order", None)
+    records = [newest(number) for number in range(400)]
+    table = sst(records, "s", per_block=100, per_run=16)
+    assert unread.of(operator_of(tmp_path, [table]), 400) == []
 
 
 @pytest.mark.parametrize(("count", "is_left"), [(256, False), (257, True)])

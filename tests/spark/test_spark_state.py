@@ -21,6 +21,7 @@ from support.flink.group_histories import (
     InMemoryHandle,
     pack_of,
     random_history,
+    rows_in,
     told_by_us,
     told_together,
     values,
@@ -150,7 +151,8 @@ def test_kind_and_order_of_rows() -> None:
         processor = GroupAggregate(SCHEMA, USERS, **options)._with_key(key, ROUTING)
         processor.init(cast(Any, InMemoryHandle()))
         made = [T.Row(*SCHEMA.names)(*row, 0.0) for row in rows]
-        return list(processor.handleInputRows((17, 1), iter([pack_of(made)]), Clock()))
+        changes = processor.handleInputRows((17, 1), iter([pack_of(made)]), Clock())
+        return rows_in(["app", *processor.result_schema.names], changes)
 
     kept = ("+I", "maps", 1, 7)
     with pytest.raises(InvalidValueError, match=r"kind must be one of \+I, -U, \+U, -D, got 'I'"):

@@ -18,6 +18,7 @@ from support.flink.group_histories import (
     InMemoryHandle,
     pack_of,
     random_history,
+    rows_in,
     told_by_us,
     told_together,
     values,
@@ -29,6 +30,7 @@ from keygroups import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
 pytest.importorskip("pyspark")
 
 from pyspark import TaskContext
+from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 from support.inside.adapter import (
     AGGREGATES,
@@ -256,7 +258,8 @@ def apply(
     handle.now = now
     kept = kept_of(layout)
     key_group = KeyGroup(handle, layout, kept, '["n", "users", "most"]')
-    return [change for _, change in key_group.apply({key: rows}, now, True)]
+    [(_, changes)] = key_group.apply({key: rows}, now, True)
+    return changes
 
 
 def test_a_record() -> None:
@@ -510,7 +513,8 @@ def test_key_groups_in_the_tester_of_pyspark(
                 if at == now and n % 3 == key_group
             ]
             chance.shuffle(rows)
-            for row in tester.test(key_group, [pack_of(rows)]) if rows else []:
+            packed = tester.test(key_group, [pack_of(rows)]) if rows else []
+            for row in rows_in(["k", "kind", *names], packed):
                 results = (row.kind, *(row[name] for name in names))
                 found.setdefault((row.k, now), []).append(repr(results))
     for key, history in histories.items():
@@ -566,3 +570,27 @@ def test_results_can_be_renamed() -> None:
     key_group = KeyGroup(handle, layout, kept, "other names")
     list(key_group.apply({b"k": [("+I", [None, "a", 5])]}, 1, True))
     assert handle.getMapState("accState", None, None).getValue((2,)) == (kept, "other names", 1)
+
+
+def test_packed_results_are_rows_again(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packing, "_MOST_RESULTS", 10)
+    schema = T.StructType(
+        [
+            T.StructField("a.b", T.LongType()),
+            T.StructField("kind", T.StringType(), False),
+            T.StructField("c`d", T.ArrayType(T.StringType())),
+        ]
+    )
+    rows = [(n or None, "+I", [str(n), None] if n % 2 else None) for n in range(25)]
+    packs = [*packing.results_of(iter(rows))]
+    assert [len(pack[0]) for pack in packs] == [10, 10, 5]
+    assert packs[2].asDict(True)["c1"] == ["+I"] * 5
+    df = spark.createDataFrame([tuple(pack) for pack in packs], packing.packed_type(schema))
+    made = packing.unpacked(df, schema)
+    assert [(f.name, f.dataType, f.nullable) for f in made.schema.fields] == [
+        (f.name, f.dataType, f.nullable) for f in schema.fields
+    ]
+    assert [tuple(row) for row in made.collect()] == rows
+    assert [*packing.results_of(iter([]))] == []

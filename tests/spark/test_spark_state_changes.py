@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from support.flink.group_histories import InMemoryHandle, values
+from support.flink.group_histories import InMemoryHandle, rows_in, values
 
 import keygroups
 from keygroups import KeyGroupsError
@@ -99,7 +99,8 @@ class Store:
             handle = groups.setdefault(key, InMemoryHandle())
             handle.now = now
             processor.init(cast(Any, handle))
-            changes += processor.handleInputRows(key, iter(packs[key]), clock)
+            packed = processor.handleInputRows(key, iter(packs[key]), clock)
+            changes += rows_in([query.key, *processor.result_schema.names], packed)
         for key, handle in groups.items():
             handle.now = now
             for timer in sorted(timer for timer in handle.timers if timer <= now):

@@ -430,6 +430,7 @@ RECORDS = {
     "FaultCount",
     "FileSplit",
     "Committable",
+    "ConnectorCommittable",
     "ConnectorSplit",
     "KafkaSplit",
     "KafkaTransaction",
@@ -1021,6 +1022,8 @@ REGISTRY: dict[str, Registered] = {
             "read": [read_split],
             "name": [("queue",)],
             "position": [("offset",)],
+            "enumerator_versions": [(1,)],
+            "read_enumerator": [read_split],
         },
     ),
     "SavepointWriter.add_window_operator": Registered(

@@ -77,7 +77,10 @@ def what_a_savepoint_has(path: str) -> None:
     assert_type((compared.has_differences, of_operator.only), tuple[bool, str | None])
     assert_type(of_state.equal + of_state.touched, int)
     splits: tuple[savepoint.SplitDifference, ...] = of_operator.splits
-    assert_type(splits[0].here, savepoint.KafkaSplit | savepoint.FileSplit | None)
+    assert_type(
+        splits[0].here,
+        savepoint.KafkaSplit | savepoint.FileSplit | savepoint.ConnectorSplit | None,
+    )
     changes: tuple[savepoint.Change, ...] = of_state.changes
     assert_type(changes[0].name, str)
     verified: savepoint.SavepointVerification = found.verify(operators=["by-user"])
@@ -500,6 +503,8 @@ def what_a_restore_commits(path: str) -> list[str]:
         elif isinstance(waiting.committable, savepoint.FileCommittable):
             file: savepoint.PartFile | None = waiting.committable.pending
             ids += [] if file is None or file.path is None else [file.path]
+        elif isinstance(waiting.committable, savepoint.ConnectorCommittable):
+            assert_type(waiting.committable.name, str)
         else:
             unknown: savepoint.UnknownCommittable = waiting.committable
             assert_type(unknown.data, bytes)
@@ -517,7 +522,7 @@ def what_a_restore_commits(path: str) -> list[str]:
     alike: tuple[type, ...] = (
         *(sinks.Committable, sinks.KafkaWriterState, sinks.SinkState),
         *(sinks.UnknownCommittable, sinks.UnknownWriterState, savepoint.KafkaTransaction),
-        *(sinks.BucketState, sinks.FileCommittable),
+        *(sinks.BucketState, sinks.FileCommittable, sinks.ConnectorCommittable),
     )
-    assert len(alike) == 8
+    assert len(alike) == 9
     return ids

@@ -32,6 +32,7 @@ from keygroups.savepoint._comparison.states import (
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import OperatorStateHandle
 from keygroups.savepoint._sources.consumers import KinesisSplit
+from keygroups.savepoint._sources.file_splits import FileSplit
 from keygroups.savepoint._sources.kafka import KafkaSplit
 from keygroups.savepoint._sources.source_splits import (
     READER_STATE,
@@ -185,6 +186,9 @@ class OperatorPair:
             only = ONLY[first is None]
         else:
             changes = changes_of(first, second, *_OF_OPERATORS)
+        sources = self._sources()
+        if self._has_coordinator:
+            changes += tuple(self._enumerator_changes(sources))
         return OperatorComparison(
             self.label,
             self.operator_id,
@@ -192,7 +196,7 @@ class OperatorPair:
             changes,
             keyed,
             others,
-            tuple(self._splits()),
+            tuple(self._splits(sources)),
             self._coordinator() if self._has_coordinator else None,
             any(side._has_channel_state for side in (first, second) if side is not None),
         )
@@ -219,28 +223,34 @@ class OperatorPair:
             ),
         )
 
-    def _splits(self) -> Iterator[SplitDifference]:
-        """Yield the splits that are not the same, of a source whose splits are known."""
+    def _sources(self) -> list[SourceSplits]:
+        """Return the source in both savepoints, nothing where one is none that can be read."""
         own, other = self._own, self._other
         if own is None or other is None or READER_STATE.name not in self.state_names:
-            return
-        sides = []
-        for operator in (own, other):
-            try:
-                source = operator.source_splits()
-            except (SavepointError, InvalidValueError):  # One is no source that can be read.
-                return
-            splits = source.splits if source is not None else ()
-            sides.append({_split_id(split): split for split in splits})
-        for split_id in {**sides[0], **sides[1]}:
+            return []
+        try:
+            sources = [operator.source_splits() for operator in (own, other)]
+        except (SavepointError, InvalidValueError):
+            return []
+        return [source or SourceSplits((), None, None) for source in sources]
+
+    def _splits(self, sources: Sequence[SourceSplits]) -> Iterator[SplitDifference]:
+        """Yield the splits that are not the same, of a source whose splits are known."""
+        sides = [_by_id(source.splits) for source in sources]
+        for split_id in dict.fromkeys(chain(*sides)):
             first, second = (side.get(split_id) for side in sides)
-            others = (UnknownSplit, KinesisSplit, ConnectorSplit)
-            if isinstance(first, others) or isinstance(second, others):
-                continue  # It is compared as an element of the readers' state.
             if first is None or second is None:
                 yield SplitDifference(ONLY[first is None], first, second)
             elif first._replace(subtask=None) != second._replace(subtask=None):
                 yield SplitDifference("changed", first, second)
+
+    def _enumerator_changes(self, sources: Sequence[SourceSplits]) -> Iterator[Change]:
+        """Yield the fields of the enumerators that are not the same, where both are known."""
+        own, other = ([source.enumerator_fields for source in sources] + [None, None])[:2]
+        if own is not None and other is not None:
+            for field in dict.fromkeys((*own, *other)):
+                if own.get(field) != other.get(field):
+                    yield Change(f"enumerator {field}", own.get(field), other.get(field))
 
     def _bytes_to_read(self) -> int:
         """Return the approximate bytes of keyed state that a comparison reads of both sides."""
@@ -441,8 +451,23 @@ def _compared(pairs: Sequence[StatePair], own: _Placed, other: _Placed) -> Itera
             yield _Found(pairs[rest.state >> 1], "only_there", None, rest)
 
 
-def _split_id(split: SourceSplit) -> object:
-    """Return the id of a split in its source: topic and partition of Kafka's."""
-    if isinstance(split, KafkaSplit):
-        return split.topic, split.partition, split.cluster
-    return split[0]
+def _by_id(
+    splits: Iterable[SourceSplit],
+) -> dict[object, KafkaSplit | FileSplit | ConnectorSplit]:
+    """Return the splits by their ids, of which a source of Pulsar may have one several times.
+
+    Those that are not known, and shards, are compared as elements of the readers' state.
+    """
+    found: dict[object, KafkaSplit | FileSplit | ConnectorSplit] = {}
+    times: Counter[object] = Counter()
+    for split in splits:
+        if isinstance(split, UnknownSplit | KinesisSplit):
+            continue
+        split_id: object = split[0]
+        if isinstance(split, KafkaSplit):
+            split_id = split.topic, split.partition, split.cluster
+        elif isinstance(split, ConnectorSplit):
+            split_id = split.source, split.name
+        found[split_id, times[split_id]] = split
+        times[split_id] += 1
+    return found

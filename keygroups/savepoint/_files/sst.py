@@ -80,10 +80,11 @@ ascending order have the newest version of a key first: VALUE number 6 is -1537,
 
 
 class Block(NamedTuple):
-    """A decompressed block: its entries up to `end`, its restarts, perhaps its trailer."""
+    """A decompressed block: its entries up to `end`, so many restarts, perhaps its trailer."""
 
     octets: bytes
     end: int
+    restarts: int
 
 
 class RangeDeletion(NamedTuple):
@@ -152,8 +153,26 @@ class SstFile:
         return self._records(self._places(runs), runs)
 
     def blocks(self, runs: Runs) -> Iterator[Block]:
-        """Return an iterator over the blocks that may have keys of some runs."""
-        return (self._block(*place) for place in self._places(runs))
+        """Return an iterator over the blocks that may have keys of some runs.
+
+        The call itself asks for the first window of them.
+        """
+        windows = self._windows(runs)
+        first = [*islice(windows, 1)]
+        return chain.from_iterable(map(self._blocks_of, chain(first, windows)))
+
+    def _blocks_of(self, window: Sequence[BlockSpan]) -> Iterator[Block]:
+        """Return an iterator over the blocks of a window, which is read at once."""
+        start = window[0][0]
+        last, size = window[-1]
+        try:
+            octets = self._stream.read(start, last + size + _TRAILER)
+        except SavepointError:  # each of them alone says which one it is
+            return (self._block(*place) for place in window)
+        return (
+            self._checked(offset, octets[offset - start : offset - start + size + _TRAILER], size)
+            for offset, size in window
+        )
 
     def _places(self, runs: Runs) -> Iterator[BlockSpan]:
         """Return an iterator over the places of the blocks that may have keys of some runs.
@@ -341,7 +360,7 @@ class SstFile:
         100 + 4 bytes, at 0 + 100 + 5, as a trailer takes 5.
         RocksDB: IndexBlockIter::DecodeCurrentValue.
         """
-        block, end = self._block(offset, size)
+        block, end, _ = self._block(offset, size)
         most = _MAX_SHARING * end
         pos, key = 0, b""
         try:
@@ -388,7 +407,10 @@ class SstFile:
         count: reading in order needs neither.
         RocksDB: BlockFetcher::ReadBlockContents in table/block_fetcher.cc, Block::Block.
         """
-        block = self._stream.read(offset, offset + size + _TRAILER)
+        return self._checked(offset, self._stream.read(offset, offset + size + _TRAILER), size)
+
+    def _checked(self, offset: int, block: bytes, size: int) -> Block:
+        """Return a block of so many bytes and its trailer; the offset is for errors."""
         (checksum,) = _u32(block, size + 1)
         if self._checksum(block[:-4]) != checksum:
             raise self._error(offset, "the checksum of the block does not match")
@@ -406,7 +428,7 @@ class SstFile:
         end = size - 4 - 4 * restarts
         if end < 0:
             raise self._error(offset, f"{restarts} restarts in a block of {size} bytes")
-        return Block(block, end)
+        return Block(block, end, restarts)
 
     def _pairs(self, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]:
         """Yield the entries of a block one by one."""
@@ -421,7 +443,7 @@ class SstFile:
         `00 02 01 "k1" "a"`, `01 01 01 "2" "b"` are k1: a and k2: b.
         RocksDB: DecodeEntry in table/block_based/block_util.h.
         """
-        block, end = self._block(offset, size)
+        block, end, _ = self._block(offset, size)
         most = _MAX_SHARING * end
         pos, key, key_size = 0, b"", 0
         try:

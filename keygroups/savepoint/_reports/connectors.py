@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 
 from keygroups._checks import show
 from keygroups._show.tables import Section
 from keygroups.errors import printable, short
 from keygroups.savepoint._sinks.committables import (
     Committable,
+    Committed,
     KafkaProducerState,
     KafkaTransaction,
     SinkState,
     SinkWriter,
-    UnknownCommittable,
     UnknownWriterState,
 )
+from keygroups.savepoint._sinks.connector_committables import ConnectorCommittable
 from keygroups.savepoint._sinks.part_files import BucketState, FileCommittable, PartFile
 from keygroups.savepoint._sources.consumers import KinesisSplit
 from keygroups.savepoint._sources.file_splits import FileSplit
@@ -40,14 +41,25 @@ def splits_section(source: SourceSplits) -> Section:
     if source.processed_paths:
         texts[0] += f"; {len(source.processed_paths):,} files were seen"
     header = ["split", "goes on at", "subtask"]
-    lags = [split.lag if isinstance(split, KafkaSplit) else None for split in source.splits]
+    lags = [getattr(split, "lag", None) for split in source.splits]
     known = [lag for lag in lags if lag is not None]
     if known:
         of_some = "" if len(known) == len(lags) else f" in {len(known):,} of them"
-        texts[0] += f"; {sum(known):,} records behind{of_some}"
-        header.append("records behind")
+        unit = "records" if isinstance(source.splits[0], KafkaSplit) else "entries"
+        texts[0] += f"; {sum(known):,} {unit} behind{of_some}"
+        header.append(f"{unit} behind")
         rows = [(*row, "" if lag is None else f"{lag:,}") for row, lag in zip(rows, lags)]
+    if source.enumerator_fields:
+        fields = [f"{name} {_field(held)}" for name, held in source.enumerator_fields.items()]
+        texts[0] += f"; its enumerator: {', '.join(fields)}"
     return Section(texts, header, rows, (0, 1), "Splits of the source")
+
+
+def _field(value: object) -> str:
+    """Return a field of an enumerator in a few words; of many things how many they are."""
+    if isinstance(value, Sized) and not isinstance(value, str | bytes):
+        return f"{len(value):,}"
+    return "none" if value is None else short(printable(str(value)), _LABEL)
 
 
 def sink_sections(sink: SinkState) -> Iterator[Section]:
@@ -96,7 +108,7 @@ def _counted(count: int, one: str, many: str) -> str:
     )
 
 
-def _committed(what: KafkaTransaction | FileCommittable | UnknownCommittable) -> str:
+def _committed(what: Committed) -> str:
     if isinstance(what, KafkaTransaction):
         name = what.transactional_id or "no transaction"
         return f"{name}, producer {what.producer_id}, epoch {what.epoch}"
@@ -104,6 +116,8 @@ def _committed(what: KafkaTransaction | FileCommittable | UnknownCommittable) ->
         removed = [what.abandoned and _file(what.abandoned), what.compacted]
         texts = [_file(what.pending)] if what.pending else []
         return "; ".join(texts + [f"{path} is removed" for path in removed if path])
+    if isinstance(what, ConnectorCommittable):
+        return f"{what.sink}: {what.name}"
     return f"{show(what.data)}, version {what.version}"
 
 

@@ -11,11 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from keygroups._checks import show
 from keygroups._serializers.data_input import Cursor
 from keygroups.errors import SavepointError
+from keygroups.savepoint._sinks.connector_committables import (
+    ICEBERG_STATE,
+    ConnectorCommittable,
+    read_connector_committable,
+    read_manifests,
+    read_paimon,
+    the_only,
+)
 from keygroups.savepoint._sinks.part_files import (
     BUCKETS_STATE,
     BucketState,
@@ -31,7 +40,7 @@ COMMITTER_STATE = "streaming_committer_raw_states"
 """What is to be committed. Flink: CommitterOperator.STREAMING_COMMITTER_RAW_STATES_DESC."""
 WRITER_STATE = "writer_raw_states"
 """What the writers know. Flink: StatefulSinkWriterStateHandler.WRITER_RAW_STATES_DESC."""
-SINK_STATES = (COMMITTER_STATE, WRITER_STATE, BUCKETS_STATE)
+SINK_STATES = (COMMITTER_STATE, WRITER_STATE, BUCKETS_STATE, ICEBERG_STATE)
 PRODUCER_STATE, HINT_STATE = "state", "next-transactional-id-hint-v2"
 """The state of FlinkKafkaProducer. Flink: TwoPhaseCommitSinkFunction, FlinkKafkaProducer."""
 
@@ -59,6 +68,9 @@ class UnknownCommittable(NamedTuple):
     data: bytes
 
 
+Committed = KafkaTransaction | FileCommittable | ConnectorCommittable | UnknownCommittable
+
+
 class Committable(NamedTuple):
     """A transaction or file that waits for its commit, which a restore does.
 
@@ -68,7 +80,7 @@ class Committable(NamedTuple):
     `retries` is how often it was tried again.
     """
 
-    committable: KafkaTransaction | FileCommittable | UnknownCommittable
+    committable: Committed
     checkpoint_id: int | None
     subtask: int
     writer_subtask: int | None
@@ -133,11 +145,15 @@ def read_sink_state(elements: Iterable[tuple[str, int, object]], name: str) -> S
     """Return the state of a sink, of its elements with their states and subtasks.
 
     `name` is that of the savepoint and its operator, for errors. Bytes do not say of which class
-    they are: they are Kafka's, or of files, if they pass as such. Raises SavepointError.
+    they are: they are Kafka's, of files, or of another connector, if they pass as such and as
+    nothing else. Raises SavepointError.
     """
     committables: list[Committable] = []
     writers: list[SinkWriter] = []
     for state, subtask, element in elements:
+        if state == ICEBERG_STATE:
+            committables += _of_iceberg(element, subtask, name)
+            continue
         cursor = _cursor(element, subtask, name)
         version, framed = versioned(cursor)
         cursor.expect_end("an element")
@@ -168,19 +184,59 @@ def _listed(cursor: Cursor, read: Callable[[int, Cursor], T]) -> list[T]:
     return read_elements
 
 
-def _committables(version: int, cursor: Cursor, subtask: int) -> Iterator[Committable]:
-    """Yield the committables of an element. Flink: CommittableCollectorSerializer.deserialize."""
+def _committables(version: int, cursor: Cursor, subtask: int) -> list[Committable]:
+    """Return the committables of an element: Flink's own, or Paimon's under the same name.
+
+    What neither can read is an error of Flink's.
+    Flink: CommittableCollectorSerializer.deserialize.
+    """
+    start = cursor.pos
+    try:
+        return _of_flink(version, cursor, subtask)
+    except SavepointError as error:
+        cursor.pos = start
+        with suppress(SavepointError):
+            return [
+                _waiting(what, what.fields["checkpoint_id"], subtask)
+                for what in read_paimon(version, cursor)
+            ]
+        raise error
+
+
+def _of_flink(version: int, cursor: Cursor, subtask: int) -> list[Committable]:
     cursor.expect("version of committables", version, 1, 2)
     if version == 1:
-        legacy = _listed(cursor, _committable)
-        found = [Committable(what, None, subtask, None, _STATES[0], 0) for what in legacy]
+        found = [_waiting(what, None, subtask) for what in _listed(cursor, _committable)]
     else:
         if cursor.i32() != _MAGIC:
             raise cursor.error("these are no committables")
         checkpoints = _listed(cursor, lambda version, at: _checkpoint(version, at, subtask))
         found = [what for checkpoint in checkpoints for what in checkpoint]
     cursor.expect_end("committables")
-    yield from found
+    return found
+
+
+def _of_iceberg(element: object, subtask: int, name: str) -> Iterator[Committable]:
+    """Yield the committables of Iceberg's FlinkSink; a checkpoint without one has no bytes."""
+    checkpoints = element if isinstance(element, dict) else {None: element}
+    for checkpoint_id, data in checkpoints.items():
+        if not isinstance(checkpoint_id, int):
+            raise SavepointError(
+                f"{name}: an element of subtask {subtask} has no map of checkpoints, but "
+                f"{show(element)}"
+            )
+        if data != b"":
+            cursor = _cursor(data, subtask, name)
+            yield _waiting(read_manifests(checkpoint_id, cursor), checkpoint_id, subtask)
+
+
+def _waiting(
+    what: Committed,
+    checkpoint_id: int | None,
+    subtask: int,
+) -> Committable:
+    """Return a committable of which there is no more than that it waits."""
+    return Committable(what, checkpoint_id, subtask, None, _STATES[0], 0)
 
 
 def _checkpoint(version: int, cursor: Cursor, subtask: int) -> list[Committable]:
@@ -204,9 +260,7 @@ def _checkpoint(version: int, cursor: Cursor, subtask: int) -> list[Committable]
     return [what for found in _listed(cursor, read) for what in found]
 
 
-def _request(
-    version: int, cursor: Cursor
-) -> tuple[KafkaTransaction | FileCommittable | UnknownCommittable, int, str]:
+def _request(version: int, cursor: Cursor) -> tuple[Committed, int, str]:
     """Read a CommitRequestImpl."""
     cursor.expect("version of a request to commit", version, 0)
     what = _committable(*versioned(cursor))
@@ -215,14 +269,13 @@ def _request(
     return what, retries, _STATES[state]
 
 
-def _committable(
-    version: int, cursor: Cursor
-) -> KafkaTransaction | FileCommittable | UnknownCommittable:
+def _committable(version: int, cursor: Cursor) -> Committed:
     start = cursor.pos
-    for read in (_kafka_transaction, read_file_committable):
-        cursor.pos = start
-        with suppress(SavepointError):
-            return read(version, cursor)
+    reads: tuple[Callable[[int, Cursor], Committed], ...] = (
+        *(_kafka_transaction, read_file_committable, read_connector_committable),
+    )
+    with suppress(SavepointError):
+        return the_only(cursor, [partial(read, version) for read in reads])
     cursor.pos = start
     return UnknownCommittable(version, cursor.take(cursor.left))
 
@@ -284,10 +337,7 @@ def read_producer_state(elements: Iterable[tuple[str, int, object]], name: str) 
             cursor.expect_end("a hint of transactional ids")
         else:
             waiting, writer = _producer(cursor, writer)
-            committables += (
-                Committable(transaction, None, subtask, None, _STATES[0], 0)
-                for transaction in waiting
-            )
+            committables += (_waiting(transaction, None, subtask) for transaction in waiting)
         writers[subtask] = writer
     return SinkState(tuple(committables), tuple(writers[subtask] for subtask in sorted(writers)))
 

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
 from typing import NamedTuple
 
-from keygroups._checks import LONG_MAX, check_int, show
+from keygroups._checks import show
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import i32
 from keygroups._serializers.scalars import BYTES
-from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
+from keygroups.errors import SavepointError
 from keygroups.savepoint._sources import dynamic_kafka, file_splits, kafka
+from keygroups.savepoint._sources.connector_layouts import LAYOUTS
 from keygroups.savepoint._sources.consumers import CONSUMERS, KinesisSplit
 from keygroups.savepoint._sources.file_splits import FileSplit
 from keygroups.savepoint._sources.kafka import KafkaOffsets, KafkaSplit, Offset, Partition
 from keygroups.savepoint._sources.split_layouts import (
     ConnectorSplit,
+    EncodedSplit,
+    Fields,
     SplitLayout,
-    known_splits,
+    enumerator_of,
     split_of,
 )
 from keygroups.savepoint._state.writing.new_states import ListStateDescriptor
@@ -52,10 +56,11 @@ SourceSplit = KafkaSplit | KinesisSplit | FileSplit | ConnectorSplit | UnknownSp
 class SourceSplits:
     """The splits of a source, and the state of its enumerator, in the coordinator.
 
-    `splits` are those of the readers by subtask, then those that only the enumerator has, of
-    Kafka and of files.
+    `splits` are those of the readers by subtask, then those that only the enumerator has.
     `enumerator` is the bytes of the enumerator's own serializer, of the version
     `enumerator_version`; both are None where the savepoint has no coordinator's state.
+    `enumerator_fields` are what that has besides, by name, for the connectors in the table of
+    `keygroups.savepoint.sources`, or by one's own SplitLayout; None where it is not known.
     `initial_discovery_finished` is told by Kafka's, else None; `processed_paths` are the files
     that a file source has seen, if it goes on to look for new ones. `source_indexes` say of a
     HybridSource to which of its sources, 0 for the first, each of the splits belongs; of all other
@@ -68,6 +73,7 @@ class SourceSplits:
     initial_discovery_finished: bool | None = None
     processed_paths: tuple[str, ...] = ()
     source_indexes: tuple[int, ...] = ()
+    enumerator_fields: Fields | None = None
 
 
 def reader_elements(source: KafkaOffsets) -> list[bytes]:
@@ -126,10 +132,8 @@ def read_source_splits(
     splits = [_framed(data, subtask, name) for subtask, data in elements]
     enumerator = None if coordinator is None else _enumerator(coordinator, name)
     if layout is not None:
-        own = [split_of(layout, version, data, sub, name) for sub, version, data in splits]
-        source: SourceSplits | None = replace(_of_another((), enumerator), splits=tuple(own))
-    else:
-        source = _known(splits, enumerator, name)
+        return _of_layout(layout, splits, enumerator, name)
+    source = _known(splits, enumerator, name)
     if source is None:
         with suppress(SavepointError):
             source = _of_hybrid(splits, enumerator, name)
@@ -139,27 +143,55 @@ def read_source_splits(
 def has_same_content(own: bytes, other: bytes) -> bool:
     """Return whether two states of a coordinator are the same but for the order of hash sets.
 
-    Kafka's enumerator and that of files write such sets, whose order changes from one savepoint to
-    the next; the states of other sources are the same where their bytes are.
+    Enumerators write such sets, whose order changes from one savepoint to the next. The states of
+    sources that are not known are the same where their bytes are.
     """
-    if own == other or len(own) != len(other):
+    if own == other or Counter(own) != Counter(other):
         return own == other
     with suppress(SavepointError):
-        return _content(own) == _content(other)
+        contents = [_contents(*_enumerator(state, "")) for state in (own, other)]
+        return bool(contents[0]) and contents[0] == contents[1]
     return False
 
 
-def _content(state: bytes) -> object:
-    version, data = _enumerator(state, "")
+def _contents(version: int, data: bytes) -> dict[str, object]:
+    """Return the contents of an enumerator's state, by each layout that can read it."""
+    contents = _own_contents(version, data)
     with suppress(SavepointError):
-        splits, is_finished = kafka.read_enumerator(version, Cursor(data, ""))
-        return version, frozenset(splits), is_finished
-    pending = file_splits.read_enumerator(version, Cursor(data, ""))
-    return version, pending.splits, frozenset(pending.processed_paths)
+        number, (own_version, own_data) = _of_hybrid_enumerator((version, data), "")
+        if inside := _own_contents(own_version, own_data):
+            contents["Hybrid"] = number, own_version, inside
+    return contents
+
+
+def _own_contents(version: int, data: bytes) -> dict[str, object]:
+    readers: dict[str, Callable[[], object]] = {
+        "Kafka": lambda: _partitions(kafka.read_enumerator(version, Cursor(data, ""))),
+        "several": lambda: _partitions(dynamic_kafka.read_enumerator(version, Cursor(data, ""))),
+        "files": lambda: _files(file_splits.read_enumerator(version, Cursor(data, ""))),
+        **{
+            layout.source: partial(enumerator_of, layout, (version, data), "")
+            for layout in LAYOUTS
+        },
+    }
+    contents: dict[str, object] = {}
+    for source, read in readers.items():
+        with suppress(SavepointError):
+            contents[source] = version, read()
+    return contents
+
+
+def _partitions(state: kafka.Enumerator) -> object:
+    return frozenset(state.splits), state.initial_discovery_finished
+
+
+def _files(state: file_splits.PendingSplits) -> object:
+    """Return the pending splits in their order, which some assigners keep, and the paths."""
+    return state.splits, frozenset(state.processed_paths)
 
 
 def _known(
-    splits: Sequence[UnknownSplit], enumerator: tuple[int, bytes] | None, name: str
+    splits: Sequence[UnknownSplit], enumerator: EncodedSplit | None, name: str
 ) -> SourceSplits | None:
     """Return the splits of a source that is known, None of all others."""
     for read in (
@@ -171,10 +203,7 @@ def _known(
             source = read(splits, enumerator, name)
             if source.splits or source.processed_paths:
                 return source
-    connector_splits = known_splits(splits, name)
-    if connector_splits is None:
-        return None
-    return replace(_of_another((), enumerator), splits=connector_splits)
+    return _of_connector(splits, enumerator, name)
 
 
 def read_consumer_splits(
@@ -210,9 +239,7 @@ def _enumerator(data: bytes, name: str) -> tuple[int, bytes]:
     return _versioned(cursor)
 
 
-def _of_another(
-    splits: Sequence[UnknownSplit], enumerator: tuple[int, bytes] | None
-) -> SourceSplits:
+def _of_another(splits: Sequence[UnknownSplit], enumerator: EncodedSplit | None) -> SourceSplits:
     version, data = enumerator or (None, None)
     return SourceSplits(tuple(splits), data, version)
 
@@ -220,7 +247,7 @@ def _of_another(
 def _of_kafka(
     layouts: ModuleType,
     splits: Sequence[UnknownSplit],
-    enumerator: tuple[int, bytes] | None,
+    enumerator: EncodedSplit | None,
     name: str,
 ) -> SourceSplits:
     known = kafka.Enumerator((), None)
@@ -243,7 +270,7 @@ def _place(split: KafkaSplit) -> tuple[str | None, str, int]:
 
 
 def _of_files(
-    splits: Sequence[UnknownSplit], enumerator: tuple[int, bytes] | None, name: str
+    splits: Sequence[UnknownSplit], enumerator: EncodedSplit | None, name: str
 ) -> SourceSplits:
     pending = file_splits.PendingSplits((), ())
     if enumerator is not None:
@@ -258,8 +285,62 @@ def _of_files(
     )
 
 
+def _of_connector(
+    splits: Sequence[UnknownSplit], enumerator: EncodedSplit | None, name: str
+) -> SourceSplits | None:
+    """Return the splits of a source of LAYOUTS, None if they are of none, or of several.
+
+    Of those that read the splits, the one counts that reads the enumerator. What two read alike,
+    as MySQL CDC and CDC do some chunks of older versions, is of one or the other.
+    """
+    found = []
+    for layout in LAYOUTS:
+        with suppress(SavepointError):
+            found.append((layout.source, _in_part(layout, splits, enumerator, name)))
+    found = [pair for pair in found if pair[1].enumerator_fields is not None] or found
+    either = " or ".join(source for source, _ in found)
+    sources = [_named(source, either) for _, source in found]
+    return sources[0] if sources and sources.count(sources[0]) == len(sources) else None
+
+
+def _named(source: SourceSplits, name: str) -> SourceSplits:
+    splits = (split for split in source.splits if isinstance(split, ConnectorSplit))
+    return replace(source, splits=tuple(split._replace(source=name) for split in splits))
+
+
+def _in_part(
+    layout: SplitLayout,
+    splits: Sequence[UnknownSplit],
+    enumerator: EncodedSplit | None,
+    name: str,
+) -> SourceSplits:
+    """Return the source of a layout, whose enumerator may be of a version that is not known."""
+    try:
+        source = _of_layout(layout, splits, enumerator, name)
+    except SavepointError:
+        if not splits:
+            raise
+        of_readers = _of_layout(layout, splits, None, name)
+        return replace(_of_another((), enumerator), splits=of_readers.splits)
+    if not source.splits and not any((source.enumerator_fields or {}).values()):
+        raise SavepointError(f"{name}: a source of which nothing is known")
+    return source
+
+
+def _of_layout(
+    layout: SplitLayout,
+    splits: Sequence[UnknownSplit],
+    enumerator: EncodedSplit | None,
+    name: str,
+) -> SourceSplits:
+    own = tuple(split_of(layout, version, data, sub, name) for sub, version, data in splits)
+    fields, others = enumerator_of(layout, enumerator, name)
+    source = _of_another((), enumerator)
+    return replace(source, splits=own + others, enumerator_fields=fields)
+
+
 def _of_hybrid(
-    splits: Sequence[UnknownSplit], enumerator: tuple[int, bytes] | None, name: str
+    splits: Sequence[UnknownSplit], enumerator: EncodedSplit | None, name: str
 ) -> SourceSplits:
     """Return the splits within those of a HybridSource, of which at least one has to be known.
 
@@ -272,12 +353,10 @@ def _of_hybrid(
         number = cursor.i32()
         cursor.utf()  # the id of the split, which its source has too
         readers.setdefault(number, []).append(UnknownSplit(subtask, *_versioned(cursor)))
-    enumerators: dict[int, tuple[int, bytes]] = {}
+    enumerators: dict[int, EncodedSplit] = {}
     if enumerator is not None:
-        cursor = Cursor(enumerator[1], name)
-        cursor.expect("version of a HybridSource", enumerator[0], _HYBRID_VERSION)
-        number = cursor.i32()
-        enumerators[number] = _versioned(cursor)
+        number, inside = _of_hybrid_enumerator(enumerator, name)
+        enumerators[number] = inside
     sources = {
         number: _known(readers.get(number, ()), enumerators.get(number), name)
         for number in sorted({*readers, *enumerators})
@@ -295,7 +374,16 @@ def _of_hybrid(
         source_indexes=tuple(number for number, found in splits_of.items() for _ in found),
         initial_discovery_finished=current.initial_discovery_finished,
         processed_paths=current.processed_paths,
+        enumerator_fields=current.enumerator_fields,
     )
+
+
+def _of_hybrid_enumerator(enumerator: EncodedSplit, name: str) -> tuple[int, EncodedSplit]:
+    """Return the number of the current source of a HybridSource, and its enumerator's state."""
+    version, data = enumerator
+    cursor = Cursor(data, name)
+    cursor.expect("version of a HybridSource", version, _HYBRID_VERSION)
+    return cursor.i32(), _versioned(cursor)
 
 
 def _versioned(cursor: Cursor) -> tuple[int, bytes]:
@@ -304,50 +392,3 @@ def _versioned(cursor: Cursor) -> tuple[int, bytes]:
     framed = cursor.frame()
     cursor.expect_end("a frame")
     return version, framed.take(framed.left)
-
-
-def checked_ends(ends: object) -> dict[Partition, int]:
-    """Return the ends of partitions by topic and number.
-
-    Raises InvalidTypeError and InvalidValueError.
-    """
-    if not isinstance(ends, Mapping):
-        raise InvalidTypeError(
-            f"ends must be a mapping of partitions such as ('clicks', 0), got {show(ends)}"
-        )
-    checked = {}
-    for key, end in ends.items():
-        partition = kafka.check_partition("partition in ends", key)
-        checked[partition] = check_int(f"end of {show(partition)}", end, 0, LONG_MAX)
-    return checked
-
-
-def is_of_one_cluster(split: SourceSplit) -> bool:
-    """Return whether a split is Kafka's, and not of a source that reads several clusters."""
-    return isinstance(split, KafkaSplit) and split.cluster is None
-
-
-def source_with_lag(source: SourceSplits, ends: Mapping[Partition, int] | None) -> SourceSplits:
-    """Return a source whose splits have their lag behind some ends, as it is without these.
-
-    Raises InvalidValueError or InvalidTypeError for `ends`.
-    """
-    if ends is None:
-        return source
-    ends, splits = checked_ends(ends), []
-    clusters: dict[Partition, str | None] = {}
-    for split in source.splits:
-        if not isinstance(split, KafkaSplit):
-            raise InvalidValueError(
-                f"ends must be None for a source that is not Kafka's, got {show(split)}"
-            )
-        partition = (split.topic, split.partition)
-        end = ends.get(partition)
-        if end is not None and clusters.setdefault(partition, split.cluster) != split.cluster:
-            raise InvalidValueError(
-                f"ends must be of partitions that one cluster has, got {show(partition)}, which "
-                f"{show(clusters[partition])} and {show(split.cluster)} have"
-            )
-        lag = end - split.offset if end is not None and isinstance(split.offset, int) else None
-        splits.append(split._replace(lag=lag))
-    return replace(source, splits=tuple(splits))

@@ -19,8 +19,8 @@ class PlanPlace(NamedTuple):
 class Rule(NamedTuple):
     """The contents of a state with this name, kind and types, in operators of some kinds.
 
-    An N in the name is a number. `namespace` is VOID, SLICE (the end of a window) or WINDOW.
-    `user_key` and `value` are types as `_shape` has them, "" for any.
+    An N in the name is a number, VIEW any text. `namespace` is VOID, SLICE (the end of a window)
+    or WINDOW. `user_key` and `value` are types as `_shape` has them, "" for any.
     """
 
     name: str
@@ -39,6 +39,10 @@ _ACCUMULATORS, SORT_KEY = PlanPlace("accumulators"), PlanPlace("sort key")
 _GROUPS = "GroupAggregate GlobalGroupAggregate"
 _SLICED = "GlobalWindowAggregate WindowAggregate"
 _WINDOWED = "GroupWindowAggregate WindowAggregate"
+_PYTHON_GROUPS, _PYTHON_WINDOWED = (
+    "PythonGroupAggregate PythonGroupTableAggregate",
+    "PythonGroupWindowAggregate",
+)
 _VIEWS = {
     "VOID": f"{_GROUPS} IncrementalGroupAggregate OverAggregate",
     "SLICE": _SLICED,
@@ -220,7 +224,7 @@ RULES = [
         _INPUT,
     ),
     Rule(
-        *("inputState", "MAP", "VOID", "LONG", "LIST(ROW)", "OverAggregate"),
+        *("inputState", "MAP", "VOID", "LONG", "LIST(ROW)", "OverAggregate PythonOverAggregate"),
         "by time in epoch milliseconds, the rows that wait or are within the frame",
         _INPUT,
     ),
@@ -229,7 +233,7 @@ RULES = [
         for name, kinds, text in (
             (
                 "lastTriggeringTsState",
-                "OverAggregate TemporalSort",
+                "OverAggregate PythonOverAggregate TemporalSort",
                 "the last time for which rows were emitted, in epoch milliseconds",
             ),
             ("processedCountState", "OverAggregate", "how many rows are within the frame"),
@@ -240,7 +244,7 @@ RULES = [
             ),
             (
                 "cleanupTsState",
-                "OverAggregate",
+                "OverAggregate PythonOverAggregate",
                 "when the state is cleared, in epoch milliseconds",
             ),
         )
@@ -283,10 +287,50 @@ RULES = [
         *("sharedBuffer-events-count", "MAP", "VOID", "LONG", "INT", "Match"),
         "by time in epoch milliseconds, how many events there are",
     ),
+    *(
+        rule
+        for namespace, kinds, accumulators in (
+            ("VOID", _PYTHON_GROUPS, "accumulators"),
+            ("WINDOW", _PYTHON_WINDOWED, "window_state"),
+        )
+        for rule in (
+            Rule(
+                *(f"python-state-{accumulators}", "LIST", namespace, None, "BYTES", kinds),
+                "the accumulators of the aggregates in Python, pickled; `Operator.as_pyflink` "
+                "with a ValueStateDescriptor of PICKLED reads them",
+            ),
+            Rule(
+                *("python-state-aggN$VIEW", "LIST", namespace, None, "BYTES", kinds),
+                "the ListView of this field of the accumulator, of which `Operator.as_pyflink` "
+                "reads the elements",
+            ),
+            Rule(
+                *("python-state-aggN$VIEW", "MAP", namespace, "", "BYTES", kinds),
+                "the MapView of this field of the accumulator, of which `Operator.as_pyflink` "
+                "reads the keys and values",
+            ),
+            Rule(
+                *("python-state-aggNdistinct", "MAP", namespace, "", "BYTES", kinds),
+                "each value of an aggregate with DISTINCT, pickled, and how often it is there",
+            ),
+        )
+    ),
+    Rule(
+        *("python-state-session-window-mapping", "MAP", "VOID", "", "BYTES", _PYTHON_WINDOWED),
+        "each session, and the window under which its state is",
+    ),
+    *(
+        Rule(*(name, "LIST", "WINDOW", None, "ROW", _PYTHON_WINDOWED), text, _INPUT)
+        for name, text in (
+            ("window-input", "the rows of the window, which a pandas aggregate gets all at once"),
+            ("data-retract", "the rows of the window that were retracted"),
+        )
+    ),
 ]
 REQUIRED = {
     **dict.fromkeys(("GroupAggregate", "GlobalGroupAggregate", "OverAggregate"), "accState"),
     **dict.fromkeys(("GroupWindowAggregate", *_SLICED.split()), "window-aggs"),
     "TemporalSort": "dataState",
+    "PythonOverAggregate": "inputState",
 }
 """The state without which there is no operator of a kind."""

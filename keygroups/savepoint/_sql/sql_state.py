@@ -29,6 +29,7 @@ from keygroups.savepoint._state.header import StateDescriptor
 _UNKNOWN = "not known"
 _TIMERS = "_timer_state/"
 _NUMBERED = re.compile(r"(agg|distinctAcc_)\d{1,9}")  # states of views
+_PYTHON_VIEW = re.compile(r"(python-state-aggN\$).*", re.DOTALL)  # a field of an accumulator
 _OPERATOR = re.compile(r"(\w{1,99})\[\d{1,9}\]")  # names such as "Join[7]", since Flink 1.15
 
 
@@ -154,7 +155,7 @@ def _namespace(state: StateDescriptor) -> str:
 
 
 def _rule_of(state: StateDescriptor) -> Rule | None:
-    name = _NUMBERED.sub(r"\1N", state.name, count=1)
+    name = _PYTHON_VIEW.sub(r"\1VIEW", _NUMBERED.sub(r"\1N", state.name, count=1))
     for rule in RULES:
         if (
             rule.name == name

@@ -33,7 +33,8 @@ from keygroups.savepoint._state.entries import LAST_OF_STATE, EntryReader, State
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.layouts import has_key_bytes, layout_of
 from keygroups.savepoint._state.native_columns import decode, decode_values, native_of, reads_of
-from keygroups.savepoint._state.scans import Scan, framed_size
+from keygroups.savepoint._state.scans import framed_size
+from keygroups.savepoint._state.skips import Scan
 
 ROWS, BYTES = 1 << 14, 1 << 22
 """How many entries, or bytes of them, are decoded at once, about."""

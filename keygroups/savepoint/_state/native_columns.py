@@ -9,15 +9,22 @@ import numpy as np
 import pyarrow as pa
 
 from keygroups._serializers.base import Serializer
-from keygroups._serializers.collections import MapSerializer
 from keygroups._serializers.data_input import MOST_REPEATED
-from keygroups.savepoint._columns.readers.lists import counts_at, items_at
-from keygroups.savepoint._columns.readers.parts import Column, Ints, ReadColumn, check
-from keygroups.savepoint._columns.readers.readers import reader_of
+from keygroups._serializers.scalars import read_count
+from keygroups.savepoint._columns.readers.lists import items_at
+from keygroups.savepoint._columns.readers.parts import (
+    Column,
+    Ints,
+    ReadColumn,
+    check,
+    counts_at,
+)
+from keygroups.savepoint._columns.readers.readers import element_of, reader_of
 from keygroups.savepoint._state.header import StateDescriptor, stored_serializer
 from keygroups.savepoint._state.layouts import EntryFields
-from keygroups.savepoint._state.scans import Scan, entry_scan, skip_scan
-from keygroups.savepoint._state.skips import in_a_row, skip_of
+from keygroups.savepoint._state.patterns import item_pattern, pattern_scan
+from keygroups.savepoint._state.scans import entry_scan, skip_scan
+from keygroups.savepoint._state.skips import Scan, in_a_row, item_skip, skip_of
 
 _KEYS = ("key", "user_key")  # whose rows of SQL are of kind +I, and have no column of it
 
@@ -112,18 +119,17 @@ def _maps(state: StateDescriptor, fields: EntryFields) -> Native | None:
     values_of = reads_of(fields.value)
     if starts_of is None or items_of is None or values_of is None:
         return None
-    skip_key, skip_value = skip_of(user_key), skip_of(stored)
+    key, value = element_of(user_key), element_of(stored)
 
     def decode_maps(data: bytes, starts: Ints, ends: Ints) -> tuple[Columns, Ints]:
         shared, pos = decode(starts_of, data, starts)
         counts = counts_at(data, pos)
         rows = np.repeat(np.arange(len(starts)), counts)
-        places, middles, behind, read = items_at(data, pos + 4, counts, skip_key, skip_value)
+        places, behind, read = items_at(data, pos + 4, counts, key, value)
         check(np.array_equal(read, ends))
         if not len(rows):
             return {"bytes": pa.array(rows)}, rows
-        columns, read = decode(items_of, data, places)
-        check(np.array_equal(read, middles))
+        columns, middles = decode(items_of, data, places)
         columns |= decode_values(values_of, fields.before_value, data, middles, behind)
         columns |= {name: taken(column, pa.array(rows)) for name, column in shared.items()}
         sizes = behind - places
@@ -132,18 +138,21 @@ def _maps(state: StateDescriptor, fields: EntryFields) -> Native | None:
         columns["bytes"] = pa.array(sizes)
         return columns, rows
 
-    scan = _map_scan([part for _, part in before], MapSerializer(user_key, stored))
-    return Native(scan, decode_maps)
+    return Native(_map_scan([part for _, part in before], user_key, stored), decode_maps)
 
 
-def _map_scan(before: Sequence[Serializer], items: Serializer) -> Scan:
+def _map_scan(before: Sequence[Serializer], user_key: Serializer, value: Serializer) -> Scan:
     """Return the Scan for maps of which namespace and key are not too long to be repeated."""
-    skip_start, skip_items = in_a_row(before), skip_of(items)
+    skip_start, items = in_a_row(before), skip_scan(item_skip(skip_of(user_key), skip_of(value)))
+    items = pattern_scan(item_pattern(user_key, value), items)
 
     def skip(data: bytes, pos: int) -> int:
         middle = skip_start(data, pos)
         if middle + 4 - pos > MOST_REPEATED:
             raise ValueError("a key of many bytes, which each user key would repeat")
-        return skip_items(data, middle)
+        count, middle = read_count(data, middle)
+        places = items(data, middle, count)
+        check(len(places) > count)
+        return places[-1]
 
     return skip_scan(skip)

@@ -27,6 +27,8 @@ from keygroups._serializers.sql import rows as sql_rows
 Skip = Callable[[bytes, int], int]
 Passed = Callable[[bytes, int, int], "list[int]"]
 """Passes over so many values that follow one another, and returns where each ends."""
+Scan = Callable[[bytes, int, int], Sequence[int]]
+"""Finds at most so many values: where each that is whole starts, and where the last one ends."""
 
 _i32 = struct.Struct(">i").unpack_from
 _EXACT, _NULL = 2, 1  # flags of a POJO
@@ -229,17 +231,18 @@ def _flagged(serializer: Serializer) -> Skip:
     return skip
 
 
-def _map(serializer: Serializer) -> Skip:
-    skip_key, skip_value = map(skip_of, serializer.parts)
+def item_skip(skip_key: Skip, skip_value: Skip) -> Skip:
+    """Return the skip over an item of a map: key, whether the value is null, value."""
 
     def skip(data: bytes, pos: int) -> int:
-        count, pos = read_count(data, pos)
-        for _ in range(count):
-            pos = skip_key(data, pos)
-            pos = pos + 1 if data[pos] else skip_value(data, pos + 1)
-        return pos
+        pos = skip_key(data, pos)
+        return pos + 1 if data[pos] else skip_value(data, pos + 1)
 
     return skip
+
+
+def _map(serializer: Serializer) -> Skip:
+    return _counted(passing(item_skip(*map(skip_of, serializer.parts))))
 
 
 def _numbers(serializer: Serializer) -> Skip:

@@ -47,9 +47,17 @@ class RowCodec:
     def __init__(self, types: Sequence[T.DataType]) -> None:
         self._codecs = [_codec(spark_type) for spark_type in types]
         self._nulls = (len(types) + 7) // 8
+        layouts = [_NUMBERS.get(type(spark_type)) for spark_type in types]
+        # Numbers alone, none of them null, are packed and unpacked at once.
+        self._numbers: struct.Struct | None = None
+        if types and None not in layouts:
+            self._numbers = struct.Struct(f"<{self._nulls}s{''.join(map(str, layouts))}")
+            self._no_nulls = bytes(self._nulls)
 
     def encode(self, values: Sequence[Any]) -> bytes:
         """Return the bytes of a row."""
+        if self._numbers is not None and None not in values:
+            return self._numbers.pack(self._no_nulls, *values)
         nulls, encoded, bit = 0, [b""], 1
         for value, (encode, _) in zip(values, self._codecs):
             if value is None:
@@ -63,8 +71,11 @@ class RowCodec:
     def decode(self, data: bytes, start: int = 0) -> tuple[list[Any], int]:
         """Return the row at an offset, and the offset of its end."""
         at = start + self._nulls
-        nulls = int.from_bytes(data[start:at], "little")
         values: list[Any] = []
+        if self._numbers is not None and data[start:at] == self._no_nulls:
+            _, *values = self._numbers.unpack_from(data, start)
+            return values, start + self._numbers.size
+        nulls = int.from_bytes(data[start:at], "little")
         for _, decode in self._codecs:
             if nulls & 1:
                 values.append(None)
@@ -160,14 +171,17 @@ def _instant(epoch: dt.datetime) -> tuple[EncodeField, DecodeField]:
     )
 
 
+_NUMBERS: dict[type[T.DataType], str] = {
+    T.LongType: "q",
+    T.IntegerType: "i",
+    T.ShortType: "h",
+    T.ByteType: "b",
+    T.BooleanType: "?",
+    T.DoubleType: "d",
+}
 _CODECS: dict[type[T.DataType], tuple[EncodeField, DecodeField]] = {
-    T.LongType: _fixed("<q"),
+    **{spark_type: _fixed(f"<{layout}") for spark_type, layout in _NUMBERS.items()},
     T.StringType: _variable(lambda value: value.encode(), lambda data: data.decode()),
-    T.IntegerType: _fixed("<i"),
-    T.ShortType: _fixed("<h"),
-    T.ByteType: _fixed("<b"),
-    T.BooleanType: _fixed("<?"),
-    T.DoubleType: _fixed("<d"),
     T.DateType: _fixed(
         "<i",
         lambda value: value.toordinal() - _EPOCH_DAY,

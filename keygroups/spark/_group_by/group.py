@@ -16,8 +16,9 @@ A value in a page is the same: the value is the key there, the rest the value.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain, dropwhile
+from operator import ne
 from typing import Any, NamedTuple, cast
 
 from pyspark.sql import types as T
@@ -57,6 +58,8 @@ class RecordLayout:
             None if aggregate.map_key is None else RowCodec([aggregate.map_key])
             for aggregate in aggregates
         ]
+        self.has_views = any(self.values)
+        self.no_views = [None] * len(aggregates)
 
 
 class Group:
@@ -71,17 +74,20 @@ class Group:
     ) -> None:
         self._layout = layout
         self._now = now
-        retention = layout.retention
-        ttl = None if retention.ttl is None else now + retention.ttl
-        self.views: list[MapView | None] = [
-            None
-            if fields is None
-            else MapView(fields, _of(for_pages, index), now, ttl, retention.touch)
-            for index, fields in enumerate(layout.values)
-        ]
+        self.views: Sequence[MapView | None] = layout.no_views
+        if layout.has_views:
+            retention = layout.retention
+            ttl = None if retention.ttl is None else now + retention.ttl
+            self.views = [
+                None
+                if fields is None
+                else MapView(fields, _of(for_pages, index), now, ttl, retention.touch)
+                for index, fields in enumerate(layout.values)
+            ]
         self.until: int | None = None
         self.rows = 0
         self._accs: list[list[Any]] | None = None  # None for a key without state
+        self._last: list[Any] | None = None  # the results, where they are known
         if record is not None:
             try:
                 self._read(record)
@@ -104,9 +110,10 @@ class Group:
                 end = start + len(aggregate.first)
                 self._accs.append(values[start:end])
                 start = end
-            for view in self.views:
-                if view is not None:
-                    at = view.read(record, at)
+            if self._layout.has_views:
+                for view in self.views:
+                    if view is not None:
+                        at = view.read(record, at)
         if has_state > 1 or at != len(record):
             raise ValueError("a record has other bytes than its layout")
 
@@ -125,10 +132,14 @@ class Group:
         self.until = self._now + high
         return True
 
-    def apply(self, changes: Iterable[RowChange], mini_batch: bool) -> Iterator[RowChange]:
-        """Aggregate changes of the key, and yield the changes of the result."""
-        for bundle in [changes] if mini_batch else ([change] for change in changes):
-            yield from self._fold(bundle)
+    def apply(self, changes: Sequence[RowChange], mini_batch: bool) -> list[RowChange]:
+        """Aggregate changes of the key, and return the changes of the result."""
+        if mini_batch:
+            return self._fold(changes)
+        made: list[RowChange] = []
+        for change in changes:
+            made += self._fold((change,))
+        return made
 
     def record(self) -> bytes | None:
         """Write the values in pages, and return the record; None for a key without anything."""
@@ -136,6 +147,8 @@ class Group:
         if self._accs is None:
             return until + b"\0" if until else None
         encoded = self._layout.accumulators.encode((self.rows, *chain.from_iterable(self._accs)))
+        if not self._layout.has_views:
+            return until + b"\1" + encoded
         views = [view.write() for view in self.views if view is not None]
         return b"".join([until, b"\1", encoded, *views])
 
@@ -143,49 +156,51 @@ class Group:
         """Return the aggregates; None for a key without state."""
         return None if self._accs is None else self._results(self._accs)
 
-    def _fold(self, changes: Iterable[RowChange]) -> Iterator[RowChange]:
-        """Aggregate changes, and yield at most one change of the result for all of them."""
+    def _fold(self, changes: Sequence[RowChange]) -> list[RowChange]:
+        """Aggregate changes, and return at most one change of the result for all of them."""
         aggregates = self._layout.aggregates
         accs = self._accs
         is_new = accs is None
         if accs is None:
             # A key that is new or was forgotten has nothing to take its first retractions from.
-            rest = dropwhile(lambda change: change[0] in RETRACTS, changes)
-            first = next(rest, None)
-            if first is None:
-                return
-            changes = chain([first], rest)
+            if changes[0][0] in RETRACTS:
+                changes = [*dropwhile(lambda change: change[0] in RETRACTS, changes)]
+                if not changes:
+                    return []
             self.rows, accs = 0, [list(aggregate.first) for aggregate in aggregates]
-        before = self._results(accs)
+            self._last = None
+        before = self._results(accs) if self._last is None else self._last
         views = cast(list[MapView], self.views)  # Aggregates without a view ignore the None.
         for kind, values in changes:
-            retracts = kind in RETRACTS
-            self.rows += -1 if retracts else 1
-            for aggregate, acc, value, view in zip(aggregates, accs, values, views):
-                (aggregate.retract if retracts else aggregate.add)(acc, value, view)
-        after = self._results(accs)
+            if kind in RETRACTS:
+                self.rows -= 1
+                for aggregate, acc, value, view in zip(aggregates, accs, values, views):
+                    aggregate.retract(acc, value, view)
+            else:
+                self.rows += 1
+                for aggregate, acc, value, view in zip(aggregates, accs, values, views):
+                    aggregate.add(acc, value, view)
         retention = self._layout.retention
         if self.rows == 0:
             self._clear()
-            if not is_new:
-                yield DELETE, before
-            return
+            return [] if is_new else [(DELETE, before)]
+        after = self._last = self._results(accs)
         self._accs = accs
         if retention.ttl is not None:
             self.until = self._now + retention.ttl
         if is_new:
-            yield INSERT, after
+            return [(INSERT, after)]
         # One by one, since lists of one and the same NaN are equal: NaN is not, in Flink either.
-        elif retention.forgets or any(old != new for old, new in zip(before, after)):
+        if retention.forgets or any(map(ne, before, after)):
             # With retention even if nothing changed: operators after it would forget too early.
-            yield UPDATE_BEFORE, before
-            yield UPDATE_AFTER, after
+            return [(UPDATE_BEFORE, before), (UPDATE_AFTER, after)]
+        return []
 
     def _results(self, accs: Sequence[list[Any]]) -> list[Any]:
         return [aggregate.result(acc) for aggregate, acc in zip(self._layout.aggregates, accs)]
 
     def _clear(self) -> None:
-        self._accs = None
+        self._accs = self._last = None
         if self._layout.retention.idle is None:
             self.until = None
         for view in self.views:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -86,19 +86,19 @@ class KeyGroup:
             self._note(0)
 
     def apply(
-        self, changes: Mapping[bytes, Iterable[RowChange]], now: int, mini_batch: bool
-    ) -> Iterator[tuple[bytes, RowChange]]:
-        """Aggregate changes of keys at the time `now`, and yield the keys' changes of results."""
+        self, changes: Mapping[bytes, Sequence[RowChange]], now: int, mini_batch: bool
+    ) -> Iterator[tuple[bytes, list[RowChange]]]:
+        """Aggregate changes of keys at the time `now`, and yield each key's changes of results."""
         size = self._size()
         pages = self._pages(size or 1)
         moved: list[int] = []
         for key, of_key in changes.items():
-            group = self._group(key, pages.get(key), now)
+            number = pages.number_of(key)
+            group = self._group(key, pages.get_from(number, key), now)
             if group.see():
                 moved.append(hash_of(key))
-            for change in group.apply(of_key, mini_batch):
-                yield key, change
-            pages.put(key, group.record())
+            yield key, group.apply(of_key, mini_batch)
+            pages.put_into(number, key, group.record())
         pages.flush()
         if pages.size != size or self._renamed:
             self._note(pages.size)

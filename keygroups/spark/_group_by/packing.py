@@ -2,7 +2,8 @@
 
 PySpark makes a Python value of each cell by itself, which takes longer than all that is done with
 the values. So the rows of an Arrow batch with one key group become a single row, with an array for
-each column, of which Arrow makes a list at once.
+each column, of which Arrow makes a list at once. So do the results of a key group, `results_of`,
+which Spark makes rows of again, `unpacked`: PySpark makes a dict of each row that it is given.
 
 `heads` are groups without rows, one in each partition of the state, where the query's own layout
 is kept. A row for each of them comes first: so the layout of the checkpoint is compared with the
@@ -12,13 +13,15 @@ only, as each costs as much as a key group.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from pyspark import TaskContext
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 # Properties of Spark's tasks: two that change with a query's run, one with its batch.
 _RUN, _BATCH = ("sql.streaming.queryId", "spark.jobGroup.id"), "streaming.sql.batchId"
 _MOST_RUNS = 100
+_MOST_RESULTS = 10_000  # in a row of Spark
 _first_batches: dict[tuple[str | None, ...], str] = {}  # the batch with heads, by run
 
 
@@ -41,6 +45,47 @@ def packed(df: DataFrame, keys: Sequence[str], heads: Sequence[tuple[int, ...]])
     ]
     query = uuid4().hex
     return df.mapInArrow(partial(_pack, tuple(keys), tuple(heads), query), T.StructType(fields))
+
+
+def unpacked(df: DataFrame, schema: T.StructType) -> DataFrame:
+    """Return the rows, of a schema, that are packed as `packed_type` says."""
+    columns = [F.col(name) for name in df.columns]
+    rows = df.select(F.inline(F.arrays_zip(*columns)))
+    # Fields of arrays that are zipped may be null; the kind of a change never is.
+    return rows.select(
+        *(
+            (F.col(name) if field.nullable else F.coalesce(name, F.lit(""))).alias(field.name)
+            for name, field in zip(rows.columns, schema.fields)
+        )
+    )
+
+
+def packed_type(schema: T.StructType) -> T.StructType:
+    """Return the type of a row that `results_of` makes of many of a schema."""
+    return T.StructType(
+        [
+            T.StructField(f"c{number}", T.ArrayType(field.dataType, field.nullable), False)
+            for number, field in enumerate(schema.fields)
+        ]
+    )
+
+
+def results_of(rows: Iterator[tuple[Any, ...]]) -> Iterator[Row]:
+    """Yield rows with a list for each column, of up to `_MOST_RESULTS` rows each."""
+    while some := list(islice(rows, _MOST_RESULTS)):
+        yield _ResultColumns(list(column) for column in zip(*some))
+
+
+class _ResultColumns(Row):
+    """A Row of lists whose `asDict` is fast: Row's own looks for rows in them."""
+
+    def __new__(cls, columns: Iterable[list[Any]]) -> _ResultColumns:
+        made = tuple.__new__(cls, columns)
+        made.__fields__ = [f"c{number}" for number in range(len(made))]
+        return made
+
+    def asDict(self, recursive: bool = False) -> dict[str, Any]:
+        return dict(zip(self.__fields__, self))
 
 
 def _pack(

@@ -36,7 +36,7 @@ _COUNTED = _FULL // 8  # bytes that an entry counts at most: one alone grows no 
 
 def hash_of(key: bytes) -> int:
     """Return the hash of a key."""
-    return mmh3.hash(key, signed=False)
+    return mmh3.hash(key, 0, False)
 
 
 def page_of(key_hash: int, pages: int) -> int:
@@ -66,11 +66,22 @@ class Pages:
 
     def get(self, key: bytes) -> bytes | None:
         """Return the value of a key, None where there is none."""
-        return self._page(page_of(hash_of(key), self.size)).get(key)
+        return self._page(self.number_of(key)).get(key)
+
+    def number_of(self, key: bytes) -> int:
+        """Return the number of the page of a key, until the next `flush`."""
+        return page_of(hash_of(key), self.size)
+
+    def get_from(self, number: int, key: bytes) -> bytes | None:
+        """Return the value of a key whose page has a number, None where there is none."""
+        return self._page(number).get(key)
 
     def put(self, key: bytes, value: bytes | None) -> None:
         """Set the value of a key; None removes it."""
-        number = page_of(hash_of(key), self.size)
+        self.put_into(self.number_of(key), key, value)
+
+    def put_into(self, number: int, key: bytes, value: bytes | None) -> None:
+        """Set the value of a key whose page has a number; None removes it."""
         page = self._page(number)
         if value is not None:
             page[key] = value
@@ -90,8 +101,7 @@ class Pages:
 
     def flush(self) -> None:
         """Split pages that have become too large, and write those that have changed."""
-        for _ in range(sum(_too_large(self._held[number]) for number in self._changed)):
-            self._split()
+        self._grow(sum(_too_large(self._held[number]) for number in self._changed))
         for number in sorted(self._changed):
             entries = self._held[number]
             if entries:
@@ -116,23 +126,31 @@ class Pages:
             page = self._held[number] = {} if row is None else decode_page(bytes(row[0]))
         return page
 
-    def _split(self) -> None:
-        made = self.size
-        number = made - (1 << made.bit_length() - 1)
-        page = self._page(number)
-        self.size += 1
-        moved = {
-            key: value for key, value in page.items() if page_of(hash_of(key), self.size) == made
-        }
-        for key in moved:
-            del page[key]
-        self._held[made] = moved
-        if moved:
-            self._changed |= {number, made}
+    def _grow(self, count: int) -> None:
+        """Split the next pages, `count` times, each once or more often."""
+        before, self.size = self.size, self.size + count
+        # A page that is split and was not there before has its entries from one that was.
+        numbers = {_split_for(made) for made in range(before, self.size)}
+        for number in sorted(number for number in numbers if number < before):
+            page = self._page(number)
+            places = {key: self.number_of(key) for key in page}
+            for key, place in places.items():
+                if place != number:
+                    self._held.setdefault(place, {})[key] = page.pop(key)
+                    self._changed |= {number, place}
+        for made in range(before, self.size):
+            self._held.setdefault(made, {})
+
+
+def _split_for(made: int) -> int:
+    """Return the number of the page that is split when a page is made."""
+    return made - (1 << made.bit_length() - 1)
 
 
 def _too_large(page: dict[bytes, bytes]) -> int:
     """Return the number of pages by which the table should grow, so that pages are half full."""
+    if 8 * len(page) + sum(map(len, page)) + sum(map(len, page.values())) <= _FULL:
+        return 0
     size = sum(min(len(key) + len(value) + 8, _COUNTED) for key, value in page.items())
     return size // (_FULL // 2) - 1 if size > _FULL else 0
 

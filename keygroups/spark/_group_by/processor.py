@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from keygroups.spark._group_by.aggregates import AGGREGATES
 from keygroups.spark._group_by.fields import RowCodec
 from keygroups.spark._group_by.group import RETRACTS, ROW_KINDS, RecordLayout, Routing, RowChange
 from keygroups.spark._group_by.key_group import QUERY, KeyGroup, layout_text
+from keygroups.spark._group_by.packing import results_of
 from keygroups.spark._group_by.query_checks import check_pyspark, type_of
 from keygroups.spark._group_by.retention import check_retention
 
@@ -34,6 +34,10 @@ else:
 # Rows of a key group in a batch. PySpark makes dicts of all results of a group before it sends
 # any, so that spilling the rows alone would bound nothing.
 _MOST_ROWS = 500_000
+
+
+# Types of which two values are equal in Python if, and only if, their bytes are.
+_PLAIN = (T.LongType, T.IntegerType, T.ShortType, T.ByteType, T.StringType, T.DateType)
 
 
 class GroupAggregate(StatefulProcessor):
@@ -140,13 +144,7 @@ class GroupAggregate(StatefulProcessor):
         kept = layout_text(self._key, layout, self._routing)
         names = json.dumps(self.result_schema.names[1:])
         self._key_group = KeyGroup(handle, layout, kept, names)
-        self._names = (*self._key.names, *self.result_schema.names)
-        held = [*self._key.names, *self.columns]  # the columns of a row that `_hold` returns
-        width = len(self._key)
-        self._kind_at = held.index(self._kind, width)
-        self._pick_values = _picker([held.index(column, width) for column in self._columns])
-        if self._order:
-            self._pick_order = _picker([held.index(column, width) for column in self._order])
+        self._is_plain = all(type(field.dataType) in _PLAIN for field in self._key.fields)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:
         """Aggregate the rows of a key group in a batch, as `packed` has them; Spark calls this."""
@@ -155,10 +153,11 @@ class GroupAggregate(StatefulProcessor):
             return
         now = timerValues.getCurrentProcessingTimeInMs()
         held = self._hold(key[0], rows)
-        changes = {encoded: self._changes(of_key) for encoded, of_key in held.items()}
-        first = {encoded: of_key[0][: len(self._key)] for encoded, of_key in held.items()}
-        for encoded, (kind, results) in self._key_group.apply(changes, now, self._mini_batch):
-            yield _Result(self._names, (*first[encoded], kind, *results))
+        yield from results_of(
+            (*held[encoded].key, kind, *results)
+            for encoded, changes in self._key_group.apply(held, now, self._mini_batch)
+            for kind, results in changes
+        )
 
     def handleExpiredTimer(
         self, key: Any, timerValues: Any, expiredTimerInfo: Any
@@ -177,33 +176,37 @@ class GroupAggregate(StatefulProcessor):
         made._key, made._routing = key, routing
         return made
 
-    def _hold(self, key_group: int, packs: Iterator[Any]) -> dict[bytes, list[tuple[Any, ...]]]:
-        """Return the rows of each key: the key's columns, then those of `columns`."""
-        held: dict[bytes, list[tuple[Any, ...]]] = defaultdict(list)
-        width = len(self._key)
+    def _hold(self, key_group: int, packs: Iterator[Any]) -> dict[bytes, _KeyRows]:
+        """Return the rows of each key by its bytes."""
         encode = self._fields.encode
-        pick: Any = None
+        found: dict[Any, _KeyRows] = {}
         count = 0
         for pack in packs:
-            if pick is None:
-                names = list(pack.__fields__)
-                pick = _picker([names.index(name) for name in [*self._key.names, *self.columns]])
-            columns = pick(tuple(pack))
-            count += len(columns[0])
+            columns = dict(zip(pack.__fields__, pack))
+            rows: Iterable[Any] = self._rows(columns)
+            keys = list(zip(*(columns[name] for name in self._key.names)))
+            count += len(keys)
             if count > _MOST_ROWS:
                 raise InvalidValueError(
                     f"a batch must have at most {_MOST_ROWS:,} rows of a key group, got more of "
                     f"key group {key_group}: let the source give fewer a batch, by "
                     "maxFilesPerTrigger, of smaller files, or by maxOffsetsPerTrigger"
                 )
-            for values in zip(*columns):
-                held[encode(values[:width])].append(values)
+            for key, same, row in zip(keys, keys if self._is_plain else map(encode, keys), rows):
+                of_key = found.get(same)
+                if of_key is None:
+                    of_key = found[same] = _KeyRows(key)
+                of_key.append(row)
+        held = {encode(rows.key): rows for rows in found.values()}
+        if self._order:
+            for rows in held.values():
+                rows[:] = self._in_order(rows)
         return held
 
-    def _changes(self, rows: list[tuple[Any, ...]]) -> Iterator[RowChange]:
-        kind_at, pick = self._kind_at, self._pick_values
-        for row in self._in_order(rows) if self._order else rows:
-            kind = row[kind_at]
+    def _rows(self, columns: Mapping[str, Sequence[Any]]) -> Iterable[Any]:
+        """Return the changes of a pack, with their place in the order before each, if any."""
+        kinds = columns[self._kind]
+        for kind in dict.fromkeys(kinds):
             if kind not in ROW_KINDS:
                 check_choice(self._kind, kind, ROW_KINDS)
             if kind in RETRACTS and not self._order:
@@ -211,39 +214,32 @@ class GroupAggregate(StatefulProcessor):
                     f"order_by must be given where rows retract, got a {kind} without it: Spark "
                     "keeps no order among the rows of a batch"
                 )
-            yield kind, pick(row)
+        changes = zip(kinds, zip(*(columns[name] for name in self._columns)))
+        if not self._order:
+            return changes
+        return zip(zip(*(columns[name] for name in self._order)), changes)
 
-    def _in_order(self, rows: list[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-        ordered = [(self._pick_order(row), row) for row in rows]
+    def _in_order(self, ordered: list[tuple[Any, ...]]) -> Iterator[RowChange]:
         for values, _ in ordered:
             if None in values:
                 raise InvalidValueError(f"order_by must not be null, got {_shown(values)}")
-        ordered.sort(key=itemgetter(0))
-        for (values, row), (following, _) in zip(ordered, [*ordered[1:], (None, None)]):
+        ordered = sorted(ordered, key=itemgetter(0))
+        for (values, change), (following, _) in zip(ordered, [*ordered[1:], (None, None)]):
             if values == following:
                 raise InvalidValueError(
                     f"order_by must differ among the rows of a key, got {_shown(values)} twice"
                 )
-            yield row
+            yield change
 
 
-class _Result(Row):
-    """A Row whose `asDict` is fast: Row's own looks for rows in the fields."""
+class _KeyRows(list[Any]):
+    """The rows of a key in a batch, and the values of the key."""
 
-    def __new__(cls, names: tuple[str, ...], values: tuple[Any, ...]) -> _Result:
-        made = tuple.__new__(cls, values)
-        made.__fields__ = names
-        return made
+    __slots__ = ("key",)
 
-    def asDict(self, recursive: bool = False) -> dict[str, Any]:
-        return dict(zip(self.__fields__, self))
-
-
-def _picker(indexes: list[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    if len(indexes) > 1:
-        return itemgetter(*indexes)
-    (index,) = indexes
-    return lambda values: (values[index],)
+    def __init__(self, key: tuple[Any, ...]) -> None:
+        super().__init__()
+        self.key = key
 
 
 def _shown(values: tuple[Any, ...]) -> str:

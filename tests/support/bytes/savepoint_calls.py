@@ -97,6 +97,7 @@ CALLS: dict[str, Call] = {
     "entries": lambda _, operator, __: _exhausted(operator.entries()),
     "operator_state": lambda _, operator, __: _exhausted(operator.operator_state()),
     "source_splits": lambda _, operator, __: operator.source_splits(),
+    "sink_state": lambda _, operator, __: operator.sink_state(),
     "key_sizes": lambda _, operator, __: operator.key_sizes(2),
     "key_group_bytes": lambda _, operator, __: operator.key_group_bytes(),
     "compare": lambda savepoint, operator, __: _shown(

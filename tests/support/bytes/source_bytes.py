@@ -53,10 +53,11 @@ def source(
     elements: Sequence[Sequence[bytes]],
     coordinator_state: bytes | None = None,
     snapshot: bytes | None = None,
+    state: str = "SourceReaderState",
 ) -> Operator:
-    """Return an operator whose readers have elements, by subtask."""
+    """Return an operator whose readers have elements, by subtask, in that state or another."""
     info = sb.meta_info(
-        "SourceReaderState",
+        state,
         1,
         {"OPERATOR_STATE_DISTRIBUTION_MODE": "SPLIT_DISTRIBUTE"},
         {"VALUE_SERIALIZER": snapshot or BYTES.snapshot_bytes()[4:]},
@@ -68,7 +69,7 @@ def source(
         for element in of_subtask:
             offsets.append(len(data))
             data += framed(element) if snapshot is None else element
-        handle = sb.operator_state([("SourceReaderState", 0, offsets)], sb.inline(data))
+        handle = sb.operator_state([(state, 0, offsets)], sb.inline(data))
         subtasks.append(sb.subtask(index, managed_operator=handle))
     handle = b"\0" if coordinator_state is None else sb.inline(coordinator_state, "coordinator")
     written = sb.operator(subtasks, parallelism=len(elements) or 1, coordinator=handle)

@@ -47,15 +47,23 @@ def shared_prefix(key: bytes, other: bytes) -> int:
     return size - (difference.bit_length() + 7) // 8
 
 
-def block(entries: Entries, *, share: bool = True, hashed: bool = False) -> bytes:
-    """A block of one run of entries, each of which leaves out what it shares with the last."""
-    out, last = b"", b""
-    for key, value in entries:
+def block(
+    entries: Entries, *, share: bool = True, hashed: bool = False, per_run: int | None = None
+) -> bytes:
+    """A block of entries, each of which leaves out what it shares with the last.
+
+    The first of a run leaves out nothing; all are one run unless `per_run` says how many are.
+    """
+    out, last, restarts = bytearray(), b"", [0]
+    for number, (key, value) in enumerate(entries):
+        if per_run is not None and number and number % per_run == 0:
+            restarts.append(len(out))
+            last = b""
         shared = shared_prefix(key, last) if share else 0
         out += varint(shared) + varint(len(key) - shared) + varint(len(value))
         out += key[shared:] + value
         last = key
-    return out + struct.pack("<II", 0, 1 | hashed << 31)
+    return bytes(out) + struct.pack(f"<{len(restarts)}II", *restarts, len(restarts) | hashed << 31)
 
 
 def delta_index(names: Sequence[bytes], places: Sequence[tuple[int, int]]) -> bytes:
@@ -147,6 +155,7 @@ def sst(
     *,
     deletions: Entries = (),
     per_block: int = 3,
+    per_run: int | None = None,
     hashed: bool = False,
     **more: Any,
 ) -> bytes:
@@ -157,7 +166,7 @@ def sst(
             (internal_key(key, sequence, kind), value)
             for key, sequence, kind, value in records[start : start + per_block]
         ]
-        data.append((entries[-1][0], block(entries, hashed=hashed)))
+        data.append((entries[-1][0], block(entries, hashed=hashed, per_run=per_run)))
     deleted = block(deletions, share=False) if deletions else b""
     return sst_of_blocks(data, family, deletions=deleted, **more)
 

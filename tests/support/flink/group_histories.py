@@ -175,15 +175,21 @@ def told_together(
             }
             for index, number in asked.values():
                 answers[index][number] = []
-            for key, (kind, results) in key_group.apply(changes, now, mini_batch):
+            for key, made_of_key in key_group.apply(changes, now, mini_batch):
                 index, number = asked[key]
-                answers[index][number].append(repr((kind, *results)))
+                answers[index][number] += [repr((kind, *row)) for kind, row in made_of_key]
             # As Spark does: after the rows, and again only with the next batch.
             for timer in sorted(handle.timers):
                 if timer <= now:
                     key_group.fire(timer, now)
                     handle.deleteTimer(timer)
     return answers
+
+
+def rows_in(names: Sequence[str], packed: Iterable[T.Row]) -> list[T.Row]:
+    """Return the rows in those that a processor packed."""
+    make = T.Row(*names)
+    return [make(*values) for columns in packed for values in zip(*columns)]
 
 
 class InMemoryHandle:

@@ -24,7 +24,7 @@ from keygroups.savepoint._columns.column_writers import column_writer
 from keygroups.savepoint._columns.columns import TEXT, ArrowColumn
 from keygroups.savepoint._columns.entry_batches import SCHEMA, entries_of, entry_batch
 from keygroups.savepoint._columns.entry_frames import FileWriter
-from keygroups.savepoint._columns.readers import numbers, parts, readers, sql
+from keygroups.savepoint._columns.readers import abreast, numbers, parts, readers, sql
 from keygroups.savepoint._columns.row_shapes import (
     ColumnPlace,
     LongRows,
@@ -42,7 +42,7 @@ from keygroups.savepoint._jobs.cluster_editors import ClusterEditor, RowsEditor
 from keygroups.savepoint._jobs.parted_job import PartedJob
 from keygroups.savepoint._jobs.questions import difference_job, key_size_job
 from keygroups.savepoint._jobs.row_jobs import wide_rows_job, wide_shapes
-from keygroups.savepoint._state import entry_columns, skips
+from keygroups.savepoint._state import entry_columns, patterns, scans, skips
 from keygroups.savepoint._state.formats import rocksdb_columns
 from keygroups.savepoint._state.framed_columns import framed_chunks
 
@@ -63,6 +63,7 @@ __all__ = [
     "StateColumns",
     "UnwrittenError",
     "WideRows",
+    "abreast",
     "arrow_array",
     "batch_sorter",
     "byte_arrays",
@@ -90,11 +91,13 @@ __all__ = [
     "long_columns",
     "numbers",
     "parts",
+    "patterns",
     "reader_of",
     "readers",
     "record_batches",
     "rocksdb_columns",
     "row_encoder",
+    "scans",
     "skips",
     "sql",
     "state_query",

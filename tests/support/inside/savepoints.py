@@ -51,7 +51,13 @@ from keygroups.savepoint._metadata.writer import write_metadata, write_operator
 from keygroups.savepoint._named_operators import labels_of
 from keygroups.savepoint._reports.connectors import sink_sections, splits_section
 from keygroups.savepoint._savepoint import summarized, verified
-from keygroups.savepoint._sources import file_splits, source_splits
+from keygroups.savepoint._sinks import connector_committables
+from keygroups.savepoint._sources import (
+    connector_layouts,
+    file_splits,
+    source_splits,
+    split_layouts,
+)
 from keygroups.savepoint._sources.source_splits import has_same_content
 from keygroups.savepoint._state import header, operator_state, state_infos
 from keygroups.savepoint._state.entries import EncodedEntry
@@ -144,6 +150,8 @@ __all__ = [
     "changelog",
     "class_of_store",
     "codes",
+    "connector_committables",
+    "connector_layouts",
     "decompressed",
     "edit_task",
     "exact",
@@ -182,6 +190,7 @@ __all__ = [
     "sink_sections",
     "source_splits",
     "spill",
+    "split_layouts",
     "splits_section",
     "sst",
     "state_infos",

@@ -17,7 +17,7 @@ from keygroups.savepoint._columns.readers.parts import (
     octets_at,
 )
 
-_EXACT, _NULL = 2, 1  # flags of a POJO
+EXACT, NULL = 2, 1  # flags of a POJO
 _KINDS = pa.array(ROW_KINDS)
 
 
@@ -41,8 +41,8 @@ def pojos(data_type: pa.DataType, parts: Sequence[Part]) -> ReadColumn:
 
     def read(data: bytes, pos: Ints) -> tuple[Column, Ints]:
         flags = octets_at(data, pos)
-        is_null = flags == _NULL
-        check((is_null | (flags == _EXACT)).all())  # else it is of a subclass
+        is_null = flags == NULL
+        check((is_null | (flags == EXACT)).all())  # else it is of a subclass
         return whole.read_present(data, pos + 1, is_null)
 
     return read

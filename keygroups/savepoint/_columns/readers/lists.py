@@ -1,4 +1,4 @@
-"""Readers of lists and maps: a loop finds where elements are, then all are read at once."""
+"""Readers of lists and maps: it is found where elements are, then all are read at once."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from keygroups.savepoint._columns.readers import abreast
+from keygroups.savepoint._columns.readers.abreast import PassAll, SearchedBytes
 from keygroups.savepoint._columns.readers.compounds import struct_of
 from keygroups.savepoint._columns.readers.numbers import Numbers
 from keygroups.savepoint._columns.readers.parts import (
@@ -18,12 +20,11 @@ from keygroups.savepoint._columns.readers.parts import (
     ReadColumn,
     check,
     check_apart,
-    numbers_at,
+    counts_at,
 )
-from keygroups.savepoint._state.skips import Passed, Skip, passing
+from keygroups.savepoint._state.skips import Passed, Skip, item_skip, passing
 from keygroups.savepoint._state.stored_values import SEPARATOR
 
-_COUNT = np.dtype(">i4")
 _SEPARATOR = SEPARATOR[0]
 _MANY = 100  # keys of a map from which on Python's hashes matter, which an attacker may choose
 
@@ -34,13 +35,15 @@ ReadSpans = Callable[[bytes, Ints, Ints], pa.Array]
 class Element(NamedTuple):
     """The elements of lists: their reader, their size if it is fixed, and how to pass over one.
 
-    `numbers` is how they are written if they are numbers, `passed` passes over several.
+    `numbers` is how they are written if they are numbers, `passed` passes over several that follow
+    one another, `pass_all` over several that lie apart.
     """
 
     part: Part
     size: int | None
     skip: Skip
     passed: Passed
+    pass_all: PassAll
     numbers: Numbers | None = None
 
     def read(self, data: bytes, starts: Ints, ends: Ints) -> pa.Array:
@@ -58,13 +61,6 @@ def list_array(counts: Ints, values: pa.Array, data_type: pa.DataType) -> pa.Arr
     return pa.Array.from_buffers(data_type, len(counts), buffers, children=[values])
 
 
-def counts_at(data: bytes, pos: Ints) -> Ints:
-    """Return the counts at some places, which all together are at most those of the bytes."""
-    counts: Ints = numbers_at(data, pos, _COUNT).astype(np.int64)
-    check((counts >= 0).all() and counts.sum() <= len(data))
-    return counts
-
-
 def repeated(starts: Ints, counts: Ints, step: int) -> Ints:
     """Return the places of elements, so many from each start on, one step apart."""
     firsts = np.cumsum(counts) - counts
@@ -80,7 +76,10 @@ def lists(data_type: pa.DataType, element: Element) -> ReadColumn:
     def read(data: bytes, pos: Ints) -> tuple[Column, Ints]:
         counts, starts = counts_at(data, pos), pos + 4
         if element.size is None:
-            places, behind, ends = elements_at(data, starts, counts, element.passed)
+            octets = SearchedBytes(data)
+            places, behind, ends = abreast.elements_at(
+                octets, starts, counts, element.passed, element.pass_all
+            )
         else:
             ends = starts + counts * element.size
             check_apart(data, starts, ends)
@@ -105,36 +104,19 @@ def lists_of_numbers(data_type: pa.DataType, numbers: Numbers) -> ReadColumn:
     return read
 
 
-def elements_at(
-    data: bytes, starts: Ints, counts: Ints, passed: Passed
-) -> tuple[Ints, Ints, Ints]:
-    """Return the starts and ends of elements, and the ends of their lists."""
-    places: list[int] = []
-    bounds = [*starts[1:].tolist(), len(data)]
-    for pos, count, bound in zip(starts.tolist(), counts.tolist(), bounds):
-        places.append(pos)
-        places += passed(data, pos, count)
-        check(places[-1] <= bound)
-    ends = np.array(places, np.int64)
-    lasts = np.cumsum(counts + 1) - 1
-    is_behind = np.ones(len(ends), np.bool_)
-    is_behind[lasts - counts] = False
-    is_place = np.ones(len(ends), np.bool_)
-    is_place[lasts] = False
-    return ends[is_place], ends[is_behind], ends[lasts]
-
-
 def flagged_lists(data_type: pa.DataType, element: Element) -> ReadColumn:
     """Return the reader of lists: a count, then 0 for null or not 0 and the value of each."""
 
     def skip(data: bytes, pos: int) -> int:
         return element.skip(data, pos + 1) if data[pos] else pos + 1
 
-    passed = passing(skip)
+    passed, pass_all = passing(skip), abreast.flagged(element.pass_all)
 
     def read(data: bytes, pos: Ints) -> tuple[Column, Ints]:
         counts = counts_at(data, pos)
-        places, behind, ends = elements_at(data, pos + 4, counts, passed)
+        places, behind, ends = abreast.elements_at(
+            SearchedBytes(data), pos + 4, counts, passed, pass_all
+        )
         is_null = np.frombuffer(data, np.uint8)[places] == 0
         values, read_ends = element.part.read_present(data, places + 1, is_null)
         check(np.array_equal(read_ends, behind))
@@ -153,11 +135,13 @@ def sets(data_type: pa.DataType, element: Element) -> ReadColumn:
         check(not data[pos])
         return element.skip(data, pos + 1)
 
-    passed = passing(skip)
+    passed, pass_all = passing(skip), abreast.unflagged(element.pass_all)
 
     def read(data: bytes, pos: Ints) -> tuple[Column, Ints]:
         counts = counts_at(data, pos)
-        places, behind, ends = elements_at(data, pos + 4, counts, passed)
+        places, behind, ends = abreast.elements_at(
+            SearchedBytes(data), pos + 4, counts, passed, pass_all
+        )
         values = element.read(data, places + 1, behind)
         check(not values.null_count)
         numbers = pa.array(np.repeat(np.arange(len(counts)), counts))
@@ -180,7 +164,9 @@ def separated(data_type: pa.DataType, element: Element) -> ReadSpans:
 
     def read(data: bytes, starts: Ints, ends: Ints) -> pa.Array:
         if element.size is None:
-            counts, places, behind = _between_commas(data, starts, ends, element.skip)
+            counts, places, behind = abreast.separated_at(
+                SearchedBytes(data), starts, ends, element.skip, element.pass_all
+            )
         else:
             size = element.size + 1  # The comma counts too.
             counts, rest = np.divmod(ends - starts + 1, size)
@@ -195,33 +181,13 @@ def separated(data_type: pa.DataType, element: Element) -> ReadSpans:
     return read
 
 
-def _between_commas(data: bytes, starts: Ints, ends: Ints, skip: Skip) -> tuple[Ints, Ints, Ints]:
-    """Return the number of elements of each list, and the starts and ends of these."""
-    counts: list[int] = []
-    places: list[int] = []
-    behind: list[int] = []
-    for pos, end in zip(starts.tolist(), ends.tolist()):
-        before = len(places)
-        while True:
-            places.append(pos)
-            pos = skip(data, pos)
-            behind.append(pos)
-            if pos >= end:
-                break
-            check(data[pos] == _SEPARATOR)
-            pos += 1
-        check(pos == end)
-        counts.append(len(places) - before)
-    return np.array(counts, np.int64), np.array(places, np.int64), np.array(behind, np.int64)
-
-
 def maps(data_type: pa.DataType, key: Element, value: Element) -> ReadColumn:
     """Return the reader of maps: a count, then key, whether the value is null, value."""
 
     def read(data: bytes, pos: Ints) -> tuple[Column, Ints]:
         counts = counts_at(data, pos)
-        places, middles, behind, ends = items_at(data, pos + 4, counts, key.skip, value.skip)
-        keys = key.read(data, places, middles)
+        places, behind, ends = items_at(data, pos + 4, counts, key, value)
+        keys, middles = key.part.read(data, places)
         is_null = np.frombuffer(data, np.uint8)[middles] != 0
         values, read_ends = value.part.read_present(data, middles + 1, is_null)
         check(np.array_equal(read_ends, behind))
@@ -231,18 +197,12 @@ def maps(data_type: pa.DataType, key: Element, value: Element) -> ReadColumn:
 
 
 def items_at(
-    data: bytes, starts: Ints, counts: Ints, skip_key: Skip, skip_value: Skip
-) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return the starts of keys, the ends of keys and values, and those of maps."""
-    middles: list[int] = []
-
-    def skip(data: bytes, pos: int) -> int:
-        pos = skip_key(data, pos)
-        middles.append(pos)
-        return pos + 1 if data[pos] else skip_value(data, pos + 1)
-
-    places, behind, ends = elements_at(data, starts, counts, passing(skip))
-    return places, np.array(middles, np.int64), behind, ends
+    data: bytes, starts: Ints, counts: Ints, key: Element, value: Element
+) -> tuple[Ints, Ints, Ints]:
+    """Return the starts and ends of the items of maps, and the ends of the maps."""
+    skip = item_skip(key.skip, value.skip)
+    pass_item = abreast.item_of(key.pass_all, value.pass_all)
+    return abreast.elements_at(SearchedBytes(data), starts, counts, passing(skip), pass_item)
 
 
 def map_array(counts: Ints, keys: pa.Array, values: pa.Array, data_type: pa.DataType) -> pa.Array:

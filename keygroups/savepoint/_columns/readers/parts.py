@@ -24,6 +24,8 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 ReadColumn = Callable[[bytes, Ints], tuple[Column, Ints]]
 
+_COUNT = np.dtype(">i4")
+
 
 class Part(NamedTuple):
     """The reader of a part of values that have others too, and the type of its arrays."""
@@ -59,13 +61,20 @@ def spread(array: pa.Array, is_present: Bools) -> pa.Array:
     return array.take(pa.array(np.cumsum(is_present) - 1, mask=~is_present))
 
 
-def numbers_at(data: bytes, pos: Ints, written: np.dtype[Any]) -> NDArray[Any]:
+def numbers_at(data: bytes | NDArray[np.uint8], pos: Ints, written: np.dtype[Any]) -> NDArray[Any]:
     """Return the numbers that start somewhere, on no boundary.
 
     Raises IndexError beyond the end, ValueError where there are too few bytes for any.
     """
     places = len(data) - written.itemsize + 1
     return np.ndarray((places,), written, data, strides=(1,))[pos]
+
+
+def counts_at(data: bytes, pos: Ints) -> Ints:
+    """Return the counts at some places, which all together are at most those of the bytes."""
+    counts: Ints = numbers_at(data, pos, _COUNT).astype(np.int64)
+    check((counts >= 0).all() and counts.sum() <= len(data))
+    return counts
 
 
 def octets_at(data: bytes, pos: Ints) -> NDArray[np.uint8]:

@@ -32,6 +32,7 @@ from keygroups.savepoint._columns.columns import ArrowColumn, array_of
 from keygroups.savepoint._columns.readers import compounds as of_parts
 from keygroups.savepoint._columns.readers import decimals, lists, sql, texts
 from keygroups.savepoint._columns.readers import numbers as nb
+from keygroups.savepoint._columns.readers.abreast import pass_all_of
 from keygroups.savepoint._columns.readers.lists import Element, ReadSpans
 from keygroups.savepoint._columns.readers.parts import (
     Column,
@@ -99,7 +100,7 @@ def list_reader_of(state: StateDescriptor) -> ReadSpans | None:
     element = stored_serializer(state)
     if is_open(element):
         return None
-    return lists.separated(array_of(part_column_of(element)).data_type, _element(element))
+    return lists.separated(array_of(part_column_of(element)).data_type, element_of(element))
 
 
 def _reader_of(serializer: Serializer, is_key: bool) -> ReadColumn | None:
@@ -149,10 +150,13 @@ def _typed(serializer: Serializer) -> Part:
     return _or_by_value(serializer, column, read)
 
 
-def _element(serializer: Serializer) -> Element:
+def element_of(serializer: Serializer) -> Element:
+    """Return the reader of the elements of lists, and of keys and values of maps."""
     numbers = _NUMBERS.get(type(serializer)) if serializer.size is not None else None
     part, skip = _part(serializer), skip_of(serializer)
-    return Element(part, serializer.size, skip, passed_of(serializer), numbers)
+    return Element(
+        part, serializer.size, skip, passed_of(serializer), pass_all_of(serializer), numbers
+    )
 
 
 def _parts(serializer: Serializer) -> list[Part]:
@@ -221,21 +225,21 @@ def _constants(serializer: Serializer, data_type: pa.DataType) -> ReadColumn:
 
 
 def _list(serializer: Serializer, data_type: pa.DataType) -> ReadColumn:
-    return lists.lists(data_type, *map(_element, serializer.parts))
+    return lists.lists(data_type, *map(element_of, serializer.parts))
 
 
 def _texts(serializer: Serializer, data_type: pa.DataType) -> ReadColumn:
-    return lists.lists(data_type, _element(scalars.STRING))
+    return lists.lists(data_type, element_of(scalars.STRING))
 
 
 def _flagged(serializer: Serializer, data_type: pa.DataType) -> ReadColumn:
-    return lists.flagged_lists(data_type, *map(_element, serializer.parts))
+    return lists.flagged_lists(data_type, *map(element_of, serializer.parts))
 
 
 def _set(serializer: Serializer, data_type: pa.DataType) -> ReadColumn | None:
     if not lists.is_sorted_alike(data_type.value_type):
         return None
-    read = lists.sets(data_type, *map(_element, serializer.parts))
+    read = lists.sets(data_type, *map(element_of, serializer.parts))
     return or_by_value(read, serializer, part_column_of(serializer))
 
 
@@ -250,7 +254,7 @@ def _big_decs(serializer: Serializer, data_type: pa.DataType) -> ReadColumn:
 def _map(serializer: Serializer, data_type: pa.DataType) -> ReadColumn | None:
     if not lists.has_plain_keys(data_type):
         return None
-    return lists.maps(data_type, *map(_element, serializer.parts))
+    return lists.maps(data_type, *map(element_of, serializer.parts))
 
 
 def _sql_array(serializer: Serializer, data_type: pa.DataType) -> ReadColumn:

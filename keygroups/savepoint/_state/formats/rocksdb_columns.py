@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from keygroups.errors import SavepointError
-from keygroups.savepoint._columns.readers.parts import Ints
+from keygroups.savepoint._columns.readers.parts import Ints, numbers_at
 from keygroups.savepoint._files.sst import (
     DELETION,
     MERGE,
@@ -37,9 +37,11 @@ from keygroups.savepoint._state.entry_columns import (
 )
 
 _MOST_FILES = 64  # files of a state; each step goes through all
-_AT_ONCE = 1 << 18  # bytes of blocks
+_AT_ONCE = 1 << 20  # bytes of blocks
 _MOST_BLOCK = 1 << 20  # bytes
 _MOST_SHARED = 16  # bytes that keys take in a matrix, to each byte of their blocks
+_LEAST_RUNS = 16  # runs of records that are worth a step of NumPy
+_MOST_IN_A_RUN = 64  # records between two restarts; RocksDB: 16
 _MOST_DEPTH = 255  # keys that share bytes with the one before; RocksDB: 15
 _MOST_VERSIONS = 1_000  # records of the key that a piece of a file ends with
 _LONG = 0x80  # varints from here on have more than a byte, from its square on more than two
@@ -191,21 +193,22 @@ def _decoded(blocks: Sequence[Block]) -> _Records:
 
     RocksDB: DecodeEntry in table/block_based/block_util.h.
     """
-    data, heads, firsts, long_values = _heads(blocks)
+    data, heads, block_starts = _heads(blocks)
     count = len(heads)
     if not count:
         return _Records(np.empty((0, _BEHIND), np.uint8), heads, heads, data)
     octets = np.frombuffer(data, np.uint8)
     shared, unshared = octets[heads], octets[heads + 1]
     key_starts, sizes = heads + 3, octets[heads + 2].astype(np.int64)
-    if long_values:
-        numbers = [*long_values]
-        key_starts[numbers] += 1
-        sizes[numbers] = [*long_values.values()]
+    is_long = sizes >= _LONG
+    if is_long.any():
+        sizes += np.where(is_long, (octets[key_starts].astype(np.int64) - 1) * _LONG, 0)
+        key_starts += is_long
     lengths = shared + unshared
     before = np.zeros(count, np.uint8)
     before[1:] = lengths[:-1]
-    before[firsts] = 0
+    firsts = np.searchsorted(heads, block_starts)
+    before[firsts[firsts < count]] = 0  # an empty block has none
     width = int(lengths.max())
     if (
         (shared | unshared).max() >= _LONG
@@ -216,28 +219,71 @@ def _decoded(blocks: Sequence[Block]) -> _Records:
         raise Irregular
     keys = _whole_keys(octets, key_starts, shared, width)
     user_lengths = lengths - np.uint8(_MARK)
-    marks = sliding_window_view(keys.ravel(), _MARK)[np.arange(count) * width + user_lengths]
+    marks = numbers_at(keys.ravel(), np.arange(count) * width + user_lengths, np.dtype("<u8"))
     rows = np.empty((count, width + 1), np.uint8)
     key = slice(width - _MARK)
     is_key = np.arange(width, dtype=np.uint8)[key] < user_lengths[:, None]
     np.multiply(keys[:, key], is_key, out=rows[:, key])
     rows[:, width - _MARK] = user_lengths
-    rows[:, width - _MARK + 1 :] = ~marks[:, ::-1]
+    rows[:, width - _MARK + 1 :] = (~marks).astype(">u8").view(np.uint8).reshape(-1, _MARK)
     values = key_starts + unshared
     return _Records(rows, values, values + sizes, data)
 
 
-def _heads(blocks: Sequence[Block]) -> tuple[bytes, Ints, list[int], dict[int, int]]:
-    """Return the bytes of some blocks, where records start there, and the first of each block.
+def _heads(blocks: Sequence[Block]) -> tuple[bytes, Ints, Ints]:
+    """Return the bytes of some blocks, where records start there, and where each block starts.
 
-    Last are the sizes that take two bytes, those of long values, by the numbers of their records.
     Before and behind the bytes is as much as a key may have beyond them.
     """
+    data = b"".join(
+        [bytes(_LONG), *(block.octets[: block.end] for block in blocks), bytes(2 * _LONG)]
+    )
+    starts = np.cumsum([_LONG, *(block.end for block in blocks)])
+    heads = _heads_by_restarts(blocks, np.frombuffer(data, np.uint8), starts)
+    if heads is None:
+        heads = _heads_in_order(blocks, starts)
+    return data, heads, starts[:-1]
+
+
+def _heads_by_restarts(blocks: Sequence[Block], octets: Bytes, block_starts: Ints) -> Ints | None:
+    """Return the places of records, found in all runs between two restarts side by side.
+
+    A restart is where RocksDB writes a whole key, at every 16th record. None where a block has few
+    of them, or they are no places of records: reading in order needs none.
+    """
+    restarts = [np.frombuffer(block.octets, "<u4", block.restarts, block.end) for block in blocks]
+    sizes = np.array([block.restarts for block in blocks])
+    pos = np.concatenate(restarts).astype(np.int64) + np.repeat(block_starts[:-1], sizes)
+    bounds = np.append(pos[1:], block_starts[-1])
+    firsts = np.cumsum(sizes) - sizes
+    if len(pos) < _LEAST_RUNS or not sizes.all() or (pos[firsts] != block_starts[:-1]).any():
+        return None
+    found: list[Ints] = []
+    while len(found) < _MOST_IN_A_RUN:
+        if (pos > bounds).any():
+            return None
+        is_open = pos < bounds
+        pos, bounds = pos[is_open], bounds[is_open]
+        if not len(pos):
+            return np.sort(np.concatenate(found), kind="stable")
+        found.append(pos)
+        sizes = octets[pos + 2].astype(np.int64)
+        is_long = sizes >= _LONG
+        if is_long.any():
+            high = octets[pos + 3].astype(np.int64)
+            if (high[is_long] >= _LONG).any():
+                raise Irregular
+            sizes += np.where(is_long, (high - 1) * _LONG + 1, 0)
+        pos = pos + 3 + octets[pos + 1] + sizes
+    return None
+
+
+def _heads_in_order(blocks: Sequence[Block], block_starts: Ints) -> Ints:
+    """Return the places of records, found one after the other."""
     places: list[int] = []
-    firsts = [0]
-    long_values: dict[int, int] = {}
-    for octets, end in blocks:
-        pos = 0
+    counts = []
+    for octets, end, _ in blocks:
+        pos, before = 0, len(places)
         while pos < end:
             size, key = octets[pos + 2], pos + 3
             if size >= _LONG:
@@ -245,21 +291,19 @@ def _heads(blocks: Sequence[Block]) -> tuple[bytes, Ints, list[int], dict[int, i
                 if high >= _LONG:
                     raise Irregular
                 size += (high - 1) * _LONG
-                long_values[len(places)] = size
             places.append(pos)
             pos = key + octets[pos + 1] + size
         if pos != end:
             raise Irregular
-        firsts.append(len(places))
-    data = b"".join([bytes(_LONG), *(octets[:end] for octets, end in blocks), bytes(2 * _LONG)])
-    starts = np.cumsum([_LONG, *(end for _, end in blocks[:-1])])
-    heads = np.array(places, np.int64) + np.repeat(starts, np.diff(firsts))
-    return data, heads, [first for first in firsts if first < len(places)], long_values
+        counts.append(len(places) - before)
+    return np.array(places, np.int64) + np.repeat(block_starts[:-1], counts)
 
 
 def _whole_keys(octets: Bytes, starts: Ints, shared: Bytes, width: int) -> Bytes:
     """Return a row for each key, with what it shares with others; behind it may be anything."""
-    keys: Bytes = sliding_window_view(octets, width)[starts - shared]
+    row = np.dtype(f"V{width}")  # NumPy copies a record at once, and a row byte by byte
+    whole = numbers_at(octets, starts - shared, row)
+    keys = whole.view(np.uint8).reshape(-1, width)
     numbers = np.arange(len(starts))
     depths = numbers - np.maximum.accumulate(np.where(shared == 0, numbers, 0))
     if depths.max() > _MOST_DEPTH:
@@ -269,8 +313,9 @@ def _whole_keys(octets: Bytes, starts: Ints, shared: Bytes, width: int) -> Bytes
     for first, end in pairwise(np.cumsum(np.bincount(depths)).tolist()):
         chosen = by_depth[first:end]
         some = keys[chosen]
-        np.copyto(some, keys[chosen - 1], where=columns < shared[chosen, None])
-        keys[chosen] = some
+        before = whole[chosen - 1].view(np.uint8).reshape(some.shape)
+        np.copyto(some, before, where=columns < shared[chosen, None])
+        whole[chosen] = some.view(row)[:, 0]
     return keys
 
 
