@@ -65,6 +65,7 @@ from keygroups.savepoint import (
     SourceSplits,
     SplitLayout,
     UnknownCommittable,
+    UnknownSplit,
     html_report,
     operator_reports,
     read_savepoint,
@@ -372,6 +373,54 @@ def test_entries_behind_in_pulsar(tmp_path: Path) -> None:
             operator.source_splits(ends)
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"",  # Pulsar: MessageIdData requires ledgerId and entryId
+        b"\x08\xac\x02",
+        b"\x10\x07",
+        b"\x08" + b"\xff" * 9 + b"\2\x10\x07",  # 65 bits
+    ],
+)
+def test_what_is_no_message_of_pulsar(tmp_path: Path, message: bytes) -> None:
+    [split] = source(tmp_path, [[pulsar_split(TOPIC, message)]]).source_splits().splits
+    assert type(split) is UnknownSplit
+
+
+def test_splits_of_one_partition_that_two_subtasks_swap(tmp_path: Path) -> None:
+    """A key-shared subscription of Pulsar has a partition several times, each with its ranges."""
+    rest = framed(b"\xac\xed\0\5p") + b"\0\0"
+    own, other = (versioned(2, TOPIC + i32(1, *ends) + rest) for ends in ((0, 9), (10, 65_535)))
+    for number, elements in enumerate([[[own], [other]], [[other], [own]], [[other], []]]):
+        source(tmp_path / str(number), elements)
+    points = [read_savepoint(tmp_path / str(number)) for number in range(3)]
+    assert points[0].compare(points[1]).operators[0].splits == ()
+    [missing] = points[1].compare(points[2]).operators[0].splits
+    assert missing.kind == "only_here"
+
+
+def test_ends_of_a_source_without_splits(tmp_path: Path) -> None:
+    """It may be one of Kafka or of Pulsar: ends of both have no lag there."""
+    operator = source(tmp_path, [[]])
+    for ends in ({("persistent://a/b/c", 3): (300, 9)}, {("clicks", 0): 5}):
+        assert operator.source_splits(ends).splits == ()
+    with pytest.raises(InvalidTypeError, match="ends must be a mapping of partitions"):
+        operator.source_splits([1])  # type: ignore[arg-type]
+
+
+def test_a_layout_of_ones_own_with_the_name_of_pulsar(tmp_path: Path) -> None:
+    layout = SplitLayout("Pulsar", (9,), lambda _, cursor: {"queue": cursor.utf()}, ("queue",))
+    for number, queue in enumerate("ab"):
+        source(tmp_path / str(number), [[versioned(9, texts(queue))]])
+    points = [
+        read_savepoint(tmp_path / str(number), splits={"0" * 32: layout}) for number in range(2)
+    ]
+    with pytest.raises(InvalidValueError, match="neither Kafka's nor Pulsar's"):
+        points[0].operators[0].source_splits({("x", 0): 5})
+    kinds = [split.kind for split in points[0].compare(points[1]).operators[0].splits]
+    assert kinds == ["only_here", "only_there"]
+
+
 def test_lag_in_a_report(tmp_path: Path) -> None:
     operator = source(tmp_path, [[pulsar_split(TOPIC, b"\x08\xac\x02\x10\x07")]])
     ends: Any = {("persistent://a/b/c", 3): (300, 9)}
@@ -525,6 +574,8 @@ def test_a_checkpoint_without_deletes() -> None:
         avro([PATH, SIZE], b"\3a\x0a"),
         avro([PATH, SIZE], b"\2a" + b"\xff" * 10),
         avro([PATH, SIZE, NULLABLE], b"\2a\x0a\4\2"),
+        avro([PATH, SIZE], b"\2a" + b"\xfe" * 9 + b"\2"),
+        avro([PATH, SIZE, {"name": "added_files_count", "type": "string"}], b"\2a\x0a\2b"),
     ],
 )
 def test_damaged_manifests(data: bytes) -> None:

@@ -15,7 +15,15 @@ from typing import Any, NamedTuple
 
 import pytest
 from support.inside.answers import _key_text
+from support.inside.columns import patterns
 from support.inside.savepoints import state_infos
+from support.inside.serializers import (
+    LONG,
+    STRING,
+    NullableSerializer,
+    PojoSerializer,
+    Serializer,
+)
 from support.regex_steps import Steps, TooManyStepsError
 from support.source_trees import tree_of
 
@@ -42,11 +50,19 @@ ISO = (
     f"{_key_text._DATE}[T ]{_key_text._TIME}",
     f"{_key_text._DATE}[T ]{_key_text._TIME}(Z|[+-][0-9]{{2}}:[0-9]{{2}})",
 )
+OF_VALUES: list[list[Serializer]] = [
+    [STRING],
+    [LONG, NullableSerializer(STRING)],
+    [PojoSerializer("a.P", ["a", "b"], [STRING, LONG])],
+]
 GIVEN = {
     ("cli/_key_text", "pattern"): ISO,
     ("flink_exceptions", "pattern"): [pattern for pattern, _ in flink_exceptions._PATTERNS],
     # What is ahead is tried at each place, as a search without looking ahead does.
     ("savepoint/_state/state_infos", "_PATTERN"): [state_infos._PATTERN[3:-1].decode("latin-1")],
+    ("savepoint/_state/patterns", "b'(%b)|.+' % pattern"): [
+        f"({(patterns.pattern_of(values) or b'').decode('latin-1')})|.+" for values in OF_VALUES
+    ],
 }
 """The patterns that are arguments of a function: where, the expression, and what it may be."""
 
@@ -106,7 +122,14 @@ def evaluated(node: ast.expr, names: dict[str, Any]) -> Any:
 
 
 def methods_of(tree: ast.Module, call: ast.expr) -> set[str]:
-    """Return the methods of a compiled pattern that its module calls; it has a name there."""
+    """Return the methods of a compiled pattern that its module calls, at once or by its name."""
+    at_once = {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.value is call
+    }
+    if at_once:
+        return at_once
     [name] = [
         ast.unparse(node.targets[0])
         for node in ast.walk(tree)

@@ -15,6 +15,15 @@ from pathlib import Path
 
 import pytest
 from support.bytes import savepoint_bytes as sb
+from support.bytes.sink_bytes import (
+    COMMITTER,
+    MAGIC,
+    WRITER,
+    collector,
+    listed,
+    request,
+    sink,
+)
 from support.bytes.source_bytes import framed, versioned
 from support.inside.savepoints import sink_sections
 
@@ -39,10 +48,7 @@ from keygroups.savepoint import (
     operator_reports,
     read_savepoint,
 )
-from keygroups.state_keys import BYTES
 
-COMMITTER, WRITER = "streaming_committer_raw_states", "writer_raw_states"
-MAGIC = bytes.fromhex("b91f252c")
 # A job with two subtasks of KafkaSink, EXACTLY_ONCE, at its first checkpoint: both its operators.
 COMMITTERS = [
     "0000000200000062b91f252c00000001000000010000005200000000000000010000000200000002000000010000"
@@ -65,36 +71,8 @@ KAFKA = struct.pack(">hq", 3, 1000) + sb.utf("tx-0-7")
 TRANSACTION = KafkaTransaction("tx-0-7", 1000, 3)
 
 
-def sink(folder: Path, elements: Sequence[tuple[str, bytes]], snapshot: bytes = b"") -> Operator:
-    """Return an operator each of whose subtasks has an element in a list."""
-    options = {"OPERATOR_STATE_DISTRIBUTION_MODE": "SPLIT_DISTRIBUTE"}
-    subtasks = []
-    for index, (name, element) in enumerate(elements):
-        serializer = {"VALUE_SERIALIZER": snapshot or BYTES.snapshot_bytes()[4:]}
-        header = sb.operator_header([sb.meta_info(name, 1, options, serializer)], [])
-        data = header + (element if snapshot else framed(element))
-        handle = sb.operator_state([(name, 0, [len(header)])], sb.inline(data))
-        subtasks.append(sb.subtask(index, managed_operator=handle))
-    written = sb.operator(subtasks, uid="out", parallelism=len(elements))
-    (operator,) = read_savepoint(sb.write(folder, [written])).operators
-    return operator
-
-
 def state_of(folder: Path, name: str, *elements: bytes) -> SinkState:
     return sink(folder, [(name, element) for element in elements]).sink_state()
-
-
-def listed(version: int, *elements: bytes) -> bytes:
-    """As SimpleVersionedSerialization.writeVersionAndSerializeList does."""
-    return struct.pack(">ii", version, len(elements)) + b"".join(map(framed, elements))
-
-
-def request(committable: bytes, version: int = 1, retries: int = 0, state: int = 0) -> bytes:
-    return versioned(version, committable) + struct.pack(">ii", retries, state)
-
-
-def collector(*checkpoints: bytes, version: int = 1) -> bytes:
-    return versioned(2, MAGIC + listed(version, *checkpoints))
 
 
 def test_what_kafka_sink_wrote(tmp_path: Path) -> None:

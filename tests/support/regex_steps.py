@@ -24,6 +24,7 @@ _CATEGORIES: dict[str, Callable[[str], bool]] = {
     "CATEGORY_WORD": lambda char: char.isalnum() or char == "_",
 }
 _OUTSIDERS = "\0\u00e9 x9"
+_ALL = ("sub", "finditer", "findall")  # methods that go on behind a match
 _MOST = 200_000
 
 
@@ -78,10 +79,10 @@ class Steps:
             steps += used
             if end is not None:
                 found.append((at, end))
-            if method not in ("search", "sub", "finditer") or (method == "search" and found):
+            if method not in ("search", *_ALL) or (method == "search" and found):
                 break
             at = end if end is not None and end > at else at + 1
-        if method in ("sub", "finditer"):
+        if method in _ALL:
             expected = [match.span() for match in self.compiled.finditer(text)]
         else:
             match = getattr(self.compiled, method)(text)

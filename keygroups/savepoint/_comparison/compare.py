@@ -31,6 +31,7 @@ from keygroups.savepoint._comparison.states import (
 )
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import OperatorStateHandle
+from keygroups.savepoint._sources.connector_layouts import PULSAR
 from keygroups.savepoint._sources.consumers import KinesisSplit
 from keygroups.savepoint._sources.file_splits import FileSplit
 from keygroups.savepoint._sources.kafka import KafkaSplit
@@ -454,7 +455,7 @@ def _compared(pairs: Sequence[StatePair], own: _Placed, other: _Placed) -> Itera
 def _by_id(
     splits: Iterable[SourceSplit],
 ) -> dict[object, KafkaSplit | FileSplit | ConnectorSplit]:
-    """Return the splits by their ids, of which a source of Pulsar may have one several times.
+    """Return the splits by their ids, each with how many there are before it that have the same.
 
     Those that are not known, and shards, are compared as elements of the readers' state.
     """
@@ -467,7 +468,9 @@ def _by_id(
         if isinstance(split, KafkaSplit):
             split_id = split.topic, split.partition, split.cluster
         elif isinstance(split, ConnectorSplit):
-            split_id = split.source, split.name
+            # Pulsar: a TopicPartition has its ranges, which a key-shared subscription splits.
+            ranges = split.fields.get("ranges") if split.source == PULSAR.source else None
+            split_id = split.source, split.name, repr(ranges)
         found[split_id, times[split_id]] = split
         times[split_id] += 1
     return found

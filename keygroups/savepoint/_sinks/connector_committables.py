@@ -179,6 +179,8 @@ def _manifest(cursor: Cursor) -> tuple[Any, ...]:
     if not isinstance(path, str) or not path or not isinstance(size, int) or size < 0:
         raise cursor.error("a manifest without a path")
     added = (fields.get("added_files_count"), fields.get("added_rows_count"))
+    if not all(isinstance(count, int | None) for count in added):
+        raise cursor.error("a count of a manifest that is no number")
     cursor.take(cursor.left)
     return path, size, *added
 
@@ -193,7 +195,7 @@ def _zigzag(cursor: Cursor) -> int:
     while shift < 70:
         byte = cursor.u8()
         number |= (byte & 0x7F) << shift
-        if byte < 0x80:
+        if byte < 0x80 and number < 1 << 64:
             return (number >> 1) ^ -(number & 1)
         shift += 7
     raise cursor.error("a number of more than 64 bits")

@@ -154,10 +154,10 @@ def _is_range(start: int, end: int) -> bool:
 def _message(cursor: Cursor) -> tuple[int, ...]:
     """Read a MessageIdData, by protobuf: ledger, entry, partition and place in a batch.
 
-    The last two are -1 where there is none.
+    The last two are -1 where there is none; the first two are there in all messages.
     """
     inside = cursor.frame()
-    numbers = {1: 0, 2: 0, 3: -1, 4: -1}
+    numbers = {3: -1, 4: -1}
     while inside.left:
         tag = _varint(inside)
         if tag & 7 == 0:
@@ -167,6 +167,8 @@ def _message(cursor: Cursor) -> tuple[int, ...]:
             inside.skip(_varint(inside))
         else:
             raise cursor.error("no id of a message of Pulsar")
+    if not numbers.keys() >= {1, 2}:
+        raise cursor.error("an id of a message of Pulsar without a ledger or an entry")
     return tuple(numbers[number] for number in range(1, 5))
 
 
@@ -175,7 +177,7 @@ def _varint(cursor: Cursor) -> int:
     while shift < 64:
         byte = cursor.u8()
         number |= (byte & 0x7F) << shift
-        if byte < 0x80:
+        if byte < 0x80 and number < 1 << 64:
             return number
         shift += 7
     raise cursor.error("a number of more than 64 bits")

@@ -72,9 +72,9 @@ class KafkaOffsets:
     older FlinkKafkaConsumer, a union list `topic-partition-offset-states` of Kryo's objects, is
     not written.
 
-    The bytes were judged by the connector's source code, and by jobs of Flink 1.20.5, 2.1.3 and
-    2.3.0 that went on with a source of the same bytes and rules: neither the connector's jar nor
-    Kafka was run.
+    The bytes are those that the serializers of flink-connector-kafka 4.0.1 write, and its jobs on
+    Flink 2.3.0 went on at these offsets in topics of a broker; of other versions the source code
+    was read.
 
     Raises InvalidValueError for no partition, for one that is there twice, for a name that is no
     topic's, an offset out of bounds, a stopping offset of a partition that is not in `offsets`, of

@@ -57,13 +57,25 @@ def source_with_lag(source: SourceSplits, ends: Ends | None) -> SourceSplits:
                 f"ends must be None for a source of Kinesis, got {show(ends)}: sequence numbers "
                 "grow, but do not count the records between them, and the state has no times"
             )
-    if source.splits and all(_is_of(split, PULSAR) for split in source.splits):
+    if not source.splits:  # Bytes do not say of which class a source without splits is.
+        _mapping(ends)
+        return source
+    if all(_is_of(split, PULSAR) and _has_message(split) for split in source.splits):
         return _with_lag_of_pulsar(source, _mapping(ends))
     return _with_lag_of_kafka(source, checked_ends(ends))
 
 
 def _is_of(split: SourceSplit, layout: SplitLayout) -> bool:
     return isinstance(split, ConnectorSplit) and split.source == layout.source
+
+
+def _has_message(split: SourceSplit) -> bool:
+    """Return whether a split is as Pulsar's own are: a layout of one's own may have its name."""
+    assert isinstance(split, ConnectorSplit)
+    match split.fields:
+        case {"topic": str(), "partition": int(), "last_message": (int(), int(), *_) | None}:
+            return True
+    return False
 
 
 def _with_lag_of_kafka(source: SourceSplits, ends: Mapping[Partition, int]) -> SourceSplits:
