@@ -400,8 +400,11 @@ def test_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sort: bool) -
     assert done == ([0, 128] if sort else [0, 5, 90, 127, 128])  # One batch is sorted.
 
 
-def test_one_batch_of_each_file_is_held() -> None:
-    """The merge takes the next one of a file where its last was yielded to the end."""
+@pytest.mark.parametrize("is_small", [False, True])
+def test_one_batch_of_each_file_is_held(monkeypatch: pytest.MonkeyPatch, is_small: bool) -> None:
+    """The merge takes the next one of a file whose last is yielded, or nearly so."""
+    if not is_small:
+        monkeypatch.setattr(batch_sorter, "_WRITTEN", 2)
     pulled = {"a": 0, "b": 0}
 
     def run(name: str, key_groups: Sequence[int]) -> Iterator[Any]:
@@ -411,8 +414,11 @@ def test_one_batch_of_each_file_is_held() -> None:
 
     with closing(batch_sorter.BatchSorter(None)) as sorter:
         merged = sorter._merge([run("a", [1, 2, 3, 9]), run("b", [4, 5])])
-        seen = [(batch.column(0).to_pylist(), dict(pulled)) for batch in merged]
-    assert [key_groups for key_groups, _ in seen] == [[1], [2], [3], [4], [5], [9]]
-    assert [(now["a"], now["b"]) for _, now in seen] == [
-        *((2, 1), (3, 1), (4, 1), (4, 2), (4, 2), (4, 2)),
-    ]
+        seen = [(batch.column(0).to_pylist(), pulled["a"], pulled["b"]) for batch in merged]
+    if is_small:
+        assert seen == [([1], 2, 2), ([2], 3, 2), ([3], 4, 2), ([4, 5], 4, 2), ([9], 4, 2)]
+    else:
+        assert [key_groups for key_groups, _, _ in seen] == [[1], [2], [3], [4], [5], [9]]
+        assert [now for _, *now in seen] == [
+            *([2, 1], [3, 1], [4, 1], [4, 2], [4, 2], [4, 2]),
+        ]

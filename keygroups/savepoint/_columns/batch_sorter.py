@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from keygroups.savepoint._state.entries import EncodedEntry
 
-_WRITTEN = 1 << 18  # bytes of a batch in a sorted file; the merge holds one batch of each file
+_WRITTEN = 1 << 18  # bytes of a batch in a sorted file; the merge holds one or two of each file
 _ROWS = 1 << 12  # entries of a batch that is made of single entries
 _ORDER = [(name, "ascending") for name in SCHEMA.names[: KEY + 1]]
 
@@ -61,9 +61,10 @@ class BatchSorter(spill.Sorter[pa.RecordBatch]):
     def _merge(self, runs: Iterable[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
         """Yield the entries of several sorted runs in their order.
 
-        One batch of each run is held, its head. The smallest of the heads' last entries is the
-        bound: every entry up to it is in a head already, so that these are sorted and yielded. An
-        exhausted head gives way to the next batch of its run. An example by key group, of a run
+        A batch of each run is held, its head. The smallest of the heads' last entries is the
+        bound: every entry up to it is in a head already, so that these are sorted and yielded. A
+        head of which little is left gets the next batch of its run: else, among many runs, there
+        would be a step for each batch, which looks at every head. An example, of key groups: a run
         [1, 4], [9] and a run [2, 3, 20]: the bound is 4, and [1, 2, 3, 4] are yielded; then it is
         9, and [9]; the head [20] alone is left, and follows as it is.
         """
@@ -74,9 +75,9 @@ class BatchSorter(spill.Sorter[pa.RecordBatch]):
             for head, run in heads:
                 count = bisect_right(range(len(head)), bound, key=partial(_place, head))
                 ready.append(head.slice(0, count))
-                rest += [(following, run) for following in _first(head.slice(count), run)]
+                rest += [(following, run) for following in _refilled(head.slice(count), run)]
             heads = rest
-            yield in_order(ready)
+            yield from _cut(in_order(ready))
         for head, run in heads:
             yield from chain([head], run)
 
@@ -88,9 +89,11 @@ def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, rows)
 
 
-def _first(batch: pa.RecordBatch, run: Iterator[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-    """Return the new head of a run: the rest of its batch, or the next batch, or none."""
-    return [batch] if len(batch) else islice(run, 1)
+def _refilled(batch: pa.RecordBatch, run: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Return the new head of a run: the rest of its batch, and the next batch if it is small."""
+    few = [*islice(run, 1)] if batch.nbytes < _WRITTEN // 2 else []
+    parts = [part for part in (batch, *few) if len(part)]
+    return [pa.concat_batches(parts)] if parts else []
 
 
 def _place(batch: pa.RecordBatch, row: int) -> tuple[int, int, bytes]:
