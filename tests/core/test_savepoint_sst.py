@@ -719,6 +719,27 @@ def test_blocks_that_are_no_neighbours_are_asked_for_apart(blocks_of_100: AskedS
     ]
 
 
+class CutStream(OpenStream):
+    """A stream of a store that ends in the middle of the data."""
+
+    end = 450
+
+    def read(self, start: int, end: int) -> bytes:
+        if start < self.end < end:
+            raise SavepointError(f"bytes {start} to {end} are not there")
+        return super().read(start, end)
+
+
+def test_blocks_before_one_that_cannot_be_read(blocks_of_100: AskedStream) -> None:
+    """A window of several is read block by block then, up to the one that is cut."""
+    octets = blocks_of_100.read(0, blocks_of_100.size)
+    stream = CutStream(StreamHandle(len(octets), octets), None, "a.sst")
+    with pytest.raises(SavepointError, match="bytes 400 to 500 are not there"):
+        list(SstFile(stream).blocks(ALL))
+    blocks = SstFile(stream).blocks(ALL)
+    assert [NAMES[number] in next(blocks).octets for number in range(4)] == [True] * 4
+
+
 def test_metaindex_that_names_a_block_again_and_again() -> None:
     """It is read once; a filter's block, not at all."""
     properties = block([(b"rocksdb.data.size", b"\0"), (b"x", bytes(10_000))])
