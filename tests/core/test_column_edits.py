@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from support.bytes import savepoint_bytes as sb
@@ -290,15 +291,20 @@ def test_a_key_that_is_there_twice(tmp_path: Path, both: Both) -> None:
     assert by_columns == (InvalidValueError, twice)
 
 
+@pytest.mark.parametrize(("held", "is_spilled"), [(1_000, True), (1 << 30, False)])
 def test_more_than_memory_holds(
-    tmp_path: Path, both: Both, monkeypatch: pytest.MonkeyPatch
+    held: int, is_spilled: bool, tmp_path: Path, both: Both, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It goes to files, and what memory holds does not."""
     write_all(tmp_path / "old", LONG, 128, KEYS[LONG])
-    monkeypatch.setattr(spill, "_HELD", 1_000)
+    monkeypatch.setattr(spill, "_HELD", held)
+    written = Mock(wraps=spill.Sorter._write_run)
+    monkeypatch.setattr(spill.Sorter, "_write_run", lambda sorter, items: written(sorter, items))
     by_columns, by_entries = both(
         tmp_path / "old", lambda editor: editor.operator("by-key").delete_keys(range(1, 50))
     )
     assert by_columns == by_entries
+    assert bool(written.call_count) is is_spilled
 
 
 def test_without_numpy(tmp_path: Path, both: Both, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,7 @@ from keygroups.types import (
     LIST,
     LOCAL_DATE,
     LONG,
+    MAP,
     STRING,
     TUPLE,
     KeyType,
@@ -533,6 +534,25 @@ def test_rows_that_were_read_make_the_same_entries(
             by_rows = outcome(encode, batch)
         assert by_columns == by_rows
         assert len(by_columns) == len(values)
+
+
+def test_keys_that_arrays_do_not_hash() -> None:
+    """Maps are written by columns, and each is hashed by itself."""
+    longs, key = serializer_of(LONG), serializer_of(MAP(STRING, LONG))
+    keys: list[dict[str, int | None]] = [{"x": 1}, {}, {"y": 2, "z": None}]
+    column = pa.array([[*one.items()] for one in keys], pa.map_(pa.string(), pa.int64()))
+    state = StateDescriptor("s", "VALUE", key, VOID_NAMESPACE, longs)
+    encode, batch = rows_of_state(state, key=column, value=pa.array([1, 2, 3]))
+    assert key.write is not None
+    assert outcome(encode, batch) == [
+        EncodedEntry(
+            assign_to_key_group(one, 129, MAP(STRING, LONG)),
+            0,
+            key.write(one) + b"\0",  # and the namespace
+            number.to_bytes(8, "big"),
+        )
+        for number, one in enumerate(keys, 1)
+    ]
 
 
 @pytest.mark.parametrize(

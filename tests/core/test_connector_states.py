@@ -560,6 +560,25 @@ def test_a_checkpoint_without_deletes() -> None:
     assert found.fields["manifests"] == (("a", 5, None, None),)
 
 
+def test_longs_of_avro() -> None:
+    """Zigzag, in ten bytes at most, and of 64 bits: Java's longs."""
+    schema = [PATH, SIZE, {"name": "added_rows_count", "type": ["null", "long"]}]
+    for long, number in {
+        b"\xff" * 9 + b"\1": -(1 << 63),
+        b"\xfe" + b"\xff" * 8 + b"\1": (1 << 63) - 1,
+        b"\1": -1,
+        b"\x80\1": 64,
+        b"\x7f": -64,
+    }.items():
+        data = avro(schema, b"\2a\x0a\2" + long)
+        found = read_manifests(5, Cursor(versioned(1, data), "file"))
+        assert found.fields["manifests"] == (("a", 5, None, number),)
+    for long in (b"\x80" * 9 + b"\2", b"\xff" * 9 + b"\x7f", b"\x80" * 10 + b"\0"):
+        data = avro(schema, b"\2a\x0a\2" + long)
+        with pytest.raises(SavepointError, match="a number of more than 64 bits"):
+            read_manifests(5, Cursor(versioned(1, data), "file"))
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -358,7 +358,8 @@ def test_errors_name_the_entry(tmp_path: Path) -> None:
     to = ValueStateDescriptor("value", BOOLEAN)
     with pytest.raises(InvalidTypeError, match="key 'ann' in state 'value': "):
         edited(old, tmp_path / "1", "by", lambda by: by.convert_state("value", to))
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ZeroDivisionError) as raised:
         edited(
             old, tmp_path / "2", "by", lambda by: by.convert_state("value", to, lambda n: n / 0)
         )
+    assert raised.value.__notes__ == ["convert_state: key 'ann' in state 'value'"]

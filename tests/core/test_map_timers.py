@@ -145,6 +145,9 @@ def test_what_is_no_timer(
         mapped(tmp_path, function)
     if isinstance(caught.value, KeyGroupsError):
         assert str(caught.value).startswith("key 'user-")
+    else:
+        [note] = caught.value.__notes__
+        assert note.startswith("map_timers: key 'user-")
     assert not (tmp_path / "new").exists()
 
 

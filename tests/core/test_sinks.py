@@ -144,6 +144,17 @@ def test_committables_of_other_sinks(version: int, data: bytes, tmp_path: Path) 
     assert found.committable == UnknownCommittable(version, data)
 
 
+@pytest.mark.parametrize("epoch", [0, 1 << 14, (1 << 15) - 1, -(1 << 15), -1])
+def test_epochs_of_transactions(epoch: int, tmp_path: Path) -> None:
+    """Kafka has them in a short, which KafkaCommittableSerializer writes, and none is below 0."""
+    data = struct.pack(">hq", epoch, 5) + sb.utf("tx")
+    [found] = state_of(tmp_path, COMMITTER, versioned(1, listed(1, data))).committables
+    if epoch >= 0:
+        assert found.committable == KafkaTransaction("tx", 5, epoch)
+    else:
+        assert found.committable == UnknownCommittable(1, data)
+
+
 NEW_WRITER = sb.utf("tx") + struct.pack(">iiii", 1, 2, 1, 0)
 
 
@@ -671,6 +682,21 @@ def test_buckets_of_older_flinks(tmp_path: Path) -> None:
         "hdfs://a/b, 7 bytes",
         "",
     ]
+
+
+def test_as_many_as_there_are_bytes_for(tmp_path: Path) -> None:
+    """Of a bucket: checkpoints of 12 bytes, which have no file, and files of 4, of no bytes."""
+    many = 100
+    none = struct.pack(">qi", 3, 0)
+    empty = struct.pack(">qi", 3, many) + many * framed(b"")
+    elements = [
+        bucket(1, b"\0" + struct.pack(">ii", 1, many) + many * none),
+        bucket(1, b"\0" + struct.pack(">ii", 1, 1) + empty),
+    ]
+    writers = state_of(tmp_path / "1", "bucket-states", *elements).writers
+    assert [len(getattr(writer, "pending", "?")) for writer in writers] == [0, many]
+    data = versioned(1, listed(1, *[b""] * many))
+    assert len(state_of(tmp_path / "2", COMMITTER, data).committables) == many
 
 
 @pytest.mark.parametrize("kind", ["committable", "bucket"])

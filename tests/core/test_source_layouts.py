@@ -52,6 +52,7 @@ from keygroups.savepoint import (
     sources,
 )
 
+TOO_LARGE = b"\x08" + b"\x80" * 9 + b"\2"  # 2^64, in a number of 64 bits
 LAYOUTS, split_of = connector_layouts.LAYOUTS, split_layouts.split_of
 
 
@@ -126,6 +127,7 @@ def test_a_connector_in_a_hybrid_source(tmp_path: Path) -> None:
         (2, TOPIC + RANGES + framed(b"java") + LAST),
         (2, TOPIC + RANGES + framed(JAVA) + YES + framed(b"\x09\1") + NO),
         (2, TOPIC + RANGES + framed(JAVA) + YES + framed(b"\x08" + b"\xff" * 10) + NO),
+        (2, TOPIC + RANGES + framed(JAVA) + YES + framed(TOO_LARGE + b"\x10\2") + NO),
         (4, i32(2) + texts("stream-split", "") + OFFSET + NO + MYSQL_END + i32(9)),
         (4, i32(2) + texts("binlog-split", "x") + OFFSET + NO + MYSQL_END + i32(9)),
         (4, MYSQL_STREAM + YES + framed(b"{") + NO + MYSQL_END + i32(9)),
@@ -227,6 +229,14 @@ def test_bounds_of_layouts() -> None:
         else:
             with pytest.raises(SavepointError, match="no partition of Pulsar"):
                 split_of(pulsar, 2, data, 0, "file")
+    for topic, partition in (("t", -1), ("t", -2), ("", -1), ("t", 0)):
+        data = texts(topic) + i32(partition, 1, 0, 5) + framed(JAVA) + NO + NO
+        if topic and partition >= -1:  # -1 is a topic without partitions
+            fields = split_of(pulsar, 2, data, 0, "file").fields
+            assert (fields["topic"], fields["partition"]) == (topic, partition)
+        else:
+            with pytest.raises(SavepointError, match="no partition of Pulsar"):
+                split_of(pulsar, 2, data, 0, "file")
     most = SplitLayout("a", range(1_000), read_queue)  # type: ignore[arg-type]  # Any will do.
     assert len(most.versions) == 1_000
 
@@ -243,6 +253,30 @@ def test_numbers_of_64_bits() -> None:
     }.items():
         data = TOPIC + RANGES + framed(JAVA) + YES + framed(b"\x08" + varint + b"\x10\2") + NO
         assert split_of(pulsar, 2, data, 0, "file").fields["last_message"] == (number, 2, -1, -1)
+
+
+@pytest.mark.parametrize(
+    ("message", "numbers"),
+    [
+        (b"\x08\0\x10\0", (0, 0, -1, -1)),
+        (b"\x08\1\x10\2\x18\3", (1, 2, 3, -1)),
+        (b"\x10\2\x08\1\x20\4", (1, 2, -1, 4)),
+        (b"\x08\1", None),
+        (b"\x10\2\x18\3\x20\4", None),
+        (b"", None),
+    ],
+)
+def test_numbers_that_a_message_leaves_out(
+    message: bytes, numbers: tuple[int, ...] | None
+) -> None:
+    """PulsarApi.proto: ledgerId and entryId are required, the two others have -1 by default."""
+    pulsar = next(layout for layout in LAYOUTS if layout.source == "Pulsar")
+    data = TOPIC + RANGES + framed(JAVA) + YES + framed(message) + NO
+    if numbers is None:
+        with pytest.raises(SavepointError, match="Pulsar without a ledger or an entry"):
+            split_of(pulsar, 2, data, 0, "file")
+    else:
+        assert split_of(pulsar, 2, data, 0, "file").fields["last_message"] == numbers
 
 
 # --- one's own ----------------------------------------------------------------------------------

@@ -9,13 +9,22 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 
 import pytest
 from support.bytes.job_points import JOB_POINTS, job_point
 from support.bytes.real_savepoints import point
 
 from keygroups.errors import InvalidTypeError, InvalidValueError
-from keygroups.savepoint import Operator, SqlOperatorDescription, describe_sql_state
+from keygroups.savepoint import (
+    Operator,
+    SavepointWriter,
+    SqlOperatorDescription,
+    ValueStateDescriptor,
+    describe_sql_state,
+    read_savepoint,
+)
+from keygroups.types import LONG, SQL_ROW
 
 cramjam = pytest.importorskip("cramjam", reason="some points are compressed: the extra savepoint")
 
@@ -513,3 +522,17 @@ def test_names_do_not_break_lines() -> None:
     join = described("sqljoin", "Join[173]", plan)
     assert join.states[1].user_key_columns == ("k\x1b[2J",)
     assert "\x1b" not in str(replace(join, operator="\x1b"))
+
+
+@pytest.mark.parametrize("name", ["accState", "deduplicate-state", "waiting-to-emit-on-timer"])
+def test_a_state_of_another_type(name: str, tmp_path: Path) -> None:
+    """A job of its own may call its state so; SQL's has rows in it."""
+    key = SQL_ROW("STRING")
+    for state, is_known in ((LONG, False), (SQL_ROW("STRING"), True)):
+        folder = tmp_path / str(is_known)
+        with SavepointWriter(folder) as writer:
+            operator = writer.add_operator("op", key, [ValueStateDescriptor(name, state)], 128, 1)
+            operator.write(name, ("a",), 5 if state is LONG else ("b",))
+        found = describe_sql_state(read_savepoint(folder).operator("op"))
+        assert bool(found.kinds) is is_known
+        assert ("not known" in str(found)) is not is_known

@@ -26,9 +26,13 @@ _ORDER = [(name, "ascending") for name in SCHEMA.names[: KEY + 1]]
 
 def in_order(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
     """Return the entries of some batches as one, sorted by key group, state and key."""
-    columns = zip(*(batch.columns for batch in batches))
-    joined = pa.RecordBatch.from_arrays([*map(pa.concat_arrays, columns)], schema=SCHEMA)
+    joined = _joined(batches)
     return joined.take(pc.sort_indices(joined, sort_keys=_ORDER))
+
+
+def _joined(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
+    columns = zip(*(batch.columns for batch in batches))
+    return pa.RecordBatch.from_arrays([*map(pa.concat_arrays, columns)], schema=SCHEMA)
 
 
 class BatchSorter(spill.Sorter[pa.RecordBatch]):
@@ -93,7 +97,7 @@ def _refilled(batch: pa.RecordBatch, run: Iterator[pa.RecordBatch]) -> list[pa.R
     """Return the new head of a run: the rest of its batch, and the next batch if it is small."""
     few = [*islice(run, 1)] if batch.nbytes < _WRITTEN // 2 else []
     parts = [part for part in (batch, *few) if len(part)]
-    return [pa.concat_batches(parts)] if parts else []
+    return [_joined(parts)] if few else parts
 
 
 def _place(batch: pa.RecordBatch, row: int) -> tuple[int, int, bytes]:

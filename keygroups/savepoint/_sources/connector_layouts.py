@@ -154,7 +154,7 @@ def _is_range(start: int, end: int) -> bool:
 def _message(cursor: Cursor) -> tuple[int, ...]:
     """Read a MessageIdData, by protobuf: ledger, entry, partition and place in a batch.
 
-    The last two are -1 where there is none; the first two are there in all messages.
+    The last two are -1 where there is none; PulsarApi.proto has the others as required.
     """
     inside = cursor.frame()
     numbers = {3: -1, 4: -1}

@@ -222,6 +222,11 @@ CASES: list[Case] = [
     ),
     ("CDC", 4, CDC_STREAM + CDC_END + CDC_TABLES + i32(1), CDC_FIELDS, "stream-split", AT_LSN),
     (
+        *("CDC", 4, i32(1) + NO + CHUNK_TEXTS + YES + as_json(LSN) + CDC_TABLES),
+        {**CHUNK, "high_watermark": LSN, "tables": ("p.a",)},
+        *("shop.a:3", AT_LSN),
+    ),
+    (
         *("CDC", 5, CDC_STREAM + CDC_END + CDC_TABLES + i32(1) + NO),
         *({**CDC_FIELDS, "is_suspended": False}, "stream-split", AT_LSN),
     ),
