@@ -109,6 +109,16 @@ class Cursor:
         start = self.skip(1)  # A subclass may fetch `data` here.
         return self.data[start]
 
+    def varint(self) -> int:
+        """Read a number of at most 64 bits, 7 in a byte, the lowest first: E9 01 is 0xE9."""
+        number = 0
+        for shift in range(0, 64, 7):
+            byte = self.u8()
+            number |= (byte & 0x7F) << shift
+            if byte < 0x80 and number < 1 << 64:
+                return number
+        raise self.error("a number of more than 64 bits")
+
     def bool(self) -> bool:
         """Read a byte that is 0 or 1."""
         value = self.u8()

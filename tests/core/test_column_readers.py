@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -267,6 +268,33 @@ def test_values_that_are_mostly_others_are_passed_over_one_by_one(
     for data in (long * 4, long * 50, short * 50):
         assert len(scan(data, 0, 50)) == len(plain(data, 0, 50))
     assert counts == [1] * 5 + [50]  # The last ones match the pattern.
+
+
+def test_a_pattern_is_sought_in_about_as_many_bytes_as_its_values_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However many others follow: they may be those of a whole key group."""
+    searched = 0
+
+    class Compiled:
+        def __init__(self, pattern: bytes, flags: int) -> None:
+            self._pattern = re.compile(pattern, flags)
+
+        def findall(self, data: bytes, pos: int, end: int) -> list[bytes]:
+            nonlocal searched
+            searched += min(end, len(data)) - pos
+            return self._pattern.findall(data, pos, end)
+
+    monkeypatch.setattr(patterns, "_WORTH", 0)
+    monkeypatch.setattr(patterns, "re", SimpleNamespace(compile=Compiled, DOTALL=re.DOTALL))
+    plain = scans.skip_scan(skips.skip_of(STRING))
+    scan = patterns.pattern_scan(patterns.pattern_of([STRING]), plain)
+    data = encoded(STRING, "a text of 40 characters, as it says here") * 5_000
+    pos = 0
+    for _ in range(50):
+        pos = scan(data, pos, 100)[-1]
+    assert pos == len(data)
+    assert searched < 2 * len(data)
 
 
 @pytest.mark.parametrize("count", [12, 14])

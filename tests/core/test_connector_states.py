@@ -623,6 +623,18 @@ def paimon_of(rows: bytes) -> bytes:
     return i64(9) + YES + i32(0, 3, 1) + message
 
 
+@pytest.mark.parametrize(("version", "is_known"), [(1, False), (2, True), (13, True), (14, False)])
+def test_versions_of_messages_of_paimon(version: int, is_known: bool) -> None:
+    """Its CommitMessageSerializer has been of versions up to 13. Here none follows."""
+    data = i64(9) + b"\1" + i32(0, version, 0)
+    if is_known:
+        [found] = read_paimon(5, Cursor(data, "file"))
+        assert found.fields["messages"] == ()
+    else:
+        with pytest.raises(SavepointError):
+            read_paimon(5, Cursor(data, "file"))
+
+
 def test_names_of_paimon() -> None:
     """Up to seven bytes are in the field itself, longer ones behind the fields."""
     for name in ("d1", "1234567", "12345678", "\u00e9" * 9):

@@ -59,19 +59,19 @@ def read_connector_committable(version: int, cursor: Cursor) -> ConnectorCommitt
 
 
 def the_only(cursor: Cursor, reads: Sequence[Callable[[Cursor], T]]) -> T:
-    """Return the value of the one reader that can read the bytes.
+    """Return the value of the one reader that can read the bytes, or of all that read it alike.
 
-    Raises SavepointError where none can, or more than one.
+    Raises SavepointError where none can, or where several read other values.
     """
     start, found = cursor.pos, []
     for read in reads:
         cursor.pos = start
         with suppress(SavepointError):
             found.append((read(cursor), cursor.pos))
-    if len(found) != 1:
+    if not found or any(other != found[0] for other in found):
         cursor.pos = start
         raise cursor.error("these bytes are of no layout that is known, or of several")
-    [(value, cursor.pos)] = found
+    value, cursor.pos = found[0]
     return value
 
 
@@ -191,14 +191,8 @@ def _is_there(cursor: Cursor) -> bool:
 
 
 def _zigzag(cursor: Cursor) -> int:
-    number, shift = 0, 0
-    while shift < 70:
-        byte = cursor.u8()
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80 and number < 1 << 64:
-            return (number >> 1) ^ -(number & 1)
-        shift += 7
-    raise cursor.error("a number of more than 64 bits")
+    number = cursor.varint()
+    return (number >> 1) ^ -(number & 1)
 
 
 def _text(cursor: Cursor) -> str:

@@ -159,28 +159,17 @@ def _message(cursor: Cursor) -> tuple[int, ...]:
     inside = cursor.frame()
     numbers = {3: -1, 4: -1}
     while inside.left:
-        tag = _varint(inside)
+        tag = inside.varint()
         if tag & 7 == 0:
-            number = _varint(inside)
+            number = inside.varint()
             numbers[tag >> 3] = number - (1 << 64) if number >> 63 else number
         elif tag & 7 == 2:
-            inside.skip(_varint(inside))
+            inside.skip(inside.varint())
         else:
             raise cursor.error("no id of a message of Pulsar")
     if not numbers.keys() >= {1, 2}:
         raise cursor.error("an id of a message of Pulsar without a ledger or an entry")
     return tuple(numbers[number] for number in range(1, 5))
-
-
-def _varint(cursor: Cursor) -> int:
-    number, shift = 0, 0
-    while shift < 64:
-        byte = cursor.u8()
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80 and number < 1 << 64:
-            return number
-        shift += 7
-    raise cursor.error("a number of more than 64 bits")
 
 
 def _pulsar_partitions(version: int, cursor: Cursor) -> Fields:

@@ -276,22 +276,23 @@ def _all(
     return dict.fromkeys(classes, make)
 
 
+FRAMED = (
+    scalars.BytePrimitiveArraySerializer,
+    scalars.ByteArrayWrapperSerializer,
+    scalars.StringDataSerializer,
+    arrays.BooleanPrimitiveArraySerializer,
+    sql_rows.RowDataSerializer,
+    sql_rows.ArrayDataSerializer,
+    sql_rows.MapDataSerializer,
+    sql_rows.RawValueDataSerializer,
+    python_scalars.PythonStringSerializer,
+    python_scalars.PythonBigDecSerializer,
+    python_scalars.PythonDecimalSerializer,
+)
+"""The classes of serializers that write how many bytes follow, and these bytes."""
 _SKIPS: dict[type[Serializer], Callable[[Serializer], Skip]] = {
     **_all(lambda serializer: skip_text, scalars.StringSerializer),
-    **_all(
-        lambda serializer: _skip_frame,
-        scalars.BytePrimitiveArraySerializer,
-        scalars.ByteArrayWrapperSerializer,
-        scalars.StringDataSerializer,
-        arrays.BooleanPrimitiveArraySerializer,
-        sql_rows.RowDataSerializer,
-        sql_rows.ArrayDataSerializer,
-        sql_rows.MapDataSerializer,
-        sql_rows.RawValueDataSerializer,
-        python_scalars.PythonStringSerializer,
-        python_scalars.PythonBigDecSerializer,
-        python_scalars.PythonDecimalSerializer,
-    ),
+    **_all(lambda serializer: _skip_frame, *FRAMED),
     **_all(lambda serializer: _skip_big_int, big_numbers.BigIntSerializer),
     **_all(lambda serializer: _skip_big_dec, big_numbers.BigDecSerializer),
     **_all(_set, collections.SetSerializer),

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keygroups._serializers import arrays, collections, compounds, scalars, streaming
+from keygroups._serializers import collections, compounds, scalars, streaming
 from keygroups._serializers.base import Serializer
 from keygroups._serializers.jvm import pojos, scala
-from keygroups._serializers.sql import python_rows, python_scalars, table_runtime
-from keygroups._serializers.sql import rows as sql_rows
+from keygroups._serializers.sql import python_rows, table_runtime
 from keygroups.savepoint._columns.readers.compounds import EXACT, NULL
 from keygroups.savepoint._columns.readers.parts import (
     Bools,
@@ -30,6 +29,7 @@ from keygroups.savepoint._columns.readers.parts import (
     octets_at,
 )
 from keygroups.savepoint._state.skips import (
+    FRAMED,
     Passed,
     Skip,
     item_skip,
@@ -219,17 +219,6 @@ def _map(serializer: Serializer) -> PassAll:
     return _counted(passing(skip), item_of(*_parts(serializer)))
 
 
-_FRAMED = (
-    scalars.BytePrimitiveArraySerializer,
-    scalars.ByteArrayWrapperSerializer,
-    scalars.StringDataSerializer,
-    arrays.BooleanPrimitiveArraySerializer,
-    sql_rows.RowDataSerializer,
-    sql_rows.ArrayDataSerializer,
-    sql_rows.MapDataSerializer,
-    sql_rows.RawValueDataSerializer,
-    python_scalars.PythonStringSerializer,
-)
 _TUPLES = (
     compounds.TupleSerializer,
     scala.CaseClassSerializer,
@@ -249,7 +238,7 @@ _MAKERS: dict[type[Serializer], Callable[[Serializer], PassAll]] = {
     python_rows.PythonRowSerializer: _masked,
     compounds.NullableSerializer: _nullable,
     streaming.TtlSerializer: lambda made: _in_a_row([lambda octets, pos: pos + 8, *_parts(made)]),
-    **dict.fromkeys(_FRAMED, lambda serializer: _frames),
+    **dict.fromkeys(FRAMED, lambda serializer: _frames),
     **dict.fromkeys(_TUPLES, lambda serializer: _in_a_row(_parts(serializer))),
     collections.ListSerializer: _list,
     collections.ArrayListSerializer: _list,
