@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -94,12 +95,22 @@ def trouble_of(answer: Mapping[str, Any], extra: str | None) -> str | None:
         return f"{runs} which cannot import keygroups ({answer['error']})"
     if answer["keygroups"] != keygroups.__version__:
         return f"{runs} with keygroups {answer['keygroups']}"
+    # Two checkouts of one version may not understand each other, or give nulls in silence.
+    if answer["sources"] not in (None, _own_sources()):
+        return f"{runs} with another keygroups {answer['keygroups']}, that of {answer['folder']}"
     missing = [
         module for module in _EXTRAS.get(extra or "", ()) if module not in answer["modules"]
     ]
     if missing:
         return f"{runs} without {', '.join(missing)} of keygroups[{extra}]"
     return None
+
+
+@cache
+def _own_sources() -> int | None:
+    """Return the checksum of the driver's own modules, which its workers are to have too."""
+    sources: int | None = json.loads(_asking(())(None))["sources"]
+    return sources
 
 
 def trouble_of_failure(text: str) -> str | None:
@@ -126,7 +137,10 @@ def _asking(modules: Collection[str]) -> Callable[[Any], str]:
     def ask(_: object) -> str:
         import json
         import sys
+        from importlib.resources import files
         from importlib.util import find_spec
+        from pathlib import PurePath
+        from zlib import crc32
 
         def is_there(module: str) -> bool:
             try:
@@ -134,11 +148,23 @@ def _asking(modules: Collection[str]) -> Callable[[Any], str]:
             except ModuleNotFoundError:  # The package around the module is missing.
                 return False
 
-        version = error = None
+        def checksum(folder: Any, before: int) -> int:
+            """Return a checksum of a folder's modules, from which compiled ones are absent."""
+            for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+                if entry.is_dir():
+                    before = checksum(entry, before)
+                elif entry.name.endswith(".py"):
+                    lines = entry.read_bytes().splitlines()
+                    before = crc32(b"\n".join([entry.name.encode(), *lines]), before)
+            return before
+
+        version = error = sources = folder = None
         try:
             import keygroups
 
             version = keygroups.__version__
+            sources = checksum(files("keygroups"), 0) or None
+            folder = str(PurePath(keygroups.__file__).parents[1])
         except Exception as raised:  # Another module of that name may raise anything.
             error = f"{type(raised).__name__}: {raised}"
         return json.dumps(
@@ -147,6 +173,8 @@ def _asking(modules: Collection[str]) -> Callable[[Any], str]:
                 "executable": sys.executable,
                 "prefix": sys.prefix,
                 "keygroups": version,
+                "sources": sources,
+                "folder": folder,
                 "error": error,
                 "modules": [*filter(is_there, names)],
             }

@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -32,7 +33,8 @@ ALL = ["google.protobuf", "numpy", "pandas", "pyarrow"]
 
 def answer(**changed: Any) -> dict[str, Any]:
     good = {"version": "3.11.2", "executable": "/usr/bin/python3", "keygroups": OURS}
-    return good | {"error": None, "modules": ALL} | changed
+    own = json.loads(_workers._asking(())(0))["sources"]
+    return good | {"sources": own, "folder": "/app", "error": None, "modules": ALL} | changed
 
 
 @pytest.mark.parametrize(
@@ -44,6 +46,8 @@ def answer(**changed: Any) -> dict[str, Any]:
         ({"modules": ALL[:3]}, ARRAYS, "without pyarrow of keygroups[arrays]"),
         ({"modules": ["pyarrow"]}, STATE, "without google.protobuf, pandas of keygroups[state]"),
         ({"keygroups": "0.0.1"}, None, "with keygroups 0.0.1"),
+        ({"sources": 1}, None, f"with another keygroups {OURS}, that of /app"),
+        ({"sources": None}, None, None),  # a keygroups that is compiled
         ({"keygroups": None, "error": "no"}, None, "which cannot import keygroups (no)"),
     ],
 )
@@ -101,6 +105,37 @@ def test_a_worker_without_keygroups_can_answer() -> None:
     assert (text["keygroups"], text["modules"]) == (None, ["json"])
     assert (text["executable"], text["prefix"]) == (sys.executable, sys.prefix)
     assert text["version"] == ".".join(map(str, sys.version_info[:3]))
+
+
+@pytest.mark.parametrize("is_zip", [False, True])
+def test_a_worker_with_other_modules_says_so(tmp_path: Path, is_zip: bool) -> None:
+    """A copy that is the driver's, as a folder or as `addPyFile` has it, and one that is not."""
+    package = Path(keygroups.__file__).parent
+    ours = json.loads(_workers._asking(())(0))["sources"]
+    answers: list[dict[str, Any]] = []
+    for changed in (b"", b"\n# another\n"):
+        folder = tmp_path / str(len(answers))
+        copy = folder / "keygroups"
+        shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        with (copy / "types.py").open("ab") as file:
+            file.write(changed)
+        path = shutil.make_archive(str(folder), "zip", folder) if is_zip else str(folder)
+        code = (
+            f"import pickle, sys; sys.path.insert(0, {path!r}); "
+            "print(pickle.load(sys.stdin.buffer)(0))"
+        )
+        sent = cloudpickle.dumps(_workers._asking(()))  # type: ignore[no-untyped-call]
+        run = subprocess.run(
+            [sys.executable, "-c", code],
+            input=sent,
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            check=True,
+        )
+        answers.append(json.loads(run.stdout))
+        assert answers[-1]["folder"] == path
+    assert answers[0]["sources"] == ours
+    assert answers[1]["sources"] != ours
 
 
 @pytest.fixture
