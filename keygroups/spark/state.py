@@ -133,14 +133,12 @@ def group_aggregate(
     for name in [*names, *processor.columns]:
         type_of("df", name, types)
     columns = list(dict.fromkeys([*names, *processor.columns]))
-    for name in columns:
-        if name.lower() in (_KEY_GROUP, _LANDS_ON):
-            raise InvalidValueError(f"df must not have a column {name}, as its state has one")
     results = {name.lower() for name in processor.result_schema.names}
     for name in names:
         if name.lower() in results:
             raise InvalidValueError(f"key must not have the name of a result, got {name}")
-    df, tree, known = routable(df, key, key_type, nulls)
+    quoted = _quoted(key) if isinstance(key, str) else [_quoted(name) for name in names]
+    df, tree, known = routable(df, quoted, key_type, nulls)
     if contains(known, FLOAT, DOUBLE, UUID):
         raise InvalidTypeError(
             f"key type {known} is not for grouping: Spark makes one key of 0.0 and -0.0, and two "
@@ -150,12 +148,11 @@ def group_aggregate(
     check_workers(df.sparkSession, STATE)
 
     key_group = key_group_column(df, tree, max_parallelism, known, nulls=nulls)
-    # PySpark's state holds no char(n) or varchar(n).
+    # PySpark's state holds no char(n) or varchar(n), and it finds no column with a dot or a
+    # backtick in its name: the processor has their names.
     held = (
-        F.col(_quoted(name)).cast(spark_type).alias(name)
-        if (spark_type := types[name]) != df.schema[name].dataType
-        else F.col(_quoted(name))
-        for name in columns
+        F.col(_quoted(name)).cast(types[name]).alias(f"c{number}")
+        for number, name in enumerate(columns)
     )
     placed = df.select(*held, key_group.alias(_KEY_GROUP))
     subtask = PORTABLE.operator_index(F.col(_KEY_GROUP), max_parallelism, parallelism)
@@ -164,8 +161,9 @@ def group_aggregate(
     rows = packed(placed.withColumn(_LANDS_ON, landing), (_KEY_GROUP, _LANDS_ON), heads)
     key_schema = T.StructType([T.StructField(name, types[name]) for name in names])
     schema = T.StructType([*key_schema.fields, *processor.result_schema.fields])
+    routing = Routing(max_parallelism, parallelism, str(known))
     changes: DataFrame = rows.groupBy(_KEY_GROUP, _LANDS_ON).transformWithState(
-        processor._with_key(key_schema, Routing(max_parallelism, parallelism, str(known))),
+        processor._with_key(key_schema, columns, routing),
         packed_type(schema),
         "Update",
         "ProcessingTime",

@@ -148,7 +148,7 @@ def test_kind_and_order_of_rows() -> None:
 
     def run(rows: list[tuple[Any, ...]], **options: Any) -> list[Any]:
         key = T.StructType([SCHEMA["app"]])
-        processor = GroupAggregate(SCHEMA, USERS, **options)._with_key(key, ROUTING)
+        processor = GroupAggregate(SCHEMA, USERS, **options)._with_key(key, SCHEMA.names, ROUTING)
         processor.init(cast(Any, InMemoryHandle()))
         made = [T.Row(*SCHEMA.names)(*row, 0.0) for row in rows]
         changes = processor.handleInputRows((17, 1), iter([pack_of(made)]), Clock())
@@ -565,6 +565,25 @@ def test_state_of_an_older_keygroups_is_refused(stream: SparkSession, tmp_path: 
             run(new, tmp_path / "group")
     finally:
         stream.conf.unset("spark.sql.streaming.stateStore.stateSchemaCheck")
+
+
+@pytest.mark.extras
+@needs_api
+def test_names_that_sql_quotes(stream: SparkSession, tmp_path: Path) -> None:
+    """PySpark finds no column by such a name, and groups a state by columns called as ours."""
+    names = {"kind": "ki.nd", "app": "a`p.p", "seq": "_key_group", "v": "_Lands_On"}
+    rows = [{"kind": "+I", "app": f"a{n % 2}", "seq": n, "v": n} for n in range(6)]
+    put(tmp_path / "in", 0, [{names[name]: row[name] for name in row} for row in rows])
+    types = ("string", "string", "int", "bigint")
+    schema = ", ".join(f"`{n.replace('`', '``')}` {t}" for n, t in zip(names.values(), types))
+    source = stream.readStream.schema(schema).json(str(tmp_path / "in"))
+    options = {"kind": names["kind"], "order_by": names["seq"], "mini_batch": True}
+    processor = GroupAggregate(source.schema, {"n`.": ("sum", names["v"])}, **options)
+    run(group_aggregate(source, names["app"], processor, 128, 3), tmp_path)
+    found = [tuple(row)[:3] for row in read_changes(stream, tmp_path)]
+    assert sorted(found) == [("a0", "+I", 6), ("a1", "+I", 9)]
+    kept = read_state(stream, tmp_path / "checkpoint").collect()
+    assert sorted((row.key[0], row.results[0]) for row in kept) == [("a0", 6), ("a1", 9)]
 
 
 @pytest.mark.extras

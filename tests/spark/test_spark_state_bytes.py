@@ -447,7 +447,7 @@ def test_rows_of_a_key_group_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> No
         [T.StructField("kind", T.StringType()), T.StructField("k", T.LongType())]
     )
     made = processor.GroupAggregate(schema, {"n": ("count", "*")})
-    made = made._with_key(T.StructType([schema["k"]]), ROUTING)
+    made = made._with_key(T.StructType([schema["k"]]), schema.names, ROUTING)
     made.init(InMemoryHandle())  # type: ignore[arg-type]
     rows = [T.Row("kind", "k")("+I", n % 2) for n in range(11)]
     monkeypatch.setattr(processor, "_MOST_ROWS", 10)
@@ -490,9 +490,8 @@ def test_key_groups_in_the_tester_of_pyspark(
     made = processor.GroupAggregate(
         schema, {name: (name, "v") for name in names}, order_by="seq", **options
     )
-    tester = tws_tester.TwsTester(
-        made._with_key(T.StructType([schema["k"]]), ROUTING), timeMode="ProcessingTime"
-    )
+    made = made._with_key(T.StructType([schema["k"]]), schema.names, ROUTING)
+    tester = tws_tester.TwsTester(made, timeMode="ProcessingTime")
     times = [0, 1, 10 * MINUTE, 26 * MINUTE - 1, 26 * MINUTE, 50 * MINUTE, 67 * MINUTE]
     histories = {}
     for n in range(12):
@@ -506,7 +505,7 @@ def test_key_groups_in_the_tester_of_pyspark(
             assert tester.setProcessingTime(now) == []
         for key_group in range(3):
             rows = [
-                T.Row(_key_group=key_group, k=key, kind=kind, seq=seq, v=value)
+                T.Row(k=key, kind=kind, seq=seq, v=value, _key_group=key_group)
                 for n, (key, history) in enumerate(histories.items())
                 for at, changes in history
                 for seq, (kind, value) in enumerate(changes)

@@ -72,7 +72,7 @@ class Query:
         options = {name: getattr(self, name) for name in names}
         made = GroupAggregate(SCHEMA, self.aggregates, **options)
         routing = Routing(self.max_parallelism, self.parallelism, str(self.key_type))
-        return made._with_key(T.StructType([SCHEMA[self.key]]), routing)
+        return made._with_key(T.StructType([SCHEMA[self.key]]), SCHEMA.names, routing)
 
     def group_of(self, row: dict[str, Any]) -> tuple[int, int]:
         key = (row[self.key],) if self.key_type == SQL_ROW("STRING") else row[self.key]
@@ -115,11 +115,11 @@ class Store:
 def packs_of(query: Query, rows: list[dict[str, Any]]) -> dict[tuple[int, int], list[T.Row]]:
     pa = pytest.importorskip("pyarrow")
     groups = [dict(zip(KEYS, query.group_of(row))) for row in rows]
-    fields = [pa.field(name, pa.int32()) for name in KEYS]
-    fields += [
+    fields = [
         pa.field(f.name, pa.string() if isinstance(f.dataType, T.StringType) else pa.int64())
         for f in SCHEMA.fields
     ]
+    fields += [pa.field(name, pa.int32()) for name in KEYS]
     batch = pa.RecordBatch.from_pylist(
         [group | row for group, row in zip(groups, rows)], schema=pa.schema(fields)
     )

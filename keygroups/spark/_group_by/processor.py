@@ -135,6 +135,7 @@ class GroupAggregate(StatefulProcessor):
         """The columns that it reads."""
 
     _key: T.StructType  # set with the key's columns
+    _packed: Sequence[str]  # the names of the first columns of the rows that it gets
     _routing: Routing
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -170,10 +171,12 @@ class GroupAggregate(StatefulProcessor):
     def close(self) -> None:
         """Do nothing; Spark calls this at the end."""
 
-    def _with_key(self, key: T.StructType, routing: Routing) -> GroupAggregate:
-        """Return the processor of a query with this key."""
+    def _with_key(
+        self, key: T.StructType, columns: Sequence[str], routing: Routing
+    ) -> GroupAggregate:
+        """Return the processor of a query with this key, whose rows begin with `columns`."""
         made = copy(self)
-        made._key, made._routing = key, routing
+        made._key, made._packed, made._routing = key, columns, routing
         return made
 
     def _hold(self, key_group: int, packs: Iterator[Any]) -> dict[bytes, _KeyRows]:
@@ -182,7 +185,7 @@ class GroupAggregate(StatefulProcessor):
         found: dict[Any, _KeyRows] = {}
         count = 0
         for pack in packs:
-            columns = dict(zip(pack.__fields__, pack))
+            columns = dict(zip(self._packed, pack))
             rows: Iterable[Any] = self._rows(columns)
             keys = list(zip(*(columns[name] for name in self._key.names)))
             count += len(keys)
