@@ -9,9 +9,10 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from keygroups.savepoint._columns.entry_batches import KEY, SCHEMA, entry_batch
+from keygroups.savepoint._columns.byte_arrays import taken
+from keygroups.savepoint._columns.entry_batches import KEY, SCHEMA, VALUE, entry_batch
+from keygroups.savepoint._columns.entry_order import places_in_order
 from keygroups.savepoint._state.writing import spill
 
 if TYPE_CHECKING:
@@ -21,13 +22,16 @@ if TYPE_CHECKING:
 
 _WRITTEN = 1 << 18  # bytes of a batch in a sorted file; the merge holds one or two of each file
 _ROWS = 1 << 12  # entries of a batch that is made of single entries
-_ORDER = [(name, "ascending") for name in SCHEMA.names[: KEY + 1]]
 
 
 def in_order(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
     """Return the entries of some batches as one, sorted by key group, state and key."""
     joined = _joined(batches)
-    return joined.take(pc.sort_indices(joined, sort_keys=_ORDER))
+    places = places_in_order(joined)
+    rows = pa.array(places)
+    numbers = (joined.column(column).take(rows) for column in range(KEY))
+    octets = (taken(joined.column(column), places) for column in (KEY, VALUE))
+    return pa.RecordBatch.from_arrays([*numbers, *octets], schema=SCHEMA)
 
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:

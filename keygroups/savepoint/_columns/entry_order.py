@@ -1,0 +1,169 @@
+"""The order of entries by key group, state and key, from numbers that NumPy sorts fast."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from keygroups.savepoint._columns.byte_arrays import Int64s, Octets, octets_of
+from keygroups.savepoint._columns.entry_batches import KEY, KEY_GROUP, STATE
+
+Numbers = NDArray[np.uint64]
+
+_WORD = 8  # bytes of a key that are one number
+# Keys that have as many words alike are compared whole; more of them once some are in order.
+_MOST_WORDS, _MORE_WORDS = 64, 8
+_AT_ONCE = 1 << 14  # numbers that stay in the processor's cache
+_BITS = 64
+_STATE_BITS = 16  # a state's number has 15
+_u64 = np.uint64
+# What stays of a word of which a key has so many bytes.
+_MASKS = np.array([(1 << _BITS) - (1 << _BITS - 8 * size) for size in range(_WORD + 1)], _u64)
+
+
+def places_in_order(batch: pa.RecordBatch) -> Int64s:
+    """Return the places of entries sorted by key group, state and key; equal ones keep theirs.
+
+    Eight bytes of a key are a number, of which the bits that all entries share are left out: the
+    key groups, and of keys as many bits as there is room for, are one number of 64 bits with the
+    entry's place. NumPy sorts those ten times as fast as Arrow sorts bytes. What is still
+    equal then is sorted by the bits that follow, and so on. An example: of user-07, user-12 and
+    user-11 the bits 0111, 1010 and 1001 are enough.
+    """
+    words = _Words(*octets_of(batch.column(KEY)))
+    places = slots = tied = np.arange(len(batch))  # `tied` are the entries of the places `slots`
+    is_run = np.ones(max(len(batch) - 1, 0), np.bool_)  # Each entry is tied with the next.
+    word, most, rest = 0, min(words.count, _MOST_WORDS), None
+    numbers, bits = _compact(_states_of(batch), is_run)
+    while True:
+        place_bits = (len(tied) - 1).bit_length()
+        while (room := _BITS - place_bits - bits) > 0 and word <= most:
+            digits, more = rest or _compact(words.of(tied, word), is_run)
+            taken = min(room, more)
+            if taken:
+                numbers <<= _u64(taken)
+                numbers |= digits >> _u64(more - taken)
+            bits, more = bits + taken, more - taken
+            rest = (digits & _u64((1 << more) - 1), more) if more else None
+            word += not more
+        numbers <<= _u64(place_bits)
+        numbers |= np.arange(len(tied), dtype=_u64)
+        numbers.sort()
+        order = (numbers & _u64((1 << place_bits) - 1)).view(np.int64)
+        if tied is slots:  # in the first round
+            places = tied = order
+            most = min(words.count, word + _MORE_WORDS)
+        else:
+            places[slots] = tied = tied[order]
+        if word > words.count:
+            return places
+        numbers >>= _u64(place_bits)
+        is_next = numbers[1:] == numbers[:-1]
+        if not is_next.any():
+            return places
+        is_tied = np.append(is_next, False)
+        is_tied[1:] |= is_next
+        ranks = np.append(0, np.cumsum(~is_next))[is_tied]
+        slots, tied = slots[is_tied], tied[is_tied]
+        if word > most:
+            places[slots] = tied[_whole_order(ranks, batch.column(KEY).take(pa.array(tied)))]
+            return places
+        if rest is not None:
+            rest = rest[0][order[is_tied]], rest[1]
+        is_run = ranks[1:] == ranks[:-1]
+        numbers, bits = ranks.view(_u64), int(ranks[-1]).bit_length()
+
+
+def _states_of(batch: pa.RecordBatch) -> Numbers:
+    """Return a number for the key group and the state of each entry."""
+    groups, states = (batch.column(column).to_numpy() for column in (KEY_GROUP, STATE))
+    numbers = groups.astype(_u64)
+    numbers <<= _u64(_STATE_BITS)
+    numbers |= states.view(np.uint32)
+    return numbers
+
+
+def _whole_order(ranks: Int64s, keys: pa.Array) -> Int64s:
+    """Return the order of keys that share a rank; Arrow compares their bytes, and keeps places."""
+    columns = pa.RecordBatch.from_arrays([pa.array(ranks), keys], ["rank", "key"])
+    order: Int64s = pc.sort_indices(
+        columns, sort_keys=[("rank", "ascending"), ("key", "ascending")]
+    ).to_numpy()
+    return order
+
+
+class _Words:
+    """The words of keys: eight bytes each as a number, with zeros behind a key's end.
+
+    After the last word, that with the number `count`, comes the length: b"a" is before b"a\\0".
+    """
+
+    def __init__(self, data: Octets, bounds: Int64s) -> None:
+        self._starts, self._sizes = bounds[:-1], np.diff(bounds)
+        self._least = int(self._sizes.min(initial=0))
+        self.count = -(-int(self._sizes.max(initial=0)) // _WORD)
+        whole = np.zeros(len(data) + _WORD, np.uint8)
+        whole[: len(data)] = data
+        # A number at each byte.
+        self._numbers = np.ndarray(len(data) + 1, ">u8", whole, strides=(1,))
+
+    def of(self, rows: Int64s, word: int) -> Numbers:
+        """Return a word of some keys."""
+        numbers = np.empty(len(rows), _u64)
+        for start in range(0, len(rows), _AT_ONCE):
+            chunk = slice(start, start + _AT_ONCE)
+            numbers[chunk] = self._some(rows[chunk], word)
+        return numbers
+
+    def _some(self, rows: Int64s, word: int) -> Numbers:
+        sizes = self._sizes[rows]
+        if word == self.count:
+            return sizes.view(_u64)
+        start = word * _WORD
+        starts = self._starts[rows]
+        starts += start
+        if start + _WORD <= self._least:
+            return self._numbers[starts]
+        sizes -= start
+        np.clip(sizes, 0, _WORD, out=sizes)
+        np.minimum(starts, len(self._numbers) - 1, out=starts)
+        return self._numbers[starts] & _MASKS[sizes]
+
+
+def _compact(numbers: Numbers, is_run: NDArray[np.bool_]) -> tuple[Numbers, int]:
+    """Return numbers without the bits in which none differs from the next, and how many bits stay.
+
+    That leaves their order as it was; only those are compared that `is_run` has between them.
+    """
+    varying = _varying(numbers, is_run)
+    pieces, bits = [], 0
+    while varying:
+        low = (varying & -varying).bit_length() - 1
+        above = varying >> low
+        size = (above + 1 & -(above + 1)).bit_length() - 1  # of the lowest ones side by side
+        pieces.append((_u64(low), _u64((1 << size) - 1), _u64(bits)))
+        bits += size
+        varying = above >> size << low + size
+    result = np.empty(len(numbers), _u64)
+    for start in range(0, len(numbers), _AT_ONCE):
+        some = numbers[start : start + _AT_ONCE]
+        whole = np.zeros(len(some), _u64)
+        for low, ones, place in pieces:
+            piece = some >> low
+            piece &= ones
+            piece <<= place
+            whole |= piece
+        result[start : start + _AT_ONCE] = whole
+    return result, bits
+
+
+def _varying(numbers, is_run):
+    varying = 0
+    for start in range(0, len(is_run), _AT_ONCE):
+        some = numbers[start : start + _AT_ONCE + 1]
+        differing = some[1:] ^ some[:-1]
+        mask = is_run[start : start + _AT_ONCE]
+        varying |= int(np.bitwise_or.reduce(differing[mask] if not mask.all() else differing))
+    return varying
