@@ -36,7 +36,7 @@ def places_in_order(batch: pa.RecordBatch) -> Int64s:
     places = slots = tied = np.arange(len(batch))  # `tied` are the entries of the places `slots`
     is_run = np.ones(max(len(batch) - 1, 0), np.bool_)  # Each entry is tied with the next.
     word, most, rest = 0, min(words.count, _MOST_WORDS), None
-    numbers, bits = _compact(_states_of(batch), is_run)
+    numbers, bits = _compact(states_of(batch), is_run)
     while True:
         place_bits = (len(tied) - 1).bit_length()
         while (room := _BITS - place_bits - bits) > 0 and word <= most:
@@ -76,7 +76,7 @@ def places_in_order(batch: pa.RecordBatch) -> Int64s:
         numbers, bits = ranks.view(_u64), int(ranks[-1]).bit_length()
 
 
-def _states_of(batch: pa.RecordBatch) -> Numbers:
+def states_of(batch: pa.RecordBatch) -> Numbers:
     """Return a number for the key group and the state of each entry."""
     groups, states = (batch.column(column).to_numpy() for column in (KEY_GROUP, STATE))
     numbers = groups.astype(_u64)
