@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from keygroups.savepoint._state.entries import EncodedEntry
 
 _WRITTEN = 1 << 18  # bytes of a batch in a sorted file
-_YIELDED = 1 << 20  # bytes of a batch that is yielded
-_MOST_AT_ONCE = 4  # batches that a merge of few files reads at once; it holds one or two times that
-_FEW = 8  # files; of more a merge reads fewer batches at once
+_MOST_READ, _READ = 4, 32  # batches that a merge reads of a file at once, and about of all of them
 _ROWS = 1 << 12  # entries of a batch that is made of single entries
 
 
@@ -31,6 +29,8 @@ def in_order(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
     """Return the entries of some batches as one, sorted by key group, state and key."""
     joined = _joined(batches)
     places = places_in_order(joined)
+    if (places[1:] > places[:-1]).all():
+        return joined
     rows = pa.array(places)
     numbers = (joined.column(column).take(rows) for column in range(KEY))
     octets = (taken(joined.column(column), places) for column in (KEY, VALUE))
@@ -57,7 +57,8 @@ class BatchSorter(spill.Sorter[pa.RecordBatch]):
         yield from self._merge([self.entries(), map(entry_batch, chunks)])
 
     def _in_order(self) -> Iterable[pa.RecordBatch]:
-        return _cut(in_order(self._held), _YIELDED) if self._held else []
+        held, self._held = self._held, []  # Memory has them once as they came, and once sorted.
+        return _cut(in_order(held), _MOST_READ * _WRITTEN) if held else []
 
     def _write(self, file: BinaryIO, items: Iterable[pa.RecordBatch]) -> None:
         with pa.ipc.new_stream(file, SCHEMA) as stream:
@@ -72,15 +73,16 @@ class BatchSorter(spill.Sorter[pa.RecordBatch]):
     def _merge(self, runs: Iterable[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
         """Yield the entries of several sorted runs in their order.
 
-        A batch of each run is held, its head. The smallest of the heads' last entries is the
-        bound: every entry up to it is in a head already, so that these are sorted and yielded. A
-        head of which little is left gets the next batch of its run: else, among many runs, there
-        would be a step for each batch, which looks at every head. An example, of key groups: a run
-        [1, 4], [9] and a run [2, 3, 20]: the bound is 4, and [1, 2, 3, 4] are yielded; then it is
-        9, and [9]; the head [20] alone is left, and follows as it is.
+        A batch of each run is held, its head; of few runs it is several in one. The smallest of
+        the heads' last entries is the bound: every entry up to it is in a head already, so that
+        these are sorted and yielded. A head of which little is left gets the next batch of its
+        run: else, among many runs, there would be a step for each batch, which looks at every
+        head. An example, of key groups: a run [1, 4], [9] and a run [2, 3, 20]: the bound is 4,
+        and [1, 2, 3, 4] are yielded; then it is 9, and [9]; the head [20] alone is left, and
+        follows as it is.
         """
-        runs = [*map(iter, runs)]
-        at_once = max(1, min(_MOST_AT_ONCE, _FEW * _MOST_AT_ONCE // max(len(runs), 1)))
+        runs = [*runs]
+        at_once = max(1, min(_MOST_READ, _READ // max(len(runs), 1)))
         heads = [(head, run) for run in runs for head in _refilled(None, run, at_once)]
         while len(heads) > 1:
             bound = min(_place(head, len(head) - 1) for head, _ in heads)
@@ -91,7 +93,7 @@ class BatchSorter(spill.Sorter[pa.RecordBatch]):
                 left = _refilled(head.slice(count), run, at_once)
                 rest += [(following, run) for following in left]
             heads = rest
-            yield from _cut(in_order(ready), _YIELDED)
+            yield from _cut(in_order(ready), _MOST_READ * _WRITTEN)
         for head, run in heads:
             yield from chain([head], run)
 

@@ -30,7 +30,9 @@ def assembled(pieces: Pieces) -> pa.Array:
     """Return the bytes of values as one array of type `BYTES`."""
     parts = [
         part
-        for is_fixed, run in groupby(map(_sized, pieces), lambda piece: isinstance(piece, np.ndarray))
+        for is_fixed, run in groupby(
+            map(_sized, pieces), lambda piece: isinstance(piece, np.ndarray)
+        )
         for part in ([fixed(side_by_side([*run]))] if is_fixed else run)
     ]
     return parts[0] if len(parts) == 1 else joined(*parts)

@@ -26,25 +26,25 @@ _MASKS = np.array([(1 << _BITS) - (1 << _BITS - 8 * size) for size in range(_WOR
 def places_in_order(batch: pa.RecordBatch) -> Int64s:
     """Return the places of entries sorted by key group, state and key; equal ones keep theirs.
 
-    Eight bytes of a key are a number, of which the bits that all entries share are left out: the
-    key groups, and of keys as many bits as there is room for, are one number of 64 bits with the
-    entry's place. NumPy sorts those ten times as fast as Arrow sorts bytes. What is still
-    equal then is sorted by the bits that follow, and so on. An example: of user-07, user-12 and
-    user-11 the bits 0111, 1010 and 1001 are enough.
+    Eight bytes of a key are a number, of which the bits that all entries share are left out. The
+    key group, as many bits of the key as there is room for, and the entry's place are one number
+    of 64 bits: NumPy sorts those in a fraction of the time that Arrow takes for bytes. Entries
+    that are still equal are sorted by the bits that follow, and so on. An example: of user-07,
+    user-12 and user-11 the bits 0111, 1010 and 1001 are enough.
     """
     words = _Words(*octets_of(batch.column(KEY)))
-    places = slots = tied = np.arange(len(batch))  # `tied` are the entries of the places `slots`
+    places = slots = tied = np.arange(len(batch))  # `tied` are the entries of the places `slots`.
     is_run = np.ones(max(len(batch) - 1, 0), np.bool_)  # Each entry is tied with the next.
-    word, most, rest = 0, min(words.count, _MOST_WORDS), None
+    word, most = 0, min(words.count, _MOST_WORDS)
+    rest: tuple[Numbers, int] | None = None  # bits of a word for which there was no room
     numbers, bits = _compact(states_of(batch), is_run)
     while True:
         place_bits = (len(tied) - 1).bit_length()
         while (room := _BITS - place_bits - bits) > 0 and word <= most:
             digits, more = rest or _compact(words.of(tied, word), is_run)
             taken = min(room, more)
-            if taken:
-                numbers <<= _u64(taken)
-                numbers |= digits >> _u64(more - taken)
+            numbers <<= _u64(taken)
+            numbers |= digits >> _u64(more - taken)
             bits, more = bits + taken, more - taken
             rest = (digits & _u64((1 << more) - 1), more) if more else None
             word += not more
@@ -57,11 +57,9 @@ def places_in_order(batch: pa.RecordBatch) -> Int64s:
             most = min(words.count, word + _MORE_WORDS)
         else:
             places[slots] = tied = tied[order]
-        if word > words.count:
-            return places
         numbers >>= _u64(place_bits)
         is_next = numbers[1:] == numbers[:-1]
-        if not is_next.any():
+        if word > words.count or not is_next.any():
             return places
         is_tied = np.append(is_next, False)
         is_tied[1:] |= is_next
@@ -77,37 +75,37 @@ def places_in_order(batch: pa.RecordBatch) -> Int64s:
 
 
 def states_of(batch: pa.RecordBatch) -> Numbers:
-    """Return a number for the key group and the state of each entry."""
+    """Return a number for the key group and the state of each entry, in whose order they are."""
     groups, states = (batch.column(column).to_numpy() for column in (KEY_GROUP, STATE))
-    numbers = groups.astype(_u64)
+    numbers: Numbers = groups.astype(_u64)
     numbers <<= _u64(_STATE_BITS)
     numbers |= states.view(np.uint32)
     return numbers
 
 
 def _whole_order(ranks: Int64s, keys: pa.Array) -> Int64s:
-    """Return the order of keys that share a rank; Arrow compares their bytes, and keeps places."""
-    columns = pa.RecordBatch.from_arrays([pa.array(ranks), keys], ["rank", "key"])
-    order: Int64s = pc.sort_indices(
-        columns, sort_keys=[("rank", "ascending"), ("key", "ascending")]
-    ).to_numpy()
-    return order
+    """Return the order of keys by rank and bytes, which Arrow compares; equal ones keep theirs."""
+    batch = pa.RecordBatch.from_arrays([pa.array(ranks), keys], ["rank", "key"])
+    order = pc.sort_indices(batch, sort_keys=[(name, "ascending") for name in batch.schema.names])
+    places: Int64s = order.to_numpy()
+    return places
 
 
 class _Words:
     """The words of keys: eight bytes each as a number, with zeros behind a key's end.
 
-    After the last word, that with the number `count`, comes the length: b"a" is before b"a\\0".
+    After the last word comes the length, with the number `count`: it tells a key from the same
+    with zeros behind it.
     """
 
     def __init__(self, data: Octets, bounds: Int64s) -> None:
         self._starts, self._sizes = bounds[:-1], np.diff(bounds)
-        self._least = int(self._sizes.min(initial=0))
+        self._least = int(self._sizes.min()) if len(self._sizes) else 0
         self.count = -(-int(self._sizes.max(initial=0)) // _WORD)
-        whole = np.zeros(len(data) + _WORD, np.uint8)
-        whole[: len(data)] = data
-        # A number at each byte.
-        self._numbers = np.ndarray(len(data) + 1, ">u8", whole, strides=(1,))
+        if len(data) < _WORD:
+            data = np.append(data, np.zeros(_WORD, np.uint8))
+        self._last = len(data) - _WORD
+        self._numbers = np.ndarray(self._last + 1, ">u8", data, strides=(1,))  # one at each byte
 
     def of(self, rows: Int64s, word: int) -> Numbers:
         """Return a word of some keys."""
@@ -122,48 +120,40 @@ class _Words:
         if word == self.count:
             return sizes.view(_u64)
         start = word * _WORD
-        starts = self._starts[rows]
-        starts += start
+        starts = self._starts[rows] + start
         if start + _WORD <= self._least:
-            return self._numbers[starts]
-        sizes -= start
-        np.clip(sizes, 0, _WORD, out=sizes)
-        np.minimum(starts, len(self._numbers) - 1, out=starts)
-        return self._numbers[starts] & _MASKS[sizes]
+            return self._numbers[starts].astype(_u64)
+        beyond = np.maximum(starts - self._last, 0)  # bytes after the last that there are
+        numbers = self._numbers[starts - beyond].astype(_u64)
+        numbers <<= 8 * beyond.view(_u64)
+        numbers &= _MASKS[np.clip(sizes - start, 0, _WORD)]
+        return numbers
 
 
 def _compact(numbers: Numbers, is_run: NDArray[np.bool_]) -> tuple[Numbers, int]:
     """Return numbers without the bits in which none differs from the next, and how many bits stay.
 
-    That leaves their order as it was; only those are compared that `is_run` has between them.
+    This leaves them in their order. Those alone are compared that have a True of `is_run` between
+    them: of 0101, 0110 and 1101 with True and False the bits 01, 10 and 01 stay.
     """
-    varying = _varying(numbers, is_run)
+    varying = 0
+    for start in range(0, len(is_run), _AT_ONCE):
+        some, mask = numbers[start : start + _AT_ONCE + 1], is_run[start : start + _AT_ONCE]
+        varying |= int(np.bitwise_or.reduce((some[1:] ^ some[:-1])[mask]))
     pieces, bits = [], 0
     while varying:
         low = (varying & -varying).bit_length() - 1
         above = varying >> low
         size = (above + 1 & -(above + 1)).bit_length() - 1  # of the lowest ones side by side
-        pieces.append((_u64(low), _u64((1 << size) - 1), _u64(bits)))
+        pieces.append((low, (1 << size) - 1, bits))
         bits += size
         varying = above >> size << low + size
     result = np.empty(len(numbers), _u64)
     for start in range(0, len(numbers), _AT_ONCE):
         some = numbers[start : start + _AT_ONCE]
         whole = np.zeros(len(some), _u64)
-        for low, ones, place in pieces:
-            piece = some >> low
-            piece &= ones
-            piece <<= place
-            whole |= piece
+        for piece in pieces:
+            shift, ones, place = map(_u64, piece)
+            whole |= (some >> shift & ones) << place
         result[start : start + _AT_ONCE] = whole
     return result, bits
-
-
-def _varying(numbers, is_run):
-    varying = 0
-    for start in range(0, len(is_run), _AT_ONCE):
-        some = numbers[start : start + _AT_ONCE + 1]
-        differing = some[1:] ^ some[:-1]
-        mask = is_run[start : start + _AT_ONCE]
-        varying |= int(np.bitwise_or.reduce(differing[mask] if not mask.all() else differing))
-    return varying
