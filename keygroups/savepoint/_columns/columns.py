@@ -31,6 +31,7 @@ from keygroups._values.java_values import (
     Some,
     Success,
     Variant,
+    fields_of,
 )
 from keygroups._values.rows import GlobalWindow, Row, TimeWindow, TtlValue
 from keygroups._values.sql import TimestampData
@@ -298,7 +299,7 @@ def pojo_of(java_class: str, names: Sequence[str], parts: Sequence[ArrowColumn])
         for pojo in pojos:
             if pojo.java_class != java_class:  # a subclass has other fields
                 raise unfit(pojo)
-        rows = [tuple(pojo[name] for name in names) for pojo in pojos]
+        rows = [tuple(map(fields_of(pojo).__getitem__, names)) for pojo in pojos]
         return fields.convert(_refilled(values, rows))
 
     def restore(array: Any) -> list[Any]:

@@ -21,7 +21,7 @@ from keygroups._serializers.base import Serializer, check_and_write
 from keygroups._serializers.jvm.pojos import PojoSerializer
 from keygroups._serializers.sql.rows import RowDataSerializer
 from keygroups._serializers.sql.values import value_converter
-from keygroups._values.java_values import Pojo
+from keygroups._values.java_values import Pojo, fields_of
 from keygroups._values.rows import Row
 from keygroups.errors import InvalidValueError, KeyGroupsError
 from keygroups.logical_types import LogicalType
@@ -39,19 +39,21 @@ _MOST_FIELDS = 128
 _UNCHANGING = (bytes, date, datetime, time_of_day, float, Decimal)
 
 
-PlainRow = tuple[Any, Any, Any, "int | None"]
-"""The key, the value, the user key and the last access of a row."""
-
-
 class PlainRows:
-    """Holds plain rows of one state, `rows`, until they become columns."""
+    """Holds plain rows of one state until they become columns; `count` is how many."""
 
     def __init__(self, state: StateDescriptor, checks: Sequence[IsPlain]) -> None:
-        self.rows: list[PlainRow] = []
         self._state = state
         self._is_key, self._is_value, *is_user_key = checks
-        self._is_user_key = is_user_key[0] if is_user_key else _is_none
-        self._is_time: IsPlain = _is_past if state.has_ttl else _is_none
+        self._is_user_key = is_user_key[0] if is_user_key else None
+        self._columns = typed_columns(state)
+        # A list for each argument of `write` behind the state: fewer objects than one a row.
+        self._rows: tuple[list[Any], ...] = ([], [], [], [])
+
+    @property
+    def count(self) -> int:
+        """How many rows are held."""
+        return len(self._rows[0])
 
     @classmethod
     def of(cls, state: StateDescriptor) -> PlainRows | None:
@@ -66,38 +68,47 @@ class PlainRows:
         present = [check for check in checks if check is not None]
         return cls(state, present) if len(present) == len(checks) else None
 
-    def take(self, row: PlainRow) -> bool:
+    def take(self, key: Any, value: Any, user_key: Any, last_access: int | None) -> bool:
         """Hold a row and return True, or return False for one that is not plain."""
-        key, value, user_key, last_access = row
-        is_plain = (
-            self._is_key(key)
-            and self._is_value(value)
-            and self._is_user_key(user_key)
-            and self._is_time(last_access)
-        )
-        if is_plain:
-            self.rows.append(row)
-        return is_plain
-
-    def columns(self, rows: Sequence[PlainRow]) -> TableColumns | None:
-        """Return the columns of rows; None where one does not hold a value."""
-        keys, values, user_keys, times = zip(*rows)
-        key, _, user_key, value = typed_columns(self._state)
-        arrays = {}
+        if not (self._is_key(key) and self._is_value(value)):
+            return False
+        keys, values, user_keys, times = self._rows
+        if self._is_user_key is None:
+            if user_key is not None:
+                return False
+        elif not self._is_user_key(user_key):
+            return False
         if self._state.has_ttl:
-            arrays["last_access"] = pa.array(times, pa.int64())
-        columns = {"key": (key, keys), "value": (value, values), "user_key": (user_key, user_keys)}
-        for name, (column, of_column) in columns.items():
+            if not _is_past(last_access):
+                return False
+            times.append(last_access)
+        elif last_access is not None:
+            return False
+        if self._is_user_key is not None:
+            user_keys.append(user_key)
+        keys.append(key)
+        values.append(value)
+        return True
+
+    def taken(self) -> tuple[Iterable[tuple[Any, ...]], TableColumns | None]:
+        """Return the rows, which are held no longer, and their columns; None if these cannot be.
+
+        A row has the arguments of `write` behind the state.
+        """
+        keys, values, user_keys, times = held = self._rows
+        self._rows = ([], [], [], [])
+        nones = [None] * len(keys)
+        rows = zip(*(part or nones for part in held))
+        key, _, user_key, value = self._columns
+        arrays = {"last_access": pa.array(times, pa.int64())} if times else {}
+        fields = {"key": (key, keys), "value": (value, values), "user_key": (user_key, user_keys)}
+        for name, (column, of_column) in fields.items():
             if column is not None:
                 try:
                     arrays[name] = arrow_array(column.convert(of_column), column.data_type)
                 except InvalidValueError:
-                    return None
-        return TableColumns(self._state.name, arrays, {})
-
-
-def _is_none(value: object) -> bool:
-    return value is None
+                    return rows, None
+        return rows, TableColumns(self._state.name, arrays, {})
 
 
 def _is_past(last_access: Any) -> bool:
@@ -145,22 +156,19 @@ def _tuple_check(parts: Sequence[Serializer]) -> IsPlain | None:
 
 def _pojo_check(serializer: PojoSerializer) -> IsPlain | None:
     java_class, names = serializer.java_class, serializer.names
-    checks = [*zip(names, _field_checks(serializer.parts))]
+    checks = dict(zip(names, _field_checks(serializer.parts)))
     if len(checks) > _MOST_FIELDS:
         return None
 
     def is_plain(value: Any) -> bool:
         if type(value) is not Pojo or value.java_class != java_class:
             return False
-        if len(value) != len(checks):
+        fields = fields_of(value)
+        if fields.keys() != checks.keys():
             return False
-        try:
-            for name, check in checks:
-                field = value[name]
-                if field is not None and not check(field):
-                    return False
-        except KeyError:
-            return False
+        for name, field in fields.items():
+            if field is not None and not checks[name](field):
+                return False
         return True
 
     return is_plain

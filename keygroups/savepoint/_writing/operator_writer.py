@@ -182,7 +182,7 @@ class OperatorWriter(OperatorFiles):
             plain = self._plain[number]
         except KeyError:
             plain = self._plain[number] = _plain_rows(self.states[number])
-        if plain is None or not plain.take(row):
+        if plain is None or not plain.take(*row):
             return False
         self._taken += 1
         if self._taken == _AT_ONCE:
@@ -193,11 +193,10 @@ class OperatorWriter(OperatorFiles):
         """Hold the entries of all plain rows to be sorted."""
         self._taken = 0
         for number, plain in self._plain.items():
-            if plain is None or not plain.rows:
+            if plain is None or not plain.count:
                 continue
             assert self._sorter is not None
-            rows, plain.rows = plain.rows, []
-            columns = plain.columns(rows)
+            rows, columns = plain.taken()
             batch = None if columns is None else self._table_writer().entries(number, columns)
             if batch is None:
                 for row in rows:
