@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date, datetime, time
 from decimal import Context, Decimal, InvalidOperation
 from itertools import chain, islice, repeat
+from operator import is_
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -262,8 +263,11 @@ def struct_of(
 
     def convert(values: Sequence[Any]) -> Sequence[Any]:
         rows = _present(values, cls)
-        columns = [part.convert(column) for part, column in zip(parts, zip(*rows))]
-        return _refilled(values, list(zip(*columns)) if columns else [()] * len(rows))
+        columns = [*zip(*rows)]
+        converted = [part.convert(column) for part, column in zip(parts, columns)]
+        if cls is tuple and columns and all(map(is_, converted, columns)):
+            return values
+        return _refilled(values, list(zip(*converted)) if converted else [()] * len(rows))
 
     def restore(array: Any) -> list[Any]:
         columns = [part.restore(field) for part, field in zip(parts, array.flatten())]

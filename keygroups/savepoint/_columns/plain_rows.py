@@ -180,9 +180,7 @@ def _sql_row_check(fields: Sequence[LogicalType]) -> IsPlain | None:
         return None
 
     def is_plain(value: Any) -> bool:
-        if type(value) not in (Row, tuple) or len(value) != len(checks):
-            return False
-        if type(value) is Row and value.row_kind != "+I":
+        if type(value) is not Row or value.row_kind != "+I" or len(value) != len(checks):
             return False
         return all(field is None or check(field) for check, field in zip(checks, value))
 
