@@ -36,7 +36,7 @@ IsPlain = Callable[[Any], bool]
 
 _LONGEST = 128  # characters of a text
 _MOST_FIELDS = 128
-_UNCHANGING = (bytes, date, datetime, time_of_day, float, Decimal)
+_UNCHANGING = (bytes, date, datetime, time_of_day, float)
 
 
 class PlainRows:
@@ -127,24 +127,22 @@ def _plain_check(serializer: Serializer) -> IsPlain | None:
     cls = type(serializer)
     if cls in _SCALARS:
         return _SCALARS[cls]
+    if len(serializer.parts or serializer.fields) > _MOST_FIELDS:
+        return None
     if cls is compounds.TupleSerializer:
         return _tuple_check(serializer.parts)
     if cls is PojoSerializer:
         assert isinstance(serializer, PojoSerializer)
         return _pojo_check(serializer)
-    if cls is RowDataSerializer:
-        return _sql_row_check(serializer.fields)
-    return None
+    return _sql_row_check(serializer.fields) if cls is RowDataSerializer else None
 
 
 def _field_checks(parts: Iterable[Serializer]) -> list[IsPlain]:
     return [_SCALARS.get(type(part)) or _check_by_writing(part) for part in parts]
 
 
-def _tuple_check(parts: Sequence[Serializer]) -> IsPlain | None:
+def _tuple_check(parts: Sequence[Serializer]) -> IsPlain:
     checks = _field_checks(parts)
-    if len(checks) > _MOST_FIELDS:
-        return None
 
     def is_plain(value: Any) -> bool:
         if type(value) is not tuple or len(value) != len(checks):
@@ -154,11 +152,9 @@ def _tuple_check(parts: Sequence[Serializer]) -> IsPlain | None:
     return is_plain
 
 
-def _pojo_check(serializer: PojoSerializer) -> IsPlain | None:
+def _pojo_check(serializer: PojoSerializer) -> IsPlain:
     java_class, names = serializer.java_class, serializer.names
     checks = dict(zip(names, _field_checks(serializer.parts)))
-    if len(checks) > _MOST_FIELDS:
-        return None
 
     def is_plain(value: Any) -> bool:
         if type(value) is not Pojo or value.java_class != java_class:
@@ -175,8 +171,8 @@ def _pojo_check(serializer: PojoSerializer) -> IsPlain | None:
 
 
 def _sql_row_check(fields: Sequence[LogicalType]) -> IsPlain | None:
-    checks = [*map(_sql_check, fields)]
-    if len(checks) > _MOST_FIELDS:
+    checks = [check for check in map(_sql_check, fields) if check is not None]
+    if len(checks) < len(fields):
         return None
 
     def is_plain(value: Any) -> bool:
@@ -187,15 +183,13 @@ def _sql_row_check(fields: Sequence[LogicalType]) -> IsPlain | None:
     return is_plain
 
 
-def _sql_check(field: LogicalType) -> IsPlain:
+def _sql_check(field: LogicalType) -> IsPlain | None:
     if field.name in _SQL_SCALARS:
         return _SQL_SCALARS[field.name]
     if field.name == "DECIMAL" and field.precision:
         unit = Decimal((0, (1,), -(field.scale or 0)))
         return _decimal_check(unit, unit * 10**field.precision)
-    if field.name not in _SQL_UNCHANGING:
-        return _is_never
-    return _check_by(value_converter(field))
+    return _check_by(value_converter(field)) if field.name in _SQL_UNCHANGING else None
 
 
 def _decimal_check(unit: Decimal, limit: Decimal) -> IsPlain:
@@ -221,10 +215,6 @@ def _check_by(convert: Callable[[Any], object]) -> IsPlain:
         return True
 
     return is_plain
-
-
-def _is_never(value: object) -> bool:
-    return False
 
 
 def _is_text(value: Any) -> bool:

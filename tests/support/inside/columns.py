@@ -26,6 +26,7 @@ from keygroups.savepoint._columns.columns import TEXT, ArrowColumn
 from keygroups.savepoint._columns.entry_batches import SCHEMA, entries_of, entry_batch
 from keygroups.savepoint._columns.entry_frames import FileWriter
 from keygroups.savepoint._columns.entry_order import places_in_order
+from keygroups.savepoint._columns.plain_rows import PlainRows
 from keygroups.savepoint._columns.readers import abreast, numbers, parts, readers, sql
 from keygroups.savepoint._columns.row_shapes import (
     ColumnPlace,
@@ -61,6 +62,7 @@ __all__ = [
     "FileWriter",
     "LongRows",
     "PartedJob",
+    "PlainRows",
     "RowsEditor",
     "StateColumns",
     "UnwrittenError",
