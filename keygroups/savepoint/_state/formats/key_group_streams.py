@@ -289,10 +289,6 @@ class KeyGroupStreams(OffsetFormat):
         """Yield the entries that are wanted as a FramedDecoder makes columns of them."""
         from keygroups.savepoint._state.framed_columns import FramedDecoder
 
-        with self._files.open(self._handle.stream) as stream:
-            is_native = self._is_native(stream, selection.key_groups)
-        if is_native:
-            return super().framed_columns(selection)
         return self._columns(selection, FramedDecoder)
 
     def _columns(
