@@ -165,6 +165,7 @@ class EditTask:
         return (
             not self.is_anew
             and self.read.bytes >= LEAST_OF_COLUMNS
+            and self.read.format.has_framed_columns
             and len(self._plans_by_columns) == len(self.plans)
         )
 

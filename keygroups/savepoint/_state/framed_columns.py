@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from keygroups._serializers import scalars
 from keygroups._serializers.base import TRUNCATED, Serializer
 from keygroups._serializers.compounds import TupleSerializer
-from keygroups.savepoint._columns.byte_arrays import assembled, spans
+from keygroups.savepoint._columns.byte_arrays import assembled, bounds_of, spans
 from keygroups.savepoint._columns.readers.parts import Column, Ints, ReadColumn, check
 from keygroups.savepoint._columns.readers.readers import reader_of
 from keygroups.savepoint._state.entries import EncodedEntry
@@ -112,10 +112,10 @@ class FramedDecoder(ColumnDecoder):
 
     def joined(self, entries: Sequence[EncodedEntry]) -> EntryColumns:
         """Return the columns of single entries."""
-        key_groups, _, encoded_keys, encoded_values = zip(*entries)
-        ends = np.cumsum([*map(len, encoded_keys)])
-        starts = np.concatenate(([0], ends[:-1]))
-        keys = self._keys(b"".join(encoded_keys), starts, ends)
+        # There are none where all maps are empty.
+        key_groups, _, encoded_keys, encoded_values = [*zip(*entries)] or [()] * 4
+        bounds = bounds_of(np.array([*map(len, encoded_keys)], np.int64))
+        keys = self._keys(b"".join(encoded_keys), bounds[:-1], bounds[1:])
         encoded = (pa.array(parts, _BYTES) for parts in (encoded_keys, encoded_values))
         return self._columns(keys, np.array(key_groups, np.int32), *encoded)
 

@@ -165,9 +165,7 @@ class OffsetFormat(Format):
 class KeyGroupStreams(OffsetFormat):
     """Managed keyed state of a canonical savepoint or of the hashmap backend."""
 
-    def __init__(self, files: Files, handle: KeyGroupsHandle, context: ReadingContext) -> None:
-        super().__init__(files, handle, context)
-        self.is_framed = handle.is_canonical
+    has_framed_columns = True
 
     def header_plan(self) -> Iterator[Planned]:
         """Plan to read the header, of many bytes the first."""
