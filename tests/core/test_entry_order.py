@@ -10,16 +10,16 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from support.inside.columns import entry_batch, entry_order, places_in_order
+from support.inside.columns import entry_batch, entry_order
 from support.inside.savepoints import EncodedEntry
 
 
 def check_order(entries: Sequence[EncodedEntry]) -> None:
     """Check the places of entries, of which equal ones keep their order."""
     expected = sorted(range(len(entries)), key=lambda place: entries[place][:3])
-    assert places_in_order(entry_batch(entries)).tolist() == expected
+    assert entry_order.places_in_order(entry_batch(entries)).tolist() == expected
     sliced = entry_batch([EncodedEntry(1, 2, b"other", b""), *entries]).slice(1)
-    assert places_in_order(sliced).tolist() == expected
+    assert entry_order.places_in_order(sliced).tolist() == expected
 
 
 def entries_of(keys: Sequence[bytes], groups: int, states: int, seed: int) -> list[EncodedEntry]:

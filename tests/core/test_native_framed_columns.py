@@ -38,6 +38,7 @@ def by_columns(operator: Operator) -> Any:
             found += [(entries.state.name, *row) for row in rows]
             keys, read = entries.columns.get("key"), entries.state.key_serializer.read
             if keys is not None:
+                assert read is not None
                 start = 8 if entries.state.value_serializer is None else 0  # a timer's time
                 own = [read(encoded, start)[0] for _, encoded, _ in rows]
                 restored = keys.to_pylist()

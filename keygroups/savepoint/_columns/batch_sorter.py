@@ -90,8 +90,8 @@ class BatchSorter(spill.Sorter[pa.RecordBatch]):
             for head, run in heads:
                 count = _count_up_to(head, bound)
                 ready.append(head.slice(0, count))
-                left = _refilled(head.slice(count), run, at_once)
-                rest += [(following, run) for following in left]
+                following = _refilled(head.slice(count), run, at_once)
+                rest += [(batch, run) for batch in following]
             heads = rest
             yield from _cut(in_order(ready), _MOST_READ * _WRITTEN)
         for head, run in heads:
@@ -116,7 +116,7 @@ def _refilled(
 
 
 def _count_up_to(batch: pa.RecordBatch, bound: tuple[np.uint64, bytes]) -> int:
-    """Return how many entries of a sorted batch come before a bound, or are at it."""
+    """Return the number of entries of a sorted batch that come before a bound, or are at it."""
     number, key = bound
     numbers, keys = states_of(batch), batch.column(KEY)
     first, last = (int(np.searchsorted(numbers, number, side)) for side in ("left", "right"))

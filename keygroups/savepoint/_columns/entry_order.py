@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from keygroups.savepoint._columns.byte_arrays import Int64s, Octets, octets_of
 from keygroups.savepoint._columns.entry_batches import KEY, KEY_GROUP, STATE
 
-Numbers = NDArray[np.uint64]
+Uint64s = NDArray[np.uint64]
 
 _WORD = 8  # bytes of a key that are one number
 # Keys that have as many words alike are compared whole; more of them once some are in order.
@@ -36,16 +36,16 @@ def places_in_order(batch: pa.RecordBatch) -> Int64s:
     places = slots = tied = np.arange(len(batch))  # `tied` are the entries of the places `slots`.
     is_run = np.ones(max(len(batch) - 1, 0), np.bool_)  # Each entry is tied with the next.
     word, most = 0, min(words.count, _MOST_WORDS)
-    rest: tuple[Numbers, int] | None = None  # bits of a word for which there was no room
+    rest: tuple[Uint64s, int] | None = None  # bits of a word for which there was no room
     numbers, bits = _compact(states_of(batch), is_run)
     while True:
         place_bits = (len(tied) - 1).bit_length()
         while (room := _BITS - place_bits - bits) > 0 and word <= most:
             digits, more = rest or _compact(words.of(tied, word), is_run)
-            taken = min(room, more)
-            numbers <<= _u64(taken)
-            numbers |= digits >> _u64(more - taken)
-            bits, more = bits + taken, more - taken
+            count = min(room, more)
+            numbers <<= _u64(count)
+            numbers |= digits >> _u64(more - count)
+            bits, more = bits + count, more - count
             rest = (digits & _u64((1 << more) - 1), more) if more else None
             word += not more
         numbers <<= _u64(place_bits)
@@ -74,10 +74,10 @@ def places_in_order(batch: pa.RecordBatch) -> Int64s:
         numbers, bits = ranks.view(_u64), int(ranks[-1]).bit_length()
 
 
-def states_of(batch: pa.RecordBatch) -> Numbers:
+def states_of(batch: pa.RecordBatch) -> Uint64s:
     """Return a number for the key group and the state of each entry, in whose order they are."""
     groups, states = (batch.column(column).to_numpy() for column in (KEY_GROUP, STATE))
-    numbers: Numbers = groups.astype(_u64)
+    numbers: Uint64s = groups.astype(_u64)
     numbers <<= _u64(_STATE_BITS)
     numbers |= states.view(np.uint32)
     return numbers
@@ -107,7 +107,7 @@ class _Words:
         self._last = len(data) - _WORD
         self._numbers = np.ndarray(self._last + 1, ">u8", data, strides=(1,))  # one at each byte
 
-    def of(self, rows: Int64s, word: int) -> Numbers:
+    def of(self, rows: Int64s, word: int) -> Uint64s:
         """Return a word of some keys."""
         numbers = np.empty(len(rows), _u64)
         for start in range(0, len(rows), _AT_ONCE):
@@ -115,7 +115,7 @@ class _Words:
             numbers[chunk] = self._some(rows[chunk], word)
         return numbers
 
-    def _some(self, rows: Int64s, word: int) -> Numbers:
+    def _some(self, rows: Int64s, word: int) -> Uint64s:
         sizes = self._sizes[rows]
         if word == self.count:
             return sizes.view(_u64)
@@ -130,7 +130,7 @@ class _Words:
         return numbers
 
 
-def _compact(numbers: Numbers, is_run: NDArray[np.bool_]) -> tuple[Numbers, int]:
+def _compact(numbers: Uint64s, is_run: NDArray[np.bool_]) -> tuple[Uint64s, int]:
     """Return numbers without the bits in which none differs from the next, and how many bits stay.
 
     This leaves them in their order. Those alone are compared that have a True of `is_run` between
@@ -144,7 +144,8 @@ def _compact(numbers: Numbers, is_run: NDArray[np.bool_]) -> tuple[Numbers, int]
     while varying:
         low = (varying & -varying).bit_length() - 1
         above = varying >> low
-        size = (above + 1 & -(above + 1)).bit_length() - 1  # of the lowest ones side by side
+        # The size is that of the lowest ones side by side.
+        size = (above + 1 & -(above + 1)).bit_length() - 1
         pieces.append((low, (1 << size) - 1, bits))
         bits += size
         varying = above >> size << low + size

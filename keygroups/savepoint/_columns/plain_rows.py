@@ -52,12 +52,12 @@ class PlainRows:
 
     @property
     def count(self) -> int:
-        """How many rows are held."""
+        """The number of rows that are held."""
         return len(self._rows[0])
 
     @classmethod
     def of(cls, state: StateDescriptor) -> PlainRows | None:
-        """Return those of a state, None for one whose values are never plain."""
+        """Return the PlainRows of a state, None for one whose values are never plain."""
         value = state.value_serializer
         if value is None or state.kind == "LIST" or state.is_python:
             return None

@@ -202,7 +202,7 @@ class HeldEntries:
         self._key_groups: list[int] = []
         # Each segment's place for errors, and its offset there less that in the joined segments.
         self._origins: list[tuple[str, int]] = []
-        self._entries: list[Any] = []  # those of `add_entry`
+        self._entries: list[Any] = []  # entries of `add_entry`
         self._size = self._count = 0
 
     def scan(self, data: bytes, pos: int, prefix: bytes) -> tuple[Ints, bool]:

@@ -110,20 +110,20 @@ def native_of(state: StateDescriptor, fields: EntryFields) -> Native | None:
     return Native(entry_scan(fields.native), decode_entries)
 
 
-class Items(NamedTuple):
-    """Where the items of maps start, where their user keys end, and where they end."""
+class ItemPlaces(NamedTuple):
+    """The places where items of maps start, where their user keys end, and where they end."""
 
     starts: Ints
     middles: Ints
     ends: Ints
 
 
-MapItems = Callable[[bytes, Ints, Ints], tuple[Columns, Items, Ints]]
+ReadItems = Callable[[bytes, Ints, Ints], tuple[Columns, ItemPlaces, Ints]]
 """Reads maps from their counts to their ends: the columns of their items, where these are, and of
 which map each is. Raises ValueError where a map does not end at its end."""
 
 
-def map_items(state: StateDescriptor, fields: EntryFields) -> MapItems | None:
+def map_items(state: StateDescriptor, fields: EntryFields) -> ReadItems | None:
     """Return the reader of the maps of native entries, None where they are read one by one."""
     assert state.user_key_serializer is not None
     user_key = state.user_key_serializer
@@ -132,16 +132,16 @@ def map_items(state: StateDescriptor, fields: EntryFields) -> MapItems | None:
         return None
     key, value = element_of(user_key), element_of(stored_serializer(state))
 
-    def read_items(data: bytes, pos: Ints, ends: Ints) -> tuple[Columns, Items, Ints]:
+    def read_items(data: bytes, pos: Ints, ends: Ints) -> tuple[Columns, ItemPlaces, Ints]:
         counts = counts_at(data, pos)
         rows = np.repeat(np.arange(len(pos)), counts)
         places, behind, read = items_at(data, pos + 4, counts, key, value)
         check(np.array_equal(read, ends))
         if not len(rows):
-            return {}, Items(rows, rows, rows), rows
+            return {}, ItemPlaces(rows, rows, rows), rows
         columns, middles = decode(items_of, data, places)
         columns |= decode_values(values_of, fields.before_value, data, middles, behind)
-        return columns, Items(places, middles, behind), rows
+        return columns, ItemPlaces(places, middles, behind), rows
 
     return read_items
 

@@ -110,7 +110,7 @@ class OperatorWriter(OperatorFiles):
         self._sorter = EntrySorter(folder.scratch) if sort else None
         self._tables: TableWriter | None = None  # None before the first table
         self._plain: dict[int, PlainRows | None] = {}  # rows by state, None where they stay rows
-        self._single_rows = _FEW  # as many more stay single
+        self._single_rows = _FEW  # the number of rows that still stay single
         self._taken = 0  # rows in `_plain`
         self._key_group = -1
         self._entries: list[EncodedEntry] = []  # entries of `_key_group`, to be sorted

@@ -25,7 +25,6 @@ from keygroups.savepoint._columns.column_writers import column_writer
 from keygroups.savepoint._columns.columns import TEXT, ArrowColumn
 from keygroups.savepoint._columns.entry_batches import SCHEMA, entries_of, entry_batch
 from keygroups.savepoint._columns.entry_frames import FileWriter
-from keygroups.savepoint._columns.entry_order import places_in_order
 from keygroups.savepoint._columns.plain_rows import PlainRows
 from keygroups.savepoint._columns.readers import abreast, numbers, parts, readers, sql
 from keygroups.savepoint._columns.row_shapes import (
@@ -97,7 +96,6 @@ __all__ = [
     "numbers",
     "parts",
     "patterns",
-    "places_in_order",
     "reader_of",
     "readers",
     "record_batches",
