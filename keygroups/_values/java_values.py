@@ -182,6 +182,12 @@ _set_class = vars(Pojo)["java_class"].__set__
 _set_values = vars(Pojo)["_Pojo__values"].__set__
 
 
+def fields_of(pojo: Pojo) -> Mapping[str, Any]:
+    """Return the fields of a Pojo by name, without a copy."""
+    fields: Mapping[str, Any] = pojo._Pojo__values
+    return fields
+
+
 def pojo_of(java_class: str, values: dict[str, Any]) -> Pojo:
     """Return a Pojo that keeps `values` itself, without checks, which would double the time."""
     pojo = _new(Pojo)

@@ -194,22 +194,22 @@ def test_recorded_points(name: str, both: Both) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "is_framed"),
+    ("name", "has_columns"),
     [
         ("2.3.0-heap-canonical", True),
         ("2.3.0-rocksinc-native", True),
         ("2.3.0-rocksresc-checkpoint", True),  # Tasks have several handles.
         ("2.3.0-heaptimers-checkpoint", False),  # Raw timers are beside them.
-        ("2.3.0-heap-native", False),
+        ("2.3.0-heap-native", True),
         ("2.3.0-changelog-checkpoint", False),
     ],
 )
-def test_formats_that_frame_their_entries(name: str, is_framed: bool) -> None:
-    """Only where files have the length of each key and value are columns the faster way."""
+def test_formats_with_columns_of_their_own(name: str, has_columns: bool) -> None:
+    """Elsewhere entries are read one by one, and columns would take longer."""
     operators = [operator for operator in point(name).read().operators if operator.states]
     tasks = [task for operator in operators for task in operator.tasks()]
     assert tasks
-    assert {task.format.is_framed for task in tasks} == {is_framed}
+    assert {task.format.has_framed_columns for task in tasks} == {has_columns}
 
 
 def test_all_keys_of_a_subtask(tmp_path: Path, both: Both) -> None:

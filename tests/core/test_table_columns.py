@@ -379,7 +379,7 @@ def test_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sort: bool) -
     """Key groups are counted as they are written."""
     monkeypatch.setattr("keygroups.progress._INTERVAL", -1)
     monkeypatch.setattr(table_rows, "_AT_ONCE", 30)
-    monkeypatch.setattr(batch_sorter, "_WRITTEN", 1_000)
+    monkeypatch.setattr(batch_sorter, "_WRITTEN", 250)
     reports: list[Progress] = []
     with SavepointWriter(tmp_path / "new", progress=reports.append) as writer:
         operator = writer.add_operator("uid", STRING, STATES, 128, 3, sort=sort)
@@ -403,6 +403,7 @@ def test_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sort: bool) -
 @pytest.mark.parametrize("is_small", [False, True])
 def test_one_batch_of_each_file_is_held(monkeypatch: pytest.MonkeyPatch, is_small: bool) -> None:
     """The merge takes the next one of a file whose last is yielded, or nearly so."""
+    monkeypatch.setattr(batch_sorter, "_MOST_READ", 1)
     if not is_small:
         monkeypatch.setattr(batch_sorter, "_WRITTEN", 2)
     pulled = {"a": 0, "b": 0}

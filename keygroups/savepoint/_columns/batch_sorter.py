@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Generator, Iterable, Iterator
-from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, BinaryIO
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from keygroups.savepoint._columns.entry_batches import KEY, SCHEMA, entry_batch
+from keygroups.savepoint._columns.byte_arrays import taken
+from keygroups.savepoint._columns.entry_batches import KEY, SCHEMA, VALUE, entry_batch
+from keygroups.savepoint._columns.entry_order import places_in_order, states_of
 from keygroups.savepoint._state.writing import spill
 
 if TYPE_CHECKING:
@@ -19,15 +20,21 @@ if TYPE_CHECKING:
 
     from keygroups.savepoint._state.entries import EncodedEntry
 
-_WRITTEN = 1 << 18  # bytes of a batch in a sorted file; the merge holds one or two of each file
+_WRITTEN = 1 << 18  # bytes of a batch in a sorted file
+_MOST_READ, _READ = 4, 32  # batches that a merge reads of a file at once, and about of all of them
 _ROWS = 1 << 12  # entries of a batch that is made of single entries
-_ORDER = [(name, "ascending") for name in SCHEMA.names[: KEY + 1]]
 
 
 def in_order(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
     """Return the entries of some batches as one, sorted by key group, state and key."""
     joined = _joined(batches)
-    return joined.take(pc.sort_indices(joined, sort_keys=_ORDER))
+    places = places_in_order(joined)
+    if (places[1:] > places[:-1]).all():
+        return joined
+    rows = pa.array(places)
+    numbers = (joined.column(column).take(rows) for column in range(KEY))
+    octets = (taken(joined.column(column), places) for column in (KEY, VALUE))
+    return pa.RecordBatch.from_arrays([*numbers, *octets], schema=SCHEMA)
 
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
@@ -50,12 +57,13 @@ class BatchSorter(spill.Sorter[pa.RecordBatch]):
         yield from self._merge([self.entries(), map(entry_batch, chunks)])
 
     def _in_order(self) -> Iterable[pa.RecordBatch]:
-        return _cut(in_order(self._held)) if self._held else []
+        held, self._held = self._held, []  # Memory has them once as they came, and once sorted.
+        return _cut(in_order(held), _MOST_READ * _WRITTEN) if held else []
 
     def _write(self, file: BinaryIO, items: Iterable[pa.RecordBatch]) -> None:
         with pa.ipc.new_stream(file, SCHEMA) as stream:
             for batch in items:
-                for piece in _cut(batch):
+                for piece in _cut(batch, _WRITTEN):
                     stream.write_batch(piece)
 
     def _read(self, path: Path) -> Iterator[pa.RecordBatch]:
@@ -65,42 +73,57 @@ class BatchSorter(spill.Sorter[pa.RecordBatch]):
     def _merge(self, runs: Iterable[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
         """Yield the entries of several sorted runs in their order.
 
-        A batch of each run is held, its head. The smallest of the heads' last entries is the
-        bound: every entry up to it is in a head already, so that these are sorted and yielded. A
-        head of which little is left gets the next batch of its run: else, among many runs, there
-        would be a step for each batch, which looks at every head. An example, of key groups: a run
-        [1, 4], [9] and a run [2, 3, 20]: the bound is 4, and [1, 2, 3, 4] are yielded; then it is
-        9, and [9]; the head [20] alone is left, and follows as it is.
+        A batch of each run is held, its head; of few runs it is several in one. The smallest of
+        the heads' last entries is the bound: every entry up to it is in a head already, so that
+        these are sorted and yielded. A head of which little is left gets the next batch of its
+        run: else, among many runs, there would be a step for each batch, which looks at every
+        head. An example, of key groups: a run [1, 4], [9] and a run [2, 3, 20]: the bound is 4,
+        and [1, 2, 3, 4] are yielded; then it is 9, and [9]; the head [20] alone is left, and
+        follows as it is.
         """
-        heads = [(head, run) for run in map(iter, runs) for head in islice(run, 1)]
+        runs = [*runs]
+        at_once = max(1, min(_MOST_READ, _READ // max(len(runs), 1)))
+        heads = [(head, run) for run in runs for head in _refilled(None, run, at_once)]
         while len(heads) > 1:
             bound = min(_place(head, len(head) - 1) for head, _ in heads)
             ready, rest = [], []
             for head, run in heads:
-                count = bisect_right(range(len(head)), bound, key=partial(_place, head))
+                count = _count_up_to(head, bound)
                 ready.append(head.slice(0, count))
-                rest += [(following, run) for following in _refilled(head.slice(count), run)]
+                following = _refilled(head.slice(count), run, at_once)
+                rest += [(batch, run) for batch in following]
             heads = rest
-            yield from _cut(in_order(ready))
+            yield from _cut(in_order(ready), _MOST_READ * _WRITTEN)
         for head, run in heads:
             yield from chain([head], run)
 
 
-def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield the entries of a batch in batches of about the same bytes."""
-    rows = max(len(batch) * _WRITTEN // batch.nbytes, 1)
+def _cut(batch: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
+    """Yield the entries of a batch in batches of about so many bytes."""
+    rows = max(len(batch) * size // batch.nbytes, 1)
     for start in range(0, len(batch), rows):
         yield batch.slice(start, rows)
 
 
-def _refilled(batch: pa.RecordBatch, run: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Return the new head of a run: the rest of its batch, and the next batch if it is small."""
-    few = [*islice(run, 1)] if batch.nbytes < _WRITTEN // 2 else []
-    parts = [part for part in (batch, *few) if len(part)]
+def _refilled(
+    batch: pa.RecordBatch | None, run: Iterator[pa.RecordBatch], at_once: int
+) -> list[pa.RecordBatch]:
+    """Return the new head of a run: the rest of its batch, and the next ones if it is small."""
+    size = 0 if batch is None else batch.nbytes
+    few = [*islice(run, at_once)] if size < _WRITTEN * at_once // 2 else []
+    parts = [part for part in (batch, *few) if part is not None and len(part)]
     return [_joined(parts)] if few else parts
 
 
-def _place(batch: pa.RecordBatch, row: int) -> tuple[int, int, bytes]:
-    """Return the sort key of an entry of a batch: key group, state number and key bytes."""
-    key_group, state, key = (batch.column(place)[row].as_py() for place in range(KEY + 1))
-    return key_group, state, key
+def _count_up_to(batch: pa.RecordBatch, bound: tuple[np.uint64, bytes]) -> int:
+    """Return the number of entries of a sorted batch that come before a bound, or are at it."""
+    number, key = bound
+    numbers, keys = states_of(batch), batch.column(KEY)
+    first, last = (int(np.searchsorted(numbers, number, side)) for side in ("left", "right"))
+    return bisect_right(range(last), key, first, key=lambda row: keys[row].as_py())
+
+
+def _place(batch: pa.RecordBatch, row: int) -> tuple[np.uint64, bytes]:
+    """Return the sort key of an entry of a batch: key group and state number, and key bytes."""
+    [number] = states_of(batch.slice(row, 1))
+    return number, batch.column(KEY)[row].as_py()

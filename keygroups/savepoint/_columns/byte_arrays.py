@@ -30,10 +30,17 @@ def assembled(pieces: Pieces) -> pa.Array:
     """Return the bytes of values as one array of type `BYTES`."""
     parts = [
         part
-        for is_fixed, run in groupby(pieces, lambda piece: isinstance(piece, np.ndarray))
+        for is_fixed, run in groupby(
+            map(_sized, pieces), lambda piece: isinstance(piece, np.ndarray)
+        )
         for part in ([fixed(side_by_side([*run]))] if is_fixed else run)
     ]
     return parts[0] if len(parts) == 1 else joined(*parts)
+
+
+def _sized(piece: Any) -> Any:
+    """Return a piece as one of NumPy if its values have one size, which is not 0."""
+    return piece if isinstance(piece, np.ndarray) else records_of(piece)
 
 
 def side_by_side(pieces: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -48,6 +55,15 @@ def side_by_side(pieces: Sequence[NDArray[Any]]) -> NDArray[Any]:
     for name, piece in zip(names, pieces):
         whole[name] = piece
     return whole
+
+
+def records_of(array: pa.Array) -> pa.Array | NDArray[np.void]:
+    """Return values that have one size, which is not 0, as records; others as they are."""
+    data, bounds = octets_of(array)
+    size = len(data) // max(len(array), 1)
+    if not size or (np.diff(bounds) != size).any():
+        return array
+    return data.view(f"V{size}")
 
 
 def joined(*parts: pa.Array | pa.Scalar) -> pa.Array:
@@ -84,6 +100,14 @@ def runs(elements: pa.Array, offsets: Int64s) -> pa.Array:
 def bytes_array(values: Iterable[bytes]) -> pa.Array:
     """Return an array of bytes."""
     return pa.array(values, BYTES)
+
+
+def taken(array: pa.Array, places: Int64s) -> pa.Array:
+    """Return the values at some places."""
+    values = records_of(array)
+    if isinstance(values, np.ndarray):
+        return fixed(values.take(places))
+    return values.take(pa.array(places))
 
 
 def fixed(values: NDArray[Any]) -> pa.Array:

@@ -17,14 +17,13 @@ from keygroups._serializers.sql.rows import RowDataSerializer
 from keygroups.errors import InvalidValueError, KeyGroupsError
 from keygroups.savepoint._columns.byte_arrays import (
     assembled,
-    joined,
     joined_runs,
     octets_of,
     spans,
     with_others,
 )
 from keygroups.savepoint._columns.column_writers import column_writer, write_elements
-from keygroups.savepoint._columns.entry_batches import BYTES, state_batch
+from keygroups.savepoint._columns.entry_batches import state_batch
 from keygroups.savepoint._columns.scalar_writers import ColumnWriter, UnwrittenError
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.layouts import VOID
@@ -33,7 +32,6 @@ from keygroups.state_keys import VOID_NAMESPACE, serializer_of
 from keygroups.types import KeyType
 
 _PAIRS = 1 << 13  # pairs of maps that become entries at once
-_VOID = pa.scalar(VOID, BYTES)
 
 
 class Keys(NamedTuple):
@@ -134,14 +132,15 @@ class StateEncoder:
         Raises UnwrittenError where rows have to be looked at one by one: the row encoder then
         writes them, or names the first that it refuses.
         """
-        written, parts, user_key = self.values(rows), [keys.encoded, _VOID], rows.user_key
+        written, user_key = self.values(rows), rows.user_key
+        parts = [keys.encoded, *_repeated(VOID, len(written))]
         if self._has_namespace:
             raise UnwrittenError
         if self._kind == "MAP":
             if self._user_key_writer is None or user_key is None or user_key.null_count:
                 raise UnwrittenError
-            parts.append(self._user_key_writer.write(user_key))
-        return state_batch(keys.key_groups, self._number, joined(*parts), written)
+            parts += self._user_key_writer.pieces(user_key)
+        return state_batch(keys.key_groups, self._number, assembled(parts), written)
 
     def values(self, rows: StateRows) -> pa.Array:
         """Return the bytes of the values of rows; raises UnwrittenError as `entries`."""

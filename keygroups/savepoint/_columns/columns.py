@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date, datetime, time
 from decimal import Context, Decimal, InvalidOperation
 from itertools import chain, islice, repeat
+from operator import is_
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -31,6 +32,7 @@ from keygroups._values.java_values import (
     Some,
     Success,
     Variant,
+    fields_of,
 )
 from keygroups._values.rows import GlobalWindow, Row, TimeWindow, TtlValue
 from keygroups._values.sql import TimestampData
@@ -261,8 +263,11 @@ def struct_of(
 
     def convert(values: Sequence[Any]) -> Sequence[Any]:
         rows = _present(values, cls)
-        columns = [part.convert(column) for part, column in zip(parts, zip(*rows))]
-        return _refilled(values, list(zip(*columns)) if columns else [()] * len(rows))
+        columns = [*zip(*rows)]
+        converted = [part.convert(column) for part, column in zip(parts, columns)]
+        if cls is tuple and columns and all(map(is_, converted, columns)):
+            return values
+        return _refilled(values, list(zip(*converted)) if converted else [()] * len(rows))
 
     def restore(array: Any) -> list[Any]:
         columns = [part.restore(field) for part, field in zip(parts, array.flatten())]
@@ -298,7 +303,7 @@ def pojo_of(java_class: str, names: Sequence[str], parts: Sequence[ArrowColumn])
         for pojo in pojos:
             if pojo.java_class != java_class:  # a subclass has other fields
                 raise unfit(pojo)
-        rows = [tuple(pojo[name] for name in names) for pojo in pojos]
+        rows = [tuple(map(fields_of(pojo).__getitem__, names)) for pojo in pojos]
         return fields.convert(_refilled(values, rows))
 
     def restore(array: Any) -> list[Any]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from keygroups.savepoint._columns.byte_arrays import fixed, joined, joined_runs, octets_of
+from keygroups.savepoint._columns.byte_arrays import assembled, joined_runs, octets_of, records
 from keygroups.savepoint._columns.entry_batches import (
     KEY,
     KEY_GROUP,
@@ -160,12 +160,14 @@ class EntryFrames:
         size = self._prefix_bytes
         prefixes = key_groups.astype(">i4").view(np.uint8).reshape(-1, 4)[:, 4 - size :].copy()
         prefixes[is_last, 0] |= LAST_OF_STATE
-        return joined(
-            fixed((_lengths(keys) + size).astype(">i4")),
-            fixed(prefixes),
-            keys,
-            fixed(_lengths(values).astype(">i4")),
-            values,
+        return assembled(
+            [
+                (_lengths(keys) + size).astype(">i4"),
+                records(prefixes),
+                keys,
+                _lengths(values).astype(">i4"),
+                values,
+            ]
         )
 
 

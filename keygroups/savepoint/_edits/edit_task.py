@@ -161,14 +161,11 @@ class EditTask:
 
     @property
     def _has_columns(self) -> bool:
-        """Whether all steps take columns, and entries are enough to import NumPy and PyArrow.
-
-        Of the hashmap backend's own format, which frames nothing, columns would take longer.
-        """
+        """Whether all steps take columns, and entries are enough to import NumPy and PyArrow."""
         return (
             not self.is_anew
             and self.read.bytes >= LEAST_OF_COLUMNS
-            and self.read.format.is_framed
+            and self.read.format.has_framed_columns
             and len(self._plans_by_columns) == len(self.plans)
         )
 

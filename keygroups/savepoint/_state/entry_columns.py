@@ -173,6 +173,15 @@ class ColumnDecoder:
         columns["key_group"] = pa.array(key_groups[rows])
         return EntryColumns(self.state, len(rows), columns)
 
+    def joined(self, entries: Sequence[Any]) -> EntryColumns:
+        """Return the columns of entries that `reader` has read."""
+        return of_entries(self.state, entries)
+
+    def size_of(self, entry: Any) -> int:
+        """Return the bytes of an entry that `reader` has read."""
+        size: int = entry.bytes
+        return size
+
 
 class HeldEntries:
     """Holds the entries of one state that were found in feeds, until it is worth decoding them."""
@@ -193,7 +202,7 @@ class HeldEntries:
         self._key_groups: list[int] = []
         # Each segment's place for errors, and its offset there less that in the joined segments.
         self._origins: list[tuple[str, int]] = []
-        self._entries: list[StateEntry] = []  # decoded entries, of `add_entry`
+        self._entries: list[Any] = []  # entries of `add_entry`
         self._size = self._count = 0
 
     def scan(self, data: bytes, pos: int, prefix: bytes) -> tuple[Ints, bool]:
@@ -220,13 +229,13 @@ class HeldEntries:
         if self._count >= ROWS or self._size >= self._most_bytes:
             yield from self.rest()
 
-    def add_entry(self, entry: StateEntry, feed: Feed) -> Iterator[EntryColumns]:
+    def add_entry(self, entry: Any, feed: Feed) -> Iterator[EntryColumns]:
         """Take an entry that a feed has just had; yield what is held if that is enough."""
         if self._count:
             yield from self.rest()
         self._entries.append(entry)
         shared = feed.shared
-        self._size += entry.bytes + _OVERHEAD + _COPIES * shared
+        self._size += self.decoder.size_of(entry) + _OVERHEAD + _COPIES * shared
         if shared > MOST_REPEATED:
             feed.repeat(shared, self.decoder.state)
         if self._size >= self._most_bytes:
@@ -235,7 +244,7 @@ class HeldEntries:
     def rest(self) -> Iterator[EntryColumns]:
         """Yield the entries that are held, if there are any."""
         if self._entries:
-            yield of_entries(self.decoder.state, self._entries)
+            yield self.decoder.joined(self._entries)
         elif self._count:
             yield self._decoded()
         self._clear()
@@ -271,7 +280,7 @@ class HeldEntries:
         """Read native entries as single ones, from each segment as many as it has."""
         read = self.decoder.reader.native
         assert read is not None  # or no scan had found them
-        entries: list[StateEntry] = []
+        entries: list[Any] = []
         begun = 0
         for data, (place, offset), key_group, count in zip(
             self._segments, self._origins, self._key_groups, counts
@@ -279,7 +288,7 @@ class HeldEntries:
             feed = HeldFeed(data, place, offset + begun)
             entries += read(feed, key_group, count)
             begun += len(data)
-        return of_entries(self.decoder.state, entries)
+        return self.decoder.joined(entries)
 
 
 def of_pairs(

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from keygroups._serializers import scalars
 from keygroups._serializers.base import TRUNCATED, Serializer
 from keygroups._serializers.compounds import TupleSerializer
-from keygroups.savepoint._columns.byte_arrays import spans
-from keygroups.savepoint._columns.readers.parts import Column, Ints, ReadColumn
+from keygroups.savepoint._columns.byte_arrays import assembled, bounds_of, spans
+from keygroups.savepoint._columns.readers.parts import Column, Ints, ReadColumn, check
 from keygroups.savepoint._columns.readers.readers import reader_of
 from keygroups.savepoint._state.entries import EncodedEntry
 from keygroups.savepoint._state.entry_columns import (
@@ -27,7 +27,8 @@ from keygroups.savepoint._state.entry_columns import (
 )
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.key_hashes import has_hash
-from keygroups.savepoint._state.layouts import layout_of
+from keygroups.savepoint._state.layouts import MapLayout, ValueLayout, layout_of
+from keygroups.savepoint._state.native_columns import decode, map_items, reads_of
 
 _BYTES = pa.large_binary()
 _SCALARS = {  # whose values Arrow gives back as they were decoded
@@ -56,6 +57,14 @@ class FramedDecoder(ColumnDecoder):
         self.most_bytes = BYTES
         self._start = layout.before_key
         self._read_key = _key_reader(key) if has_hash(key) else None
+        self._namespace_size = state.namespace_serializer.size
+        fields = layout.fields()
+        self._reads_value = reads_of(fields.value)
+        self._items = map_items(state, fields) if type(layout) is MapLayout else None
+        is_framed = self._items is not None or type(layout) is ValueLayout
+        parts = self._read_key, self._reads_value, self._namespace_size
+        if not is_framed or None in parts:
+            self.scan_native = None
 
     def framed(self, rows: FramedRows) -> EntryColumns:
         """Return the columns of framed entries."""
@@ -64,12 +73,49 @@ class FramedDecoder(ColumnDecoder):
         encoded_value = spans(rows.data, rows.value_starts, rows.value_ends)
         return self._columns(keys, rows.key_groups, encoded_key, encoded_value)
 
+    def native(
+        self, data: bytes, starts: Ints, ends: Ints, key_groups: NDArray[np.int32]
+    ) -> EntryColumns | None:
+        """Return the columns of native entries; None where they are to be read one by one.
+
+        The namespace comes first there, and behind the key in canonical savepoints. Values are
+        the same bytes, and are read because they might be damaged.
+        """
+        assert self._read_key is not None  # or no scan had found them
+        assert self._reads_value is not None
+        assert self._namespace_size is not None
+        middles = starts + self._namespace_size
+        try:
+            keys, key_ends = self._read_key(data, middles)
+            if not isinstance(keys, pa.Array):
+                return None
+            parts = [spans(data, middles, key_ends), spans(data, starts, middles)]
+            if self._items is None:
+                _, read = decode(self._reads_value, data, key_ends)
+                check(np.array_equal(read, ends))
+                value = spans(data, key_ends, ends)
+            else:
+                _, items, rows = self._items(data, key_ends, ends)
+                check(not np.frombuffer(data, np.uint8)[items.middles].any())
+                of_rows = pa.array(rows)
+                keys, key_groups = keys.take(of_rows), key_groups[rows]
+                parts = [part.take(of_rows) for part in parts]
+                parts.append(spans(data, items.starts, items.middles))
+                value = spans(data, items.middles, items.ends)
+        except (*TRUNCATED, ValueError):
+            return None
+        return self._columns(keys, key_groups, assembled(parts), value)
+
+    def size_of(self, entry: EncodedEntry) -> int:
+        """Return the bytes of an entry's key and value."""
+        return len(entry.key) + len(entry.value)
+
     def joined(self, entries: Sequence[EncodedEntry]) -> EntryColumns:
         """Return the columns of single entries."""
-        key_groups, _, encoded_keys, encoded_values = zip(*entries)
-        ends = np.cumsum([*map(len, encoded_keys)])
-        starts = np.concatenate(([0], ends[:-1]))
-        keys = self._keys(b"".join(encoded_keys), starts, ends)
+        # There are none where all maps are empty.
+        key_groups, _, encoded_keys, encoded_values = [*zip(*entries)] or [()] * 4
+        bounds = bounds_of(np.array([*map(len, encoded_keys)], np.int64))
+        keys = self._keys(b"".join(encoded_keys), bounds[:-1], bounds[1:])
         encoded = (pa.array(parts, _BYTES) for parts in (encoded_keys, encoded_values))
         return self._columns(keys, np.array(key_groups, np.int32), *encoded)
 

@@ -110,35 +110,65 @@ def native_of(state: StateDescriptor, fields: EntryFields) -> Native | None:
     return Native(entry_scan(fields.native), decode_entries)
 
 
-def _maps(state: StateDescriptor, fields: EntryFields) -> Native | None:
-    """Return a scan and a decoder of maps: namespace, key, a count, user keys and values."""
-    assert state.user_key_serializer is not None
-    stored, user_key = stored_serializer(state), state.user_key_serializer
-    before = [("namespace", state.namespace_serializer), ("key", state.key_serializer)]
-    starts_of, items_of = reads_of(before), reads_of([("user_key", user_key)])
-    values_of = reads_of(fields.value)
-    if starts_of is None or items_of is None or values_of is None:
-        return None
-    key, value = element_of(user_key), element_of(stored)
+class ItemPlaces(NamedTuple):
+    """The places where items of maps start, where their user keys end, and where they end."""
 
-    def decode_maps(data: bytes, starts: Ints, ends: Ints) -> tuple[Columns, Ints]:
-        shared, pos = decode(starts_of, data, starts)
+    starts: Ints
+    middles: Ints
+    ends: Ints
+
+
+ReadItems = Callable[[bytes, Ints, Ints], tuple[Columns, ItemPlaces, Ints]]
+"""Reads maps from their counts to their ends: the columns of their items, where these are, and of
+which map each is. Raises ValueError where a map does not end at its end."""
+
+
+def map_items(state: StateDescriptor, fields: EntryFields) -> ReadItems | None:
+    """Return the reader of the maps of native entries, None where they are read one by one."""
+    assert state.user_key_serializer is not None
+    user_key = state.user_key_serializer
+    items_of, values_of = reads_of([("user_key", user_key)]), reads_of(fields.value)
+    if items_of is None or values_of is None:
+        return None
+    key, value = element_of(user_key), element_of(stored_serializer(state))
+
+    def read_items(data: bytes, pos: Ints, ends: Ints) -> tuple[Columns, ItemPlaces, Ints]:
         counts = counts_at(data, pos)
-        rows = np.repeat(np.arange(len(starts)), counts)
+        rows = np.repeat(np.arange(len(pos)), counts)
         places, behind, read = items_at(data, pos + 4, counts, key, value)
         check(np.array_equal(read, ends))
         if not len(rows):
-            return {"bytes": pa.array(rows)}, rows
+            return {}, ItemPlaces(rows, rows, rows), rows
         columns, middles = decode(items_of, data, places)
         columns |= decode_values(values_of, fields.before_value, data, middles, behind)
+        return columns, ItemPlaces(places, middles, behind), rows
+
+    return read_items
+
+
+def _maps(state: StateDescriptor, fields: EntryFields) -> Native | None:
+    """Return a scan and a decoder of maps: namespace, key, a count, user keys and values."""
+    before = [("namespace", state.namespace_serializer), ("key", state.key_serializer)]
+    starts_of, read_items = reads_of(before), map_items(state, fields)
+    if starts_of is None or read_items is None:
+        return None
+
+    def decode_maps(data: bytes, starts: Ints, ends: Ints) -> tuple[Columns, Ints]:
+        shared, pos = decode(starts_of, data, starts)
+        columns, items, rows = read_items(data, pos, ends)
         columns |= {name: taken(column, pa.array(rows)) for name, column in shared.items()}
-        sizes = behind - places
-        firsts = (np.cumsum(counts) - counts)[counts > 0]
-        sizes[firsts] += (pos + 4 - starts)[counts > 0]  # the first one counts what all share
+        sizes = items.ends - items.starts
+        is_first = np.diff(rows, prepend=-1) > 0
+        sizes[is_first] += (pos + 4 - starts)[
+            rows[is_first]
+        ]  # the first one counts what all share
         columns["bytes"] = pa.array(sizes)
         return columns, rows
 
-    return Native(_map_scan([part for _, part in before], user_key, stored), decode_maps)
+    assert state.user_key_serializer is not None
+    stored = stored_serializer(state)
+    parts = [part for _, part in before]
+    return Native(_map_scan(parts, state.user_key_serializer, stored), decode_maps)
 
 
 def _map_scan(before: Sequence[Serializer], user_key: Serializer, value: Serializer) -> Scan:

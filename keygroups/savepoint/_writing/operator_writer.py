@@ -41,10 +41,26 @@ from keygroups.savepoint._state.writing.write_task import OperatorFiles, WriteTa
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
+    from keygroups.savepoint._columns.plain_rows import PlainRows
     from keygroups.savepoint._columns.table_writer import TableWriter
+
+_FEW, _AT_ONCE = 10_000, 1 << 14  # single rows before any become columns; as many do at once
 
 Item = TypeVar("Item")
 _key_group_of = attrgetter("key_group")
+
+
+def _plain_rows(state: StateDescriptor) -> PlainRows | None:
+    """Return the PlainRows of a state, None for one without, and without NumPy and PyArrow."""
+    try:
+        import numpy  # noqa: F401  # This and PyArrow are of an extra.
+
+        from keygroups.savepoint._columns.plain_rows import PlainRows
+    except ModuleNotFoundError:
+        return None
+    return PlainRows.of(state)
+
+
 _SORT = ": pass sort=True to add_operator, which takes any order"
 
 
@@ -93,6 +109,9 @@ class OperatorWriter(OperatorFiles):
         }
         self._sorter = EntrySorter(folder.scratch) if sort else None
         self._tables: TableWriter | None = None  # None before the first table
+        self._plain: dict[int, PlainRows | None] = {}  # rows by state, None where they stay rows
+        self._single_rows = _FEW  # the number of rows that still stay single
+        self._taken = 0  # rows in `_plain`
         self._key_group = -1
         self._entries: list[EncodedEntry] = []  # entries of `_key_group`, to be sorted
         self._open: tuple[WriteTask, KeyedStateFile] | None = None
@@ -140,12 +159,50 @@ class OperatorWriter(OperatorFiles):
         number = self._of_values.get(state) if type(state) is str else None
         if number is None:
             number = self._number_of(state)
-        assert self._encoder is not None
-        entry = self._encoder.encode(number, key, value, user_key, last_access, namespace)
         if self._sorter is None:
+            assert self._encoder is not None
+            entry = self._encoder.encode(number, key, value, user_key, last_access, namespace)
             self._hold(key, entry, _SORT)
-        elif self._sorter.add(entry):
-            self._spill(self._sorter)
+            return
+        if self._single_rows:
+            self._single_rows -= 1
+        elif namespace is None and self._take(number, key, value, user_key, last_access):
+            return
+        self._sort(self._sorter, number, key, value, user_key, last_access, namespace)
+
+    def _sort(self, sorter: EntrySorter, number: int, *row: Any) -> None:
+        """Hold the entry of a row to be sorted."""
+        assert self._encoder is not None
+        if sorter.add(self._encoder.encode(number, *row)):
+            self._spill(sorter)
+
+    def _take(self, number: int, *row: Any) -> bool:
+        """Hold a plain row until it becomes columns with others; False for any other row."""
+        try:
+            plain = self._plain[number]
+        except KeyError:
+            plain = self._plain[number] = _plain_rows(self.states[number])
+        if plain is None or not plain.take(*row):
+            return False
+        self._taken += 1
+        if self._taken == _AT_ONCE:
+            self._end_plain()
+        return True
+
+    def _end_plain(self) -> None:
+        """Hold the entries of all plain rows to be sorted."""
+        self._taken = 0
+        for number, plain in self._plain.items():
+            if plain is None or not plain.count:
+                continue
+            assert self._sorter is not None
+            rows, columns = plain.taken()
+            batch = None if columns is None else self._table_writer().entries(number, columns)
+            if batch is None:
+                for row in rows:
+                    self._sort(self._sorter, number, *row)
+            else:
+                self._hold_batch(self._table_writer(), batch)
 
     def write_table(self, state: str, table: Any) -> None:
         """Write the entries of a state that are the rows of a table.
@@ -163,11 +220,20 @@ class OperatorWriter(OperatorFiles):
         Kryo; ModuleNotFoundError without NumPy and PyArrow.
         """
         number = self._number_of(state)
-        # Both need NumPy and PyArrow.
+        # It needs NumPy and PyArrow.
         from keygroups.savepoint._columns.table_rows import table_columns
-        from keygroups.savepoint._columns.table_writer import TableWriter
 
         parts = table_columns(table, self.states[number])
+        tables = self._table_writer()
+        for columns in parts:
+            batch = tables.entries(number, columns)
+            if batch is None or not self._hold_batch(tables, batch):
+                for row in columns.rows():  # row by row, so that an error names the row's key
+                    self.write(state, *row)
+
+    def _table_writer(self) -> TableWriter:
+        from keygroups.savepoint._columns.table_writer import TableWriter
+
         if self._tables is None:
             self._tables = TableWriter(
                 self.states,
@@ -176,11 +242,7 @@ class OperatorWriter(OperatorFiles):
                 self._allow_any_last_access,
                 self._folder.scratch,
             )
-        for columns in parts:
-            batch = self._tables.entries(number, columns)
-            if batch is None or not self._hold_batch(self._tables, batch):
-                for row in columns.rows():  # row by row, so that an error names the row's key
-                    self.write(state, *row)
+        return self._tables
 
     def _number_of(self, state: str) -> int:
         """Return the number of a state of values."""
@@ -291,6 +353,7 @@ class OperatorWriter(OperatorFiles):
 
     def close(self) -> None:
         """Write the held and the sorted entries, and close the file."""
+        self._end_plain()
         with self._unbroken():
             if self._sorter is not None:
                 with closing(self._sorter.entries()) as entries:

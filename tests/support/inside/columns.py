@@ -5,6 +5,7 @@ from keygroups.savepoint._columns import (
     byte_arrays,
     column_encoder,
     column_types,
+    entry_order,
     row_encoder,
     table_rows,
     table_writer,
@@ -24,6 +25,7 @@ from keygroups.savepoint._columns.column_writers import column_writer
 from keygroups.savepoint._columns.columns import TEXT, ArrowColumn
 from keygroups.savepoint._columns.entry_batches import SCHEMA, entries_of, entry_batch
 from keygroups.savepoint._columns.entry_frames import FileWriter
+from keygroups.savepoint._columns.plain_rows import PlainRows
 from keygroups.savepoint._columns.readers import abreast, numbers, parts, readers, sql
 from keygroups.savepoint._columns.row_shapes import (
     ColumnPlace,
@@ -59,6 +61,7 @@ __all__ = [
     "FileWriter",
     "LongRows",
     "PartedJob",
+    "PlainRows",
     "RowsEditor",
     "StateColumns",
     "UnwrittenError",
@@ -80,6 +83,7 @@ __all__ = [
     "entries_of",
     "entry_batch",
     "entry_columns",
+    "entry_order",
     "entry_pieces",
     "framed_chunks",
     "is_open",

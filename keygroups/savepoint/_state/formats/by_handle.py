@@ -39,7 +39,7 @@ class JoinedFormats(Format):
         self._formats = [FORMATS[type(handle)](files, handle, context) for handle in handles]
         self._key_groups = [handle.key_groups for handle in handles]
         self.has_offsets = all(keyed.has_offsets for keyed in self._formats)
-        self.is_framed = all(keyed.is_framed for keyed in self._formats)
+        self.has_framed_columns = all(keyed.has_framed_columns for keyed in self._formats)
 
     @property
     def bytes(self) -> int:

@@ -86,8 +86,8 @@ class Format(ABC):
 
     has_offsets = False
     """Whether `_metadata` tells where each key group is."""
-    is_framed = False
-    """Whether the files have the lengths of each key and value, as an EncodedEntry needs them."""
+    has_framed_columns = False
+    """Whether `framed_columns` takes less time than `encoded_entries`."""
 
     @property
     @abstractmethod

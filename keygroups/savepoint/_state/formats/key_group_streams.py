@@ -165,9 +165,7 @@ class OffsetFormat(Format):
 class KeyGroupStreams(OffsetFormat):
     """Managed keyed state of a canonical savepoint or of the hashmap backend."""
 
-    def __init__(self, files: Files, handle: KeyGroupsHandle, context: ReadingContext) -> None:
-        super().__init__(files, handle, context)
-        self.is_framed = handle.is_canonical
+    has_framed_columns = True
 
     def header_plan(self) -> Iterator[Planned]:
         """Plan to read the header, of many bytes the first."""
@@ -289,10 +287,6 @@ class KeyGroupStreams(OffsetFormat):
         """Yield the entries that are wanted as a FramedDecoder makes columns of them."""
         from keygroups.savepoint._state.framed_columns import FramedDecoder
 
-        with self._files.open(self._handle.stream) as stream:
-            is_native = self._is_native(stream, selection.key_groups)
-        if is_native:
-            return super().framed_columns(selection)
         return self._columns(selection, FramedDecoder)
 
     def _columns(

@@ -53,7 +53,7 @@ class RocksDBFiles(Format):
     Flink: RocksDBIncrementalRestoreOperation, RocksIncrementalSnapshotStrategy.
     """
 
-    is_framed = True
+    has_framed_columns = True
 
     def __init__(self, files: Files, handle: RocksDBHandle, context: ReadingContext) -> None:
         self._files = files
