@@ -96,11 +96,12 @@ def register(spark: SparkSession, key_types: Iterable[KeyType] | None = None) ->
     zone = str(spark.conf.get(_ZONE))
     functions = _functions_of_numbers()
     for key_type in chosen:
-        make = _functions_of_strings if key_type is STRING else _functions_of_keys
-        functions |= make(key_type, zone)
+        # A function without a lambda function may be an argument of one that has one.
+        backend = _LAMBDA_FREE if key_type is STRING else _PORTABLE
+        functions |= _functions_of_keys(key_type, zone, backend)
     _create(spark, functions)
     if STRING in chosen and not _is_right(spark):
-        _create(spark, _functions_of_keys(STRING, zone))
+        _create(spark, _functions_of_keys(STRING, zone, _PORTABLE))
     return list(functions)
 
 
@@ -147,27 +148,17 @@ def _is_right(spark: SparkSession) -> bool:
         return False
 
 
-def _functions_of_keys(key_type: KeyType, zone: str) -> dict[str, str]:
+def _functions_of_keys(key_type: KeyType, zone: str, backend: Portable) -> dict[str, str]:
     """Return parameters and body of the functions of a key type, by name.
 
     The bodies call no other SQL functions, which Spark would analyse anew for each that does.
     """
-    code = _in_zone(key_type, _PORTABLE.hashers[key_type](_KEY), zone)
-    group: Any = _PORTABLE.key_group(code, _MAX_PARALLELISM, _KEY)
+    code = _in_zone(key_type, backend.hashers[key_type](_KEY), zone)
+    # Spark computes once what a code has twice, if the code is not within a CASE: those of bounds
+    # are gone where the bounds are constants, and that of a null key is in the divisor.
+    group = _PORTABLE.finalise(code) % _PORTABLE.F.when(_KEY.isNotNull(), _MAX_PARALLELISM)
     index = _PORTABLE.operator_index(group, _MAX_PARALLELISM, _PARALLELISM)
     return _defined(key_type, code.text, _in_bounds(group), _in_bounds(index, parallelism=True))
-
-
-def _functions_of_strings(key_type: KeyType, zone: str) -> dict[str, str]:
-    """Return functions without a lambda function, so that an argument of them may have one.
-
-    They pass the hash code, which is long, to the functions of numbers: Spark computes the
-    argument of a SQL function before its body, so once, and shares what is in it twice.
-    """
-    code = _in_zone(key_type, _LAMBDA_FREE.hashers[key_type](_KEY), zone)
-    group = f"flink_key_group_for_key_hash({code.text}, max_parallelism)"
-    index = f"flink_operator_index(max_parallelism, parallelism, {group})"
-    return _defined(key_type, code.text, group, index)
 
 
 def _in_zone(key_type: KeyType, code: Any, zone: str) -> Any:

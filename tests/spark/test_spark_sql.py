@@ -14,7 +14,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from support.inside.adapter import LambdaFree, SqlText
+from support.inside.adapter import LambdaFree, SqlFunctions, SqlText
 from support.selections import first_by_default
 from support.spark.session_settings import changed
 from support.spark.spark_columns import COLUMNS
@@ -285,6 +285,13 @@ def test_rows_are_checked(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) 
     wrong = df.select(LambdaFree(F).hash_string(F.col("key")))
     with pytest.raises(QUERY_FAILS, match="this Spark hashes arrays otherwise than known"):
         wrong.collect()
+
+
+def test_string_without_a_lambda_is_short() -> None:
+    """Each use of a SQL function has its whole text analysed; a call is a node of the plan."""
+    text: Any = LambdaFree(SqlFunctions()).hash_string(SqlText("key"))
+    assert text.text.count("`(") <= 100
+    assert "->" not in text.text
 
 
 # --- names and arguments -------------------------------------------------------------------

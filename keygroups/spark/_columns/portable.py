@@ -12,7 +12,6 @@ with `%h`, and the digits of a double with `%a`; nothing is rounded.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from decimal import Decimal
 from typing import Any
 
 from pyspark.sql import Column
@@ -352,38 +351,48 @@ class Portable:
 
     def hash_big_dec(self, column: Column) -> Column:
         """BigDecimal.hashCode, with the scale of the column's type."""
-        F, text = self.F, self._unscaled_text(column)
+        F = self.F
         precision, scale = self._decimal_size(column)
-        # Spark's abs() and minus round a decimal to 34 digits.
-        sign = F.when(column.cast("string").startswith("-"), F.lit(-1)).otherwise(F.lit(1))
-        digits = F.lpad(F.translate(text, "-", ""), _DIGITS, "0")
-        long = self.shared(digits, self._hash_digits) * sign
+        zeros = F.call_function("repeat", F.lit("0"), F.least(scale, F.lit(_SHORT)))
+        power = F.concat(F.lit("1"), zeros).cast(T.DecimalType(_SHORT + 1, 0))
+        short = self._hash_short((column * power).cast("bigint"))
+        long = self._of_digits(self._unscaled_text(column), self._hash_words)
         # The condition is a constant: one of the two is left when Spark has optimised.
-        unscaled = F.when(precision <= _SHORT, self._hash_short(text)).otherwise(long)
-        return self.as_code(unscaled * 31 + scale)
+        is_short = (precision <= _SHORT) & (scale >= 0)
+        return self.as_code(F.when(is_short, short).otherwise(long) * 31 + scale)
 
     def shared(self, value: Column, use: Callable[[Column], Column]) -> Column:
         """Return the result of a function whose argument Spark computes once for all its uses."""
         # aggregate() over an empty array is its last function, called with the start.
         return self.F.aggregate(self.F.array(), value, lambda value, _: value, use)
 
-    def _hash_digits(self, digits: Column) -> Column:
-        """BigInteger.hashCode of 39 digits, the first a 0, as a bigint of which 32 bits count.
+    def _of_digits(self, text: Column, use: Callable[[Column, Column], Column]) -> Column:
+        """Return what is made of the text of an integer of at most 38 digits.
 
-        The digits are cut into numbers below 10^9, which count 1, 10^9, 10^18, ... times. Each
-        such power has two words of 32 bits and one of more, and for each of their places there is
-        a sum, below 2^63, of the numbers times their words: 12 * 10^9 + 345 has 12 * 0x3B9ACA00 +
-        345 alone.
+        `use` gets its sign, 1 or -1, and the words of the number without it, as an array of
+        bigints: two of 32 bits, the lowest first, and what is above. The digits are cut into
+        numbers below 10^9, which count 1, 10^9, 10^18, ... times. Each such power has two words
+        of 32 bits and one of more, and for each of their places there is a sum, below 2^63, of the
+        numbers times their words: 12 * 10^9 + 345 has 12 * 0x3B9ACA00 + 345 alone.
         """
         F = self.F
-        numbers = F.array(*(F.substring(digits, *place).cast("bigint") for place in _PLACES))
-        sums = self.shared(
-            numbers, lambda own: F.array(*(self._products(own, words) for words in _WORDS))
-        )
-        is_short = digits.startswith("0" * (_DIGITS - _SHORT))
-        return F.when(is_short, self._hash_short(digits)).otherwise(
-            self.shared(sums, self._hash_sums)
-        )
+
+        def of_text(text: Column) -> Column:
+            # Spark's abs() and minus round a decimal to 34 digits.
+            sign = F.when(text.startswith("-"), F.lit(-1)).otherwise(F.lit(1))
+            digits = F.lpad(F.replace(text, F.lit("-"), F.lit("")), _DIGITS, "0")
+            return self.shared(
+                self.shared(self.shared(digits, numbers_of), sums_of), lambda sums: use(sign, sums)
+            )
+
+        def numbers_of(digits: Column) -> Column:
+            return F.array(*(F.substring(digits, *place).cast("bigint") for place in _PLACES))
+
+        def sums_of(numbers: Column) -> Column:
+            sums = F.array(*(self._products(numbers, words) for words in _WORDS))
+            return self.shared(sums, self._carried)
+
+        return self.shared(text, of_text)
 
     def _products(self, numbers: Column, factors: Sequence[int]) -> Column:
         """Return the sum of bigints in an array, each times a factor."""
@@ -392,18 +401,22 @@ class Portable:
             [numbers.getItem(index) * murmur.long(self.F, factor) for index, factor in pairs], 0
         )
 
-    def _hash_sums(self, sums: Column) -> Column:
-        """Return the 31-fold of 32-bit words of the sum of bigints times 1, 2^32 and 2^64."""
+    def _carried(self, sums: Column) -> Column:
+        """Return words of 32 bits of which what is above is added to the next one."""
         F = self.F
-        # What is above 32 bits of a sum is added to the next one.
         word1 = sums.getItem(1) + F.shiftright(sums.getItem(0), 32)
         upper = sums.getItem(2) + F.shiftright(word1, 32)
-        folded = self.low32(sums.getItem(0)) + self.low32(word1) * 31
-        return folded + self.low32(upper) * 31**2 + F.shiftright(upper, 32) * 31**3
+        return F.array(self.low32(sums.getItem(0)), self.low32(word1), upper)
 
-    def _hash_short(self, text: Column) -> Column:
-        """BigInteger.hashCode of a number that a bigint holds, as one of which 32 bits count."""
-        number, two32 = text.cast("bigint"), self.F.lit(2**32)
+    def _hash_words(self, sign: Column, words: Column) -> Column:
+        """BigInteger.hashCode, as a bigint of which 32 bits count."""
+        upper = words.getItem(2)
+        folded = words.getItem(0) + words.getItem(1) * 31 + self.low32(upper) * 31**2
+        return (folded + self.F.shiftright(upper, 32) * 31**3) * sign
+
+    def _hash_short(self, number: Column) -> Column:
+        """BigInteger.hashCode of a bigint, as one of which 32 bits count."""
+        two32 = self.F.lit(2**32)
         # Both words are cut towards zero, and so have the sign of the number.
         return number % two32 + self.F.call_function("div", number, two32) * 31
 
@@ -418,38 +431,18 @@ class Portable:
         """Return the digits of a decimal's unscaled value, after a minus where it is negative.
 
         `scale` is that of its type, None if only Spark knows it: then it may be below zero, by a
-        legacy setting. The text of a decimal of a scale from 0 to 6 is always such as "-1.50". Of
-        others it may, with ANSI mode off, be "0E-18" or "-1.0000000000E-8". That of a scale below
-        zero is "1.23E+4" there, and with ANSI mode on "12300", whose last zeros go. The name of
-        any other type matches nothing.
+        legacy setting. The text of a decimal is such as "-1.50"; with ANSI mode off it may be
+        "0E-18" or "-1.0000000000E-8". That of a scale below zero is "1.23E+4" there, and with ANSI
+        mode on "12300", whose last zeros go. The name of any other type matches nothing.
         """
         F, text = self.F, column.cast("string")
+        plain = F.replace(F.substring_index(text, "E", 1), F.lit("."), F.lit(""))
         if scale is not None:
-            is_plain = scale <= 6
-            return (
-                F.translate(text, ".", "") if is_plain else F.regexp_replace(text, "[.]|E.*", "")
-            )
+            return plain
         zeros = F.regexp_replace(F.typeof(column), "^.*-([0-9]+)[)]$", "(?<=[0-9])0{$1}")
         beside = F.concat(F.lit("[.]|E.*|"), zeros, F.lit("$"))
         _, own_scale = self._decimal_size(column)
-        return F.when(own_scale.between(0, 6), F.translate(text, ".", "")).otherwise(
-            F.regexp_replace(text, beside, F.lit(""))
-        )
-
-    def _decimal_words(
-        self, column: Column, scale: int | None = None
-    ) -> tuple[Column, Column, Column]:
-        """Return the unscaled value of a decimal as bigints: two 32-bit words and what is above.
-
-        They are cut towards zero, so each has the sign of the whole: that is how BigInteger hashes
-        its magnitude and its sign. Decimals of 38 digits hold all that is computed here.
-        """
-        F = self.F
-        unscaled = self._unscaled_text(column, scale).cast(T.DecimalType(38, 0))
-        two32, two64 = (F.lit(Decimal(2**bits)) for bits in (32, 64))
-        word0 = (unscaled % two32).cast("bigint")
-        word1 = F.call_function("div", unscaled % two64, two32)
-        return word0, word1, F.call_function("div", unscaled, two64)
+        return F.when(own_scale >= 0, plain).otherwise(F.regexp_replace(text, beside, F.lit("")))
 
     def hash_date(self, column: Column) -> Column:
         """LocalDate.hashCode."""
@@ -513,8 +506,11 @@ class Portable:
 
     def unscaled_bytes(self, column: Column, scale: int) -> Column:
         """BigInteger.toByteArray of the unscaled value of a decimal: big endian, no spare byte."""
+        return self._of_digits(self._unscaled_text(column, scale), self._bytes_of_words)
+
+    def _bytes_of_words(self, sign: Column, words: Column) -> Column:
         F = self.F
-        word0, word1, upper = self._decimal_words(column, scale)
+        word0, word1, upper = (words.getItem(place) * sign for place in range(3))
         # Two's complement: a negative word borrows one from the next.
         word1 = word1 + F.shiftright(word0, 63)
         lower = F.shiftleft(word1, 32).bitwiseOR(self.low32(word0))

@@ -26,19 +26,22 @@ class LambdaFree(Portable):
 
     def hash_string(self, column: Column) -> Column:
         """Return the hash code of a string; where this Spark folds otherwise, the query fails."""
-        F = self.F
-        is_utf8 = F.encode(column, "UTF-8") == column.cast("binary")
-        is_ascii = is_utf8 & (F.octet_length(column) == F.length(column))
+        F, binary = self.F, column.cast("binary")
+        is_ascii = (F.octet_length(column) == F.length(column)) & (
+            F.encode(column, "UTF-8") == binary
+        )
+        own = self.joined(F.lit(_START), binary)
+        once, twice = self.array_hash([own]), self.array_hash([own, own])
         units = F.hex(F.encode(column, "UTF-16BE"))
-        binaries = []
+        folds = []
         for digit in range(1, _DIGITS + 1):
-            bytes_ = F.unhex(F.regexp_replace(units, F.lit("(.)(.)(.)(.)"), F.lit(f"0${digit}")))
-            plain = column.cast("binary") if digit == _DIGITS else F.lit(b"")
-            binaries.append(self.joined(F.lit(_START), F.when(is_ascii, plain).otherwise(bytes_)))
-        folds = [self.array_hash([binary]) - _ARRAY_BASE**2 for binary in binaries]
-        code = self.as_code(self._weighted(folds, 16))
-        together = self._weighted(folds, _ARRAY_BASE) + _ARRAY_BASE ** (_DIGITS + 1)
-        is_right = self.low32(together - self.array_hash(binaries)) == 0
+            digits = F.regexp_replace(units, F.lit("(.)(.)(.)(.)"), F.lit(f"0${digit}"))
+            bytes_ = F.unhex(F.concat(F.lit(_START.hex()), digits))
+            folds.append(self.array_hash([bytes_]) * 16 ** (_DIGITS - digit))
+        empty = _ARRAY_BASE**2
+        spare = empty * (16**_DIGITS // 15 - 1)
+        code = self.as_code(F.when(is_ascii, once).otherwise(self.total(folds, 0) - spare) - empty)
+        is_right = self.low32((once - empty) * (_ARRAY_BASE + 1) + _ARRAY_BASE**3 - twice) == 0
         refused = F.raise_error(
             F.lit("this Spark hashes arrays otherwise than known: use keygroups.spark.functions")
         )
@@ -51,7 +54,3 @@ class LambdaFree(Portable):
         F = self.F
         digits: Column = F.conv(F.printf(F.lit("%h"), F.array(*binaries)), 16, 10)
         return digits.cast("bigint")
-
-    def _weighted(self, folds: list[Column], base: int) -> Column:
-        powers = [base ** (_DIGITS - 1 - i) for i in range(len(folds))]
-        return self.total([fold * power for fold, power in zip(folds, powers)], 0)

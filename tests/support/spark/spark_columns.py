@@ -79,6 +79,7 @@ COLUMNS: list[tuple[KeyType, str, list[Any]]] = [
     (BIG_DEC, "decimal(18,2)", decimals(18, 2)),
     (BIG_DEC, "decimal(18,6)", decimals(18, 6)),
     (BIG_DEC, "decimal(18,7)", decimals(18, 7)),
+    (BIG_DEC, "decimal(18,18)", decimals(18, 18)),
     (BIG_DEC, "decimal(19,6)", decimals(19, 6)),
     (BIG_DEC, "decimal(38,0)", decimals(38, 0)),
     (BIG_DEC, "decimal(38,10)", decimals(38, 10)),
