@@ -379,7 +379,7 @@ def test_entries_of_many_sizes_are_found_side_by_side(prefix: bytes) -> None:
         framed(b"\x55" + prefix[1:], b"a\0", b"1"),  # an entry of another key group
         framed(prefix[:-1] + b"\x55", b"a\0", b"1"),
         sb.i32(-9) + prefix + b"a" + sb.i32(1) + b"1",
-        sb.i32(len(prefix)) + prefix + sb.i32(1) + b"1",  # without a key
+        sb.i32(len(prefix)) + prefix + sb.i32(1) + b"1",  # an entry without a key
         sb.i32(len(prefix) + 2) + prefix + b"a\0" + sb.i32(-2) + b"1",
         framed(prefix, b"k" * 65_536, b"1"),
         inner[:-1],

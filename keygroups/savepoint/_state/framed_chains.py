@@ -20,9 +20,9 @@ def chained(data: bytes, pos: int, end: int, prefix: bytes) -> Ints:
     """Return the places of entries of a key group that lie in `data` from `pos` to `end`.
 
     `prefix` is that of the key group. Each entry is whole, and the next one starts where it ends;
-    the last place is the end of the last one. They stop before the last of a state, one whose key has
-    65,536 bytes or more, and one that is not whole. There are no places where an entry at `pos` is
-    of these, or where too much looks like an entry.
+    the last place is the end of the last one. They stop before the last entry of a state, one
+    whose key has 65,536 bytes or more, and one that is not whole. There are none if the entry at
+    `pos` is such, or if too much looks like an entry.
     """
     octets = np.frombuffer(data, np.uint8, end - pos, pos)
     size = len(octets)
