@@ -1,13 +1,13 @@
 """Keyed state read by Spark with two task threads, against one process on one core.
 
-Run `python tests/benchmarks/bench_spark_savepoint.py [ENTRIES [FORM ...]]`. The sides read a
-generated savepoint in turn, round by round, and Spark drops its rows (`noop`). A line has the
-best wall-clock seconds of a side; its CPU seconds, of all processes but for what the JVM compiles
-meanwhile; and the CPU microseconds of an entry, without those of a savepoint of a thousand
-entries, which a query takes and not its entries. The last number is how many times that is what
-one process takes to make columns. The sides named "moved" read nothing: a function sends the same
-batch of such rows again and again. Their time and that of one process are the least that Spark
-could take.
+Run `python tests/benchmarks/bench_spark_savepoint.py [ENTRIES [FORM ...]]`; it needs pandas. The
+sides read a generated savepoint in turn, round by round, and Spark drops its rows (`noop`). A line
+has the best wall-clock seconds of a side; its CPU seconds, of all processes but for what the JVM
+compiles meanwhile; and the CPU microseconds of an entry, without those of a savepoint of a
+thousand entries, which a query takes and not its entries. The last number is how many times that
+is what one process takes to make columns. The sides named "moved" read nothing: a function sends
+the same batch of such rows again and again, or the reader of a data source does. Their time and
+that of one process are the least that Spark could take.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+from pyspark.sql.datasource import DataSource, DataSourceReader
 from support.bytes import large_savepoints
 from support.flink.flink_oracle import local_session
 
@@ -123,10 +125,14 @@ def read_source(spark: SparkSession, path: Path, **options: str) -> None:
 
 
 class Moved:
-    """Has Spark take as many rows, of the same columns, from a function that makes nothing."""
+    """Has Spark take as many rows, of the same columns, from a function that makes nothing.
 
-    def __init__(self, columns: Sequence[str] | None = None) -> None:
+    With `is_source` the function is the reader of a data source.
+    """
+
+    def __init__(self, columns: Sequence[str] | None = None, is_source: bool = False) -> None:
         self._columns = columns
+        self._is_source = is_source
         self._frames: dict[Path, DataFrame] = {}
 
     def __call__(self, spark: SparkSession, path: Path) -> None:
@@ -141,12 +147,39 @@ class Moved:
         many = pa.concat_tables([some] * (BATCH // some.num_rows + 1))
         [batch] = many.slice(0, BATCH).combine_chunks().to_batches()
 
-        def again(batches: Iterator[Any]) -> Iterator[Any]:
-            for _ in batches:
-                for start in range(0, count, BATCH):
-                    yield batch.slice(0, count - start)
+        def again() -> Iterator[Any]:
+            for start in range(0, count, BATCH):
+                yield batch.slice(0, count - start)
 
-        return spark.range(0, 1, 1, 1).mapInArrow(again, rows().schema)
+        if self._is_source:
+            return from_source(spark, again, rows().schema)
+        return spark.range(0, 1, 1, 1).mapInArrow(
+            lambda batches: (each for _ in batches for each in again()), rows().schema
+        )
+
+
+def from_source(
+    spark: SparkSession, batches: Callable[[], Iterator[Any]], schema: T.StructType
+) -> DataFrame:
+    """Return the rows of batches from a data source in Python with one partition."""
+
+    class Reader(DataSourceReader):
+        def read(self, partition: object) -> Iterator[Any]:
+            return batches()
+
+    class Source(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "moved"
+
+        def schema(self) -> T.StructType:
+            return schema
+
+        def reader(self, schema: T.StructType) -> DataSourceReader:
+            return Reader()
+
+    spark.dataSource.register(Source)
+    return spark.read.format("moved").load()
 
 
 TWO = ("key", "value")
@@ -160,6 +193,8 @@ SIDES: Mapping[str, Callable[[SparkSession, Path], None]] = {
     "key_group alone": partial(read_rows, columns=["key_group"]),
     "flink-state": read_source,
     "flink-state, key and value": partial(read_source, columns=",".join(TWO)),
+    "a source of all, moved": Moved(is_source=True),
+    "a source of the two, moved": Moved(TWO, is_source=True),
 }
 Measured = tuple[Took, Took]
 """Of the large savepoint, and of the small one."""

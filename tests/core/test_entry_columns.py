@@ -6,6 +6,7 @@ here has numbers at their bounds, texts of every kind that Flink writes, and dam
 
 from __future__ import annotations
 
+import random
 import struct
 from dataclasses import replace
 from functools import partial
@@ -40,7 +41,12 @@ from support.bytes.column_forms import (  # noqa: E402
     operator_of,
     rocksdb,
 )
-from support.inside.columns import entry_columns, rocksdb_columns, scans  # noqa: E402
+from support.inside.columns import (  # noqa: E402
+    entry_columns,
+    framed_chains,
+    rocksdb_columns,
+    scans,
+)
 
 from keygroups.savepoint._columns.readers import texts  # noqa: E402
 
@@ -357,6 +363,89 @@ def test_how_many_entries_of_one_size_are_found(monkeypatch: pytest.MonkeyPatch)
     for key_size, value_size in ((1, 8), (-9, 8), (5, -1), (5, -17)):
         data = sb.i32(key_size) + entry[4:9] + sb.i32(value_size) + entry[13:]
         assert found(20 * data) == ([0], False)
+
+
+def framed(prefix: bytes, key: bytes, value: bytes) -> bytes:
+    return sb.i32(len(prefix + key)) + prefix + key + sb.i32(len(value)) + value
+
+
+@pytest.mark.parametrize("prefix", [b"\0", b"\3", b"\0\0", b"\1\3"])
+def test_entries_of_many_sizes_are_found_side_by_side(prefix: bytes) -> None:
+    """The same as one after the other, whatever within them looks like an entry."""
+    rng = random.Random(prefix)
+    last = bytes([prefix[0] | 0x80]) + prefix[1:]
+    inner = framed(prefix, b"ab\0", b"12")
+    others = [
+        framed(b"\x55" + prefix[1:], b"a\0", b"1"),  # an entry of another key group
+        framed(prefix[:-1] + b"\x55", b"a\0", b"1"),
+        sb.i32(-9) + prefix + b"a" + sb.i32(1) + b"1",
+        sb.i32(len(prefix)) + prefix + sb.i32(1) + b"1",  # an entry without a key
+        sb.i32(len(prefix) + 2) + prefix + b"a\0" + sb.i32(-2) + b"1",
+        framed(prefix, b"k" * 65_536, b"1"),
+        inner[:-1],
+        inner[: rng.randrange(9)],
+        b"",
+    ]
+    for number in range(200):
+        pieces = [
+            framed(
+                prefix,
+                rng.randbytes(rng.randrange(1, 4)),
+                rng.choice([b"", bytes(rng.randrange(30)), inner, inner[:-3], b"\0\0\0" + inner]),
+            )
+            for _ in range(rng.randrange(20))
+        ]
+        if number % 3 == 0:
+            pieces.append(framed(last, b"a\0", b"1"))
+        start = rng.randbytes(rng.randrange(3))
+        data = start + b"".join([*pieces, rng.choice(others), *pieces])
+        expected, is_last = entry_columns.scan_framed(data, len(start), prefix, None)
+        for reach in (1, 9, rng.randrange(1, 99), len(data), 2 * len(data)):
+            places, was_last = entry_columns.scan_framed(data, len(start), prefix, None, reach)
+            assert places.tolist() == expected[: len(places)].tolist()
+            assert (len(places), was_last) == (len(expected), is_last) or (
+                len(places) > entry_columns._LEAST_RUN and not was_last
+            )
+
+
+def test_what_looks_like_entries_everywhere_is_no_more_work() -> None:
+    """In zeros each place does: then none is looked at."""
+    assert framed_chains.chained(bytes(99), 0, 99, b"\0").tolist() == []
+    entries = 9 * framed(b"\0", b"\1" * 8, b"\1\1")
+    data = entries + bytes(200)
+    assert framed_chains.chained(data, 0, len(entries), b"\0").tolist() == [*range(0, 172, 19)]
+    assert framed_chains.chained(data, 0, len(data), b"\0").tolist() == []
+
+
+def test_entries_are_searched_for_where_there_were_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice as far as they went, and half as far as before where a key group had few."""
+    monkeypatch.setattr(entry_columns, "_SCANNED", 80)
+    entries = [framed(b"\3", b"k" * (number % 2) + b"\0", sb.i64(7)) for number in range(9_999)]
+    [state] = canonical(tmp_path, STRING, OF_LONG, []).states
+    held = entry_columns.HeldEntries(entry_columns.ColumnDecoder(state, 0), 1, False)
+    data, last = b"".join(entries), framed(b"\x83", b"\0", sb.i64(7))
+
+    def found(data: bytes) -> int:
+        places, is_last = held.scan(data, 0, b"\3")
+        assert is_last == data.endswith(last)
+        return len(places) - 1
+
+    few, some = b"".join(entries[:7]) + last, b"".join(entries[:70]) + last
+    counts = [found(data), found(data), found(data)]
+    assert counts == [80, 160 + 16, 352 + 16]
+    assert [found(few), found(some)] == [8, 71]
+    assert found(data) == 736 // 4 + 16
+    assert [found(few) for _ in range(13)] == 13 * [8]
+    assert found(data) == 80
+    while found(data) < 9_999:
+        pass
+    monkeypatch.setattr(entry_columns, "ROWS", 100)
+    assert found(data) == 100 + 16
+    monkeypatch.undo()
+    monkeypatch.setattr(entry_columns, "BYTES", 60 * 37 // 2)
+    assert [found(data), found(data)][1] == 60 + 16
 
 
 @pytest.mark.parametrize("data", [b"\2a\3b", b"\3a\2b"])

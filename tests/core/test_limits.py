@@ -85,6 +85,7 @@ OTHERS = {
         "_COPIES": 4,
         "_SCANNED": 4_096,
         "_LEAST_RUN": 16,
+        "_LEAST_CHAIN": 64,
     },
     "savepoint._state.formats.key_group_streams": {"_MOST_SOUGHT": 32},
     "savepoint._state.operator_state": {"_CHUNK": 64 * KIB, "_LEAST_CHUNK": 2_048},

@@ -30,6 +30,7 @@ from keygroups.savepoint._columns.readers.parts import (
 from keygroups.savepoint._columns.readers.readers import list_reader_of
 from keygroups.savepoint._files.feed import Feed, HeldFeed
 from keygroups.savepoint._state.entries import LAST_OF_STATE, EntryReader, StateEntry, not_an_entry
+from keygroups.savepoint._state.framed_chains import chained
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.layouts import has_key_bytes, layout_of
 from keygroups.savepoint._state.native_columns import decode, decode_values, native_of, reads_of
@@ -45,6 +46,7 @@ _OVERHEAD = 256  # bytes that an entry takes in memory besides its own
 _COPIES = 4  # copies that each entry makes of shared bytes as it becomes columns
 _SCANNED = 1 << 12  # entries of which the places are found at once
 _LEAST_RUN = 16  # entries of one size, where others may have another
+_LEAST_CHAIN = 64  # entries of many sizes that are worth a search for all of them
 _NO_PLACES = np.empty(0, np.int64)
 _INT = np.dtype(">i4")
 
@@ -193,6 +195,7 @@ class HeldEntries:
         self.are_maps = is_native and decoder.state.kind == "MAP"
         """Whether each of the entries that a scan finds may become many."""
         self._most_bytes = min(self.decoder.most_bytes, _FEW_BYTES if self.are_maps else BYTES)
+        self._reach = 0
         self._clear()
 
     def _clear(self) -> None:
@@ -206,8 +209,13 @@ class HeldEntries:
         self._size = self._count = 0
 
     def scan(self, data: bytes, pos: int, prefix: bytes) -> tuple[Ints, bool]:
-        """Find entries as `scan_framed` does."""
-        return scan_framed(data, pos, prefix, self.decoder.framed_size)
+        """Find entries as `scan_framed` does; where many were found, it searches twice as far."""
+        places, is_last = scan_framed(data, pos, prefix, self.decoder.framed_size, self._reach)
+        found = 2 * int(places[-1] - pos) if len(places) > _LEAST_CHAIN else 0
+        if is_last:  # a key group may have less than the one before
+            self._reach //= 2
+        self._reach = min(max(self._reach, found), BYTES)
+        return places, is_last
 
     def add(self, feed: Feed, key_group: int, places: Ints) -> Iterator[EntryColumns]:
         """Take the entries between `places` in the feed's window: starts, and the end of the last.
@@ -386,22 +394,32 @@ def _may_grow(serializer: Serializer) -> bool:
 
 
 def scan_framed(
-    data: bytes, pos: int, prefix: bytes, size: tuple[int, int] | None
+    data: bytes, pos: int, prefix: bytes, size: tuple[int, int] | None, reach: int = 0
 ) -> tuple[Ints, bool]:
     """Find entries that a canonical savepoint frames, one after the other.
 
-    `prefix` is that of their key group, `size` that of `ColumnDecoder`. Returns where each that
-    is whole starts and the last of these ends, and whether that one is the last of its state.
-    They stop before one that is damaged.
+    `prefix` is that of their key group, `size` that of `ColumnDecoder`; those of many sizes are
+    searched for in `reach` bytes. Returns where each that is whole starts and the last of these
+    ends, and whether that one is the last of its state. They stop before one that is damaged.
     """
     places, is_last = _scan_alike(data, pos, prefix, size)
     if len(places) > 1:
         return places, is_last
+    if reach:
+        places = chained(data, pos, min(len(data), pos + reach), prefix)[: ROWS + 1]
+    if not len(places):
+        return _scan_each(data, pos, prefix, _SCANNED)
+    rest, is_last = _scan_each(data, int(places[-1]), prefix, _LEAST_RUN)
+    return np.concatenate([places[:-1], rest]), is_last
+
+
+def _scan_each(data: bytes, pos: int, prefix: bytes, most: int) -> tuple[Ints, bool]:
+    """Find so many entries at most, whatever their sizes."""
     found = [pos]
     byte, last_byte, second = prefix[0], prefix[0] | LAST_OF_STATE, prefix[-1]
     prefix_bytes, length = len(prefix), len(data)
     try:
-        for _ in range(_SCANNED):
+        for _ in range(most):
             key_size, first = _size_and_byte(data, pos)
             if key_size <= prefix_bytes or (first != byte and first != last_byte):
                 break

@@ -44,7 +44,7 @@ from keygroups.savepoint._jobs.cluster_editors import ClusterEditor, RowsEditor
 from keygroups.savepoint._jobs.parted_job import PartedJob
 from keygroups.savepoint._jobs.questions import difference_job, key_size_job
 from keygroups.savepoint._jobs.row_jobs import wide_rows_job, wide_shapes
-from keygroups.savepoint._state import entry_columns, patterns, scans, skips
+from keygroups.savepoint._state import entry_columns, framed_chains, patterns, scans, skips
 from keygroups.savepoint._state.formats import rocksdb_columns
 from keygroups.savepoint._state.framed_columns import framed_chunks
 
@@ -85,6 +85,7 @@ __all__ = [
     "entry_columns",
     "entry_order",
     "entry_pieces",
+    "framed_chains",
     "framed_chunks",
     "is_open",
     "is_written",
