@@ -172,7 +172,8 @@ class OperatorStateEditor:
         state all of them: the function is called with each.
 
         An element that only the job's classes read is bytes, as it was written; it may be
-        deleted, or stay as it is.
+        deleted, or stay as it is. So may a list and a dict of Java's own serialization, which
+        ListCheckpointed has; a number of it stays of its class: a Long is another Long.
 
         Raises what `remove_operator_state` raises, and UnsupportedKeyTypeError for a broadcast
         state of which only the job's classes read where an entry ends. When it is written: what
@@ -578,21 +579,24 @@ class _ElementMapping:
                 f"{_named(before)}: key must be None in a list, got {show(new.key)}"
             )
         try:
-            encoded = self._bytes(new)
+            encoded = self._bytes(new, old)
         except KeyGroupsError:  # only the job can write such a value: it has to be the old one
             if exact_repr(new) == exact_repr(before):
                 return old
             raise
         with suppress(KeyGroupsError):
             # Equal values may have different bytes, such as maps in another order: keep the old.
-            if encoded == self._bytes(before):
+            if encoded == self._bytes(before, old):
                 return old
         return encoded
 
-    def _bytes(self, element: OperatorStateElement) -> tuple[bytes, bytes]:
+    def _bytes(
+        self, element: OperatorStateElement, old: tuple[bytes, bytes]
+    ) -> tuple[bytes, bytes]:
+        """Return the bytes of an element that takes the place of the old one."""
         if self._state.key_serializer is None:
-            return b"", self._state.encoded(element.value)
-        return self._state.encoded_entry(element.key, element.value)
+            return b"", self._state.encoded(element.value, old[1])
+        return self._state.encoded_entry(element.key, element.value, old)
 
     def _element(self, name: str, offset: int, key: bytes, value: bytes) -> OperatorStateElement:
         state = self._state
