@@ -348,7 +348,7 @@ def decoded(stream: bytes) -> str:
 
 
 def calls(action: Callable[[], object]) -> int:
-    """Return how many functions are called."""
+    """Return the number of calls of functions."""
     used = 0
 
     def count(*_: object) -> None:
