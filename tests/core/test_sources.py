@@ -31,6 +31,7 @@ from support.bytes.source_bytes import (
     source,
     versioned,
 )
+from support.bytes.sst_bytes import varint
 from support.inside.savepoints import has_same_content
 
 from keygroups import InvalidTypeError, InvalidValueError
@@ -1149,6 +1150,35 @@ def test_offsets_and_topics_of_a_consumer(tmp_path: Path) -> None:
     assert sorted(stored) == [-915_623_761_775, -1, 6]
     [state] = editor.report().operators[0].states
     assert (state.changed, state.deleted, state.kept) == (3, 3, 0)
+
+
+def test_kinesis_consumer_of_flink_1_7(tmp_path: Path) -> None:
+    """Its header has serializers as Java objects: the hash that the element keeps says it is one.
+
+    The hash of the number and of -1 is that of Flink's own dump, Kinesis' consumer of 1.7.
+    """
+    legacy = sb.snapshot(
+        "org.apache.flink.api.java.typeutils.runtime.TupleSerializerConfigSnapshot",
+        0x7A53C4F0,
+        sb.i32(1) + framed(b"\xac\xed\0\5p") + sb.i32(1),
+    )
+    code = varint(2 * 2_124_509_527 - 1)
+
+    def element(code: bytes, text: bytes = kryo_text("987654321"), end: bytes = b"\1") -> bytes:
+        shard = b"\2" + b"\1" * 4 + b"\0\3s0" + b"\1\1" + b"\0\5fake"
+        return shard + b"\x57\1" + code + text + end
+
+    name = "Kinesis-Stream-Shard-State"
+    operator = consumer(tmp_path / "a", name, legacy, [element(code)])
+    assert operator.source_splits().splits == (KinesisSplit("fake", "s0", "987654321", -1, 0),)
+    others = [
+        *(element(b"\5"), element(code, kryo_text("987654322")), element(code, b"\0")),
+        *(element(code, end=b"\3"), element(code)[:-1], element(code) + b"\0", b"", b"\1"),
+        element(code)[:29] + b"\2" + element(code)[30:],
+    ]
+    for number, data in enumerate(others):
+        operator = consumer(tmp_path / f"{number}", name, legacy, [data])
+        assert operator.source_splits().splits == (UnknownSplit(0, -1, data),)
 
 
 def test_kinesis_consumer(tmp_path: Path) -> None:

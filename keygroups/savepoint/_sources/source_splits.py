@@ -17,7 +17,12 @@ from keygroups._serializers.scalars import BYTES
 from keygroups.errors import SavepointError
 from keygroups.savepoint._sources import dynamic_kafka, file_splits, kafka
 from keygroups.savepoint._sources.connector_layouts import LAYOUTS
-from keygroups.savepoint._sources.consumers import CONSUMERS, KinesisSplit
+from keygroups.savepoint._sources.consumers import (
+    CONSUMERS,
+    KINESIS_STATE,
+    KinesisSplit,
+    shard_without_header,
+)
 from keygroups.savepoint._sources.file_splits import FileSplit
 from keygroups.savepoint._sources.kafka import KafkaOffsets, KafkaSplit, Offset, Place
 from keygroups.savepoint._sources.split_layouts import (
@@ -237,6 +242,8 @@ def read_consumer_splits(
     """
     splits: list[KafkaSplit | KinesisSplit | UnknownSplit] = []
     for subtask, element in elements:
+        if isinstance(element, bytes) and state == KINESIS_STATE:
+            element = shard_without_header(element)
         if isinstance(element, bytes):
             splits.append(UnknownSplit(subtask, _NO_VERSION, element))
             continue
@@ -288,7 +295,7 @@ def _of_kafka(
 
 
 def place_of(split: KafkaSplit) -> Place:
-    """Return what `set_offsets` calls a partition: its topic and number, behind its cluster."""
+    """Return a partition as `set_offsets` names it: topic and number, behind its cluster."""
     place = split.topic, split.partition
     return place if split.cluster is None else (split.cluster, *place)
 
