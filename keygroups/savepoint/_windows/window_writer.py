@@ -260,7 +260,7 @@ class WindowOperatorWriter:
         place = _without_window(contents, _COUNT_SIZE)
         self._open.setdefault(place, (key, total, set()))[2].add(number)
 
-    def check_counts(self) -> None:
+    def _check_counts(self) -> None:
         """Raise InvalidValueError if a key of the last key group lacks a window of a count.
 
         PyFlink gives an element to all windows that are open, and makes anew those that are not

@@ -387,7 +387,7 @@ class SavepointWriter(FolderWriter):
         self._add(uid, operator, kryo)
         encoder = EntryEncoder(states, groups)
         windows = WindowOperatorWriter(assigner, lateness, encoder, operator._hold)
-        operator._check_key_group = windows.check_counts
+        operator._check_key_group = windows._check_counts
         return windows
 
     def savepoint(self) -> Savepoint:
