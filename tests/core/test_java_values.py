@@ -259,16 +259,50 @@ def test_lists_that_references_nest() -> None:
     assert JAVA.decode(chain(99)) == chain(99)
 
 
-def test_lists_from_elsewhere() -> None:
-    """References reach what a class wrote of itself: 150 lists, of which the last comes first."""
+SINGLETON = "java.util.Collections$SingletonList"
+
+
+def from_elsewhere(innermost: bytes, depth: int) -> bytes:
+    """Return a list that refers to lists in one another, which its class wrote of itself."""
     one = b"\x73" + java.reference(0)
-    lists = one + java.NULL + b"".join(one + java.reference(2 + link) for link in range(149))
-    name = "java.util.Collections$SingletonList"
-    described = java.class_of(name, [("L", "element")], annotation=lists)
-    stream = java.stream(b"\x73" + described + java.reference(2 + 149))
+    # Handles: the class, its text, the innermost list, a class and an object in it, other lists.
+    handles = [2, *range(3 if innermost == java.NULL else 5, 2_000)]
+    lists = one + innermost + b"".join(one + java.reference(handles[link]) for link in range(149))
+    described = java.class_of(SINGLETON, [("L", "element")], annotation=lists)
+    return java.stream(b"\x73" + described + java.reference(handles[depth - 2]))
+
+
+@pytest.mark.parametrize(
+    ("innermost", "most", "shown"),
+    [
+        (java.NULL, 100, "None"),
+        (LONG_5, 100, "5"),
+        (java.instance("java.util.Collections$EmptyList"), 99, "[]"),
+    ],
+)
+def test_lists_from_elsewhere(innermost: bytes, most: int, shown: str) -> None:
+    """The last of them comes first, and is no deeper than a list of others."""
+    for depth in (50, most):
+        value = JAVA.decode(from_elsewhere(innermost, depth))
+        assert repr(value) == "[" * depth + shown + "]" * depth
+    for depth in (most + 1, 149):
+        stream = from_elsewhere(innermost, depth)
+        assert JAVA.decode(stream) == stream
+
+
+def test_the_highest_of_a_list_counts() -> None:
+    """A null and a list are in a list, which references nest."""
+    described = java.class_of(SINGLETON, [("L", "element")])
+    # Handles: the class of the list outside and itself; the list; the class in it, its text, it.
+    inside = sb.i32(2) + block(2) + java.NULL + b"\x73" + described + java.NULL + java.END
+    items = [b"\x73" + java.reference(0) + inside]
+    items += [
+        b"\x73" + java.reference(3) + java.reference(5 + link if link else 2) for link in range(98)
+    ]
+    value = JAVA.decode(java.stream(array_list(*items[:-1])))
+    assert repr(value[-1]) == "[" * 97 + "[None, [None]]" + "]" * 97
+    stream = java.stream(array_list(*items))
     assert JAVA.decode(stream) == stream
-    shallow = java.stream(b"\x73" + described + java.reference(2 + 90))
-    assert repr(JAVA.decode(shallow)) == "[" * 92 + "None" + "]" * 92
 
 
 def repeated(text: str, count: int) -> bytes:
@@ -282,6 +316,22 @@ def test_references_may_not_repeat_too_much() -> None:
     assert JAVA.decode(repeated("ab", 1_000)) == ["ab"] * 1_001
     with pytest.raises(InvalidValueError, match="256 times as many and 1,048,576"):
         JAVA.decode(repeated("a" * 60_000, 1_000))
+
+
+def test_a_list_counts_as_all_that_is_in_it() -> None:
+    """A list of 1,300 nulls is 1,301: some 65,000 references of 5 bytes each are too many."""
+    for count, is_refused in ((64_000, False), (67_000, True)):
+        # Handles: of the list outside its class and itself; then the list of nulls.
+        nulls = b"\x73" + java.reference(0) + sb.i32(1_300) + block(1_300) + b"\x70" * 1_300
+        items = [nulls + java.END] + [java.reference(2)] * count
+        stream = java.stream(array_list(*items))
+        assert (1_301 * count > (1 << 20) + 256 * len(stream)) == is_refused
+        assert (1_302 * count > (1 << 20) + 256 * len(stream)) or not is_refused
+        if is_refused:
+            with pytest.raises(InvalidValueError, match="256 times as many and 1,048,576"):
+                JAVA.decode(stream)
+        else:
+            assert JAVA.decode(stream) == [[None] * 1_300] * (count + 1)
 
 
 def test_doubled_lists_are_counted() -> None:
