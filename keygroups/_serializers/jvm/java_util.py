@@ -52,7 +52,6 @@ _MAPS: dict[str, Parts] = {
 _AROUND: dict[str, str] = {  # views, and the field with the list or the map
     "java.util.Collections$UnmodifiableList": "list",
     "java.util.Collections$UnmodifiableMap": "m",
-    "java.util.Collections$UnmodifiableRandomAccessList": "list",
 }
 
 
