@@ -9,13 +9,13 @@ from support.bytes import java_bytes as java
 from support.bytes import savepoint_bytes as sb
 from support.bytes.beam_bytes import CODERS, LEGACY, OF_KEYS, TIMER, beam_snapshot, stream
 from support.bytes.framed_entries import framed_entries
+from support.bytes.sst_bytes import VALUE, sst
 
 from keygroups import compute_key_group_for_key_hash
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
     SavepointError,
-    UnsupportedKeyTypeError,
 )
 from keygroups.savepoint import (
     Operator,
@@ -91,6 +91,86 @@ def test_edits(tmp_path: Path) -> None:
     assert key_groups[b"\1b"] == compute_key_group_for_key_hash(31 * (31 + 98) + 1, 4096)
 
 
+# --- on RocksDB ----------------------------------------------------------------------------------
+
+USERS = {b"\1a": b"\1x", b"\3bob": b"\2yz", b"\3bo": b"\0", bytes(300): b"\x85\1" + bytes(133)}
+"""Keys, of which one starts another's bytes, and values as the coder of texts writes them."""
+
+
+def java_hash(key: bytes) -> int:
+    """JDK: ByteBuffer.hashCode."""
+    code = 1
+    for byte in reversed(key):
+        code = 31 * code + (byte - 256 if byte > 127 else byte)
+    return (code + 2**31) % 2**32 - 2**31
+
+
+def length(size: int) -> bytes:
+    """Flink: CompositeKeySerializationUtils.writeVariableIntBytes, the lowest byte first."""
+    return size.to_bytes((size.bit_length() + 7) // 8 or 1, "little")
+
+
+def on_rocksdb(folder: Path, *, has_text_namespaces: bool) -> Path:
+    """Write a native point of keys with a namespace, as SerializedCompositeKeyBuilder has them.
+
+    Where neither tells its end by its type, the lengths of both follow: of the key behind it, of
+    the namespace behind that, if there is more.
+    """
+    namespace = sb.simple("String") if has_text_namespaces else sb.NONE
+    values = beam_snapshot(stream(java.instance(f"{CODERS}StringUtf8Coder")))
+    state = sb.state("state", "VALUE", values, namespace=namespace)
+    header = sb.keyed_header(beam_snapshot(stream(java.instance(OF_KEYS))), [state])
+    records = []
+    for key, value in USERS.items():
+        key_group = compute_key_group_for_key_hash(java_hash(key), 128)
+        size = b"\xac\2" if len(key) == 300 else bytes([len(key)])
+        encoded = size + key
+        row = bytes([key_group]) + encoded
+        row += length(len(encoded)) + b"\3//\3" if has_text_namespaces else b"\0"
+        records.append((row, 7, VALUE, value))
+    table = sst(sorted(records), "state")
+    keyed = sb.rocksdb(0, 128, sb.inline(header), [("1.sst", sb.inline(table, "y"))])
+    return sb.write(folder, [sb.operator([sb.subtask(managed_keyed=keyed)], uid="by-user")])
+
+
+@pytest.mark.parametrize("has_text_namespaces", [False, True])
+def test_rocksdb(has_text_namespaces: bool, tmp_path: Path) -> None:
+    old = on_rocksdb(tmp_path / "old", has_text_namespaces=has_text_namespaces)
+    operator = read_savepoint(old).operator("by-user")
+    found = {}
+    for entry in operator.entries():
+        assert entry.key_group == compute_key_group_for_key_hash(java_hash(entry.key), 128)
+        assert entry.namespace == ("//" if has_text_namespaces else None)
+        found[entry.key] = entry.value
+    assert found == USERS
+    for key, value in USERS.items():
+        state = {"//": value} if has_text_namespaces else value
+        assert operator.get(key) == {"state": state}
+    assert operator.get(b"\3bo!") == {}
+    assert {size.key for size in operator.key_sizes()} == {*USERS}
+    assert read_savepoint(old).verify().faults == ()
+
+
+@pytest.mark.parametrize("has_text_namespaces", [False, True])
+def test_edits_of_rocksdb(has_text_namespaces: bool, tmp_path: Path) -> None:
+    old = on_rocksdb(tmp_path / "old", has_text_namespaces=has_text_namespaces)
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as writer:
+        by_user = writer.operator("by-user")
+        by_user.delete_keys([b"\3bob"])
+        by_user.map_entries("state", lambda entry: b"\1!" if entry.key == b"\1a" else entry.value)
+    change_max_parallelism(tmp_path / "new", 4096, tmp_path / "wider")
+    for folder, most in (("new", 128), ("wider", 4096)):
+        operator = read_savepoint(tmp_path / folder).operator("by-user")
+        assert {entry.key: entry.value for entry in operator.entries()} == {
+            key: b"\1!" if key == b"\1a" else value
+            for key, value in USERS.items()
+            if key != b"\3bob"
+        }
+        for entry in operator.entries():
+            assert entry.key_group == compute_key_group_for_key_hash(java_hash(entry.key), most)
+        assert operator.get(b"\1a") != {}
+
+
 @pytest.mark.parametrize(
     ("coder", "data"),
     [
@@ -116,8 +196,12 @@ def test_values_are_the_bytes_of_their_coder(coder: str, data: bytes) -> None:
             value.decode(data[:end])
     with pytest.raises(InvalidValueError, match="must end after"):
         value.decode(data + b"\0")
-    with pytest.raises(UnsupportedKeyTypeError):
-        value.encode(data)
+    assert value.encode(data) == data
+    for wrong in (data + b"\0", data[:-1]) if data else (b"\0",):
+        with pytest.raises(InvalidValueError, match="BEAM must"):
+            value.encode(wrong)
+    with pytest.raises(InvalidTypeError, match="BEAM must be bytes, got 'a'"):
+        value.encode("a")
 
 
 def test_timers_of_newer_beams_are_left_to_the_pipeline() -> None:

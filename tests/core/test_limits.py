@@ -42,6 +42,7 @@ OTHERS = {
     "_serializers.pickles": {"_MOST_INT": 1_024, "_REPEATED": 16, "_FREE": 64},
     "_serializers.big_numbers": {"_BITS_AT_ONCE": 4_096},
     "_serializers.jvm.avro": {"_MAX_EMPTY": 100, "_MAX_JSON_DEPTH": 200},
+    "_serializers.jvm.java_util": {"_MAX_DEPTH": 100},
     "_serializers.jvm.objects": {"_MAX_DEPTH": 100},
     "_serializers.sql.java_types": {"_MAX_DEPTH": 100, "_MAX_WRAPPERS": 10, "_NAMES": 64},
     "_values.bitmaps": {"_FEW": 4, "_MOST": 1 << 16},

@@ -260,9 +260,8 @@ def test_windows_that_pyflink_does_not_have(tmp_path: Path) -> None:
         return writer.add_window_operator("w", key_type, assigner, ELEMENTS, 128, 2, **options)
 
     hours = TumblingEventTimeWindows(3_600_000)
-    for assigner, options in ((hours, {"has_evictor": True}), (CountWindows(5, slide=2), {})):
-        with pytest.raises(UnsupportedKeyTypeError, match="has_evictor and a slide of CountWin"):
-            add(assigner, **options)
+    with pytest.raises(UnsupportedKeyTypeError, match="has_evictor must be False for PYFLINK"):
+        add(hours, has_evictor=True)
     for merging in (EventTimeSessionWindows(5), CountWindows(5)):
         with pytest.raises(UnsupportedKeyTypeError, match="neither sessions nor counts for PYF"):
             add(merging, IN_THREAD)
@@ -277,6 +276,90 @@ def test_windows_that_pyflink_does_not_have(tmp_path: Path) -> None:
         counts.write(7, CountWindow(-1), [("a", 7, 0)])
     with pytest.raises(InvalidValueError, match="count must be"):
         counts.write(7, CountWindow(0), [("a", 7, number) for number in range(3)])
+
+
+SLIDING = CountWindows(5, slide=2)
+WRITTEN_OF_7: dict[int, list[tuple[str, int, int]]] = {
+    number: [("s", 7, element) for element in range(2 * number, 7)] for number in (2, 3)
+}
+"""Of 7 elements, 0 to 6, the windows 2 and 3, from the elements 4 and 6, are not full."""
+
+
+def sliding(path: Path, *keys: dict[int, list[tuple[str, int, int]]], **options: Any) -> Operator:
+    """Write such windows of the keys from 7 on in the order of their key groups."""
+    with SavepointWriter(path) as writer:
+        windows = writer.add_window_operator("w", IN_PROCESS, SLIDING, ELEMENTS, 128, 2)
+        of_keys = dict(enumerate(keys, 7))
+        for key in sorted(of_keys, key=windows.key_group):
+            for number, contents in of_keys[key].items():
+                windows.write(key, CountWindow(number), contents, **options)
+    return writer.savepoint().operator("w")
+
+
+def test_windows_of_a_count_with_a_slide(tmp_path: Path) -> None:
+    """PyFlink: CountSlidingWindowAssigner.assign_windows, CountTrigger.on_element."""
+    new = sliding(tmp_path / "new", WRITTEN_OF_7, {0: WRITTEN_OF_7[2][:1]}, WRITTEN_OF_7)
+    as_job = new.as_pyflink(
+        LONG,
+        [
+            *(ELEMENTS, ReducingStateDescriptor("count", LONG)),
+            ValueStateDescriptor("slide-count-assigner", LONG),
+        ],
+    )
+    expected: dict[str, Any] = {
+        "window-contents": {CountWindow(place): held for place, held in WRITTEN_OF_7.items()},
+        "count": {CountWindow(2): 3, CountWindow(3): 1},
+        "slide-count-assigner": 7,
+    }
+    assert as_job.get(7) == as_job.get(9) == expected
+    assert as_job.get(8)["slide-count-assigner"] == 1
+    assert "tumble-count-assigner" not in {state.name for state in as_job.states}
+
+
+@pytest.mark.parametrize(
+    ("windows", "says"),
+    [
+        ({2: WRITTEN_OF_7[2]}, r"key 7 must be those .* 7 elements, 2 to 3, got \[2\]"),
+        ({3: WRITTEN_OF_7[3]}, r"key 7 must be those .* 7 elements, 2 to 3, got \[3\]"),
+        ({1: WRITTEN_OF_7[2]}, r"key 7 must be those .* 5 elements, 1 to 2, got \[1\]"),
+        (
+            {2: WRITTEN_OF_7[2], 3: WRITTEN_OF_7[2][:2]},
+            "tell of 7 elements of the key 7, .* got 2 of .*, which tells of 8",
+        ),
+        ({2: WRITTEN_OF_7[2] * 2}, "count must be from 1 to 4, got 6"),
+        ({2: []}, "must"),
+        ({2**62: WRITTEN_OF_7[2]}, "id of a CountWindow must be from 0 to 4611686018427387901"),
+    ],
+)
+def test_windows_of_a_count_that_are_not_whole(
+    windows: dict[int, Any], says: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InvalidValueError, match=says):
+        sliding(tmp_path / "new", windows)
+    later = dict.fromkeys(range(20), WRITTEN_OF_7)
+    with pytest.raises(InvalidValueError, match=says):
+        sliding(tmp_path / "later", windows, *later.values())
+
+
+def test_one_window_twice(tmp_path: Path) -> None:
+    twice = [(CountWindow(1), elements("w", 0))] * 2
+    with pytest.raises(InvalidValueError, match="twice"):
+        written_windows(tmp_path / "new", CountWindows(5, 5), ELEMENTS, twice, PYFLINK(LONG))
+
+
+@pytest.mark.parametrize("slide", [4, 5, 9])
+def test_windows_of_a_count_with_a_long_slide(slide: int, tmp_path: Path) -> None:
+    """After 12 elements of size 5: 8 to 12 with slide 4, 10 to 14 with 5, 9 to 13 with 9."""
+    numbers = {4: [2], 5: [2], 9: [1]}[slide]
+    with SavepointWriter(tmp_path / "new") as writer:
+        sums = ReducingStateDescriptor("window-contents", LONG)
+        windows = writer.add_window_operator("w", IN_PROCESS, CountWindows(5, slide), sums, 128, 2)
+        for number in numbers:
+            windows.write(7, CountWindow(number), 40, count=12 - number * slide)
+    total = ValueStateDescriptor("slide-count-assigner", LONG)
+    new = writer.savepoint().operator("w").as_pyflink(LONG, [sums, total])
+    assert new.get(7, "slide-count-assigner") == 12
+    assert new.get(7, "window-contents") == {CountWindow(numbers[0]): 40}
 
 
 def test_sessions_that_flink_would_have_merged(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ VALUES_ONLY_READ = {
 }
 AS_BYTES = {
     # case, or the group of cases: why its values are their bytes
-    "java": "of a Java object that is no String only the end is told",
+    "java": "of an object that is no number, text, list or map only the end is told",
 }
 OLDER_SNAPSHOT = {
     "cep.NFAState-1.14.6": "version 1 has no flag for the previous timestamp, version 2 has",
@@ -67,6 +67,8 @@ OTHER_SIZE = {
     "timer.1-1.14.6": "20, with a window of 0 bytes, of which 16 are written",
     "copyable.custom": "12, which only the job's own class tells",
 }
+OF_JAVA = {"int", "long", "list", "map"}
+"""The objects of Java's own streams that are read as values."""
 LOCAL = ("py.Date", "py.Time")
 """The cases of dates, times and timestamps in the zone of the JVM."""
 TWO_SPELLINGS = re.compile('"(bigint|decimal)": "(0|1|10)"')
@@ -89,8 +91,8 @@ def serializer_of(case: Case) -> Serializer:
 
 def value_in_python(case: Case, value: Value) -> object:
     """Return the value to be read; of external types of SQL, the value that is inside."""
-    if isinstance(value.json, (bool, dict)) and has_reason(case, AS_BYTES):
-        return value.data
+    if has_reason(case, AS_BYTES) and isinstance(value.json, dict):
+        return value_of(value.json) if OF_JAVA.issuperset(value.json) else value.data
     if case.name.startswith(LOCAL):
         return local_value_of(value.json)
     if case.name == "external.RAW":
@@ -160,7 +162,10 @@ def test_bytes(group: str) -> None:
                 continue
             if not value.read_by_flink:
                 continue
-            data = serializer.encode(serializer.decode(value.data))
+            decoded = serializer.decode(value.data)
+            if has_reason(case, AS_BYTES) and isinstance(decoded, (int, list, dict)):
+                continue  # Nothing says of which class it is to be: test_java_values.py.
+            data = serializer.encode(decoded)
             has_two_spellings = b".BigInt" in case.snapshot or b".BigDec" in case.snapshot
             if has_two_spellings and TWO_SPELLINGS.search(json.dumps(value.json)):
                 assert same(serializer.decode(data), serializer.decode(value.data)), str(case)

@@ -31,6 +31,7 @@ from support.bytes.source_bytes import (
     source,
     versioned,
 )
+from support.bytes.sst_bytes import varint
 from support.inside.savepoints import has_same_content
 
 from keygroups import InvalidTypeError, InvalidValueError
@@ -704,8 +705,93 @@ def test_offsets_that_are_refused(
         source.set_offsets({("a", 0): 41})
 
 
+B7 = kafka_split("b", 0, 7, 90)
+
+
+def moved_in(folder: Path, elements: list[bytes], offsets: Any) -> list[bytes]:
+    """Move offsets of a source, whose coordinator stays, and return the new elements."""
+    old, new = folder / "old", folder / "new"
+    kafka = partitions(("a", 0, 0))
+    state = coordinator(0, struct.pack(">i", 1) + versioned(2, kafka))
+    if elements[0].startswith(sb.i32(1)):
+        state = coordinator(2, clusters(sb.utf("h:9092") + b"\0\0", kafkas={"x": kafka}))
+    operator = source(old, [elements[:1], elements[1:]], state)
+    with SavepointWriter.from_existing_savepoint(old, new) as editor:
+        editor.operator(operator.operator_id).set_offsets(offsets)
+    [edited] = read_savepoint(new).operators
+    assert edited.coordinator_state() == state
+    [first, second] = edited.operator_state(["SourceReaderState"])
+    return [*first.elements, *second.elements]
+
+
+def test_offsets_of_several_clusters(tmp_path: Path) -> None:
+    """Two clusters have one partition: it is named by cluster, topic and number."""
+    elements = [in_cluster("x", A0), in_cluster("y", A0), in_cluster("x", B7)]
+    offsets = {("y", "a", 0): 5, ("x", "b", 0): SpecialOffset.EARLIEST}
+    assert moved_in(tmp_path, elements, offsets) == [
+        elements[0],
+        in_cluster("y", kafka_split("a", 0, 5)),
+        in_cluster("x", kafka_split("b", 0, -2, 90)),
+    ]
+
+
+def test_offsets_of_sources_in_turn(tmp_path: Path) -> None:
+    """Of a HybridSource the files before Kafka stay, and the ids of all splits."""
+    file = of_hybrid(0, 1, file_split("1"))
+    elements = [of_hybrid(1, 0, A0), file, of_hybrid(1, 0, B7)]
+    assert moved_in(tmp_path, elements, {("b", 0): 90}) == [
+        *elements[:2],
+        of_hybrid(1, 0, kafka_split("b", 0, 90, 90)),
+    ]
+
+
+def test_offsets_of_several_clusters_in_turn(tmp_path: Path) -> None:
+    """A KafkaSource and then a DynamicKafkaSource, and some files of version 1 as that has."""
+    of_x = struct.pack(">h", 1) + b"x" + struct.pack(">i", 0)
+    elements = [
+        of_hybrid(0, 1, file_split("1")),
+        of_hybrid(1, 0, A0),
+        of_hybrid(2, 1, of_x + A0),
+    ]
+    moved = {("a", 0): 5, ("x", "a", 0): 6}
+    assert moved_in(tmp_path, elements, moved) == [
+        elements[0],
+        of_hybrid(1, 0, kafka_split("a", 0, 5)),
+        of_hybrid(2, 1, of_x + kafka_split("a", 0, 6)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("elements", "offsets", "says"),
+    [
+        ([in_cluster("x", A0)], {("a", 0): 1}, r"such as \('x', 'a', 0\), got \('a', 0\)"),
+        ([in_cluster("x", A0)], {("y", "a", 0): 1}, r"got \('y', 'a', 0\)"),
+        ([in_cluster("x", A0)], {("x", "a b", 0): 1}, "must be 1 to 249 letters"),
+        ([in_cluster("x", A0)], {("x", "a", 0): -1}, "must be from 0 to"),
+        ([in_cluster("x", B7)], {("x", "b", 0): 91}, "must be at least its offset 91, got 90"),
+        ([of_hybrid(1, 0, A0)], {("x", "a", 0): 1}, r"such as \('a', 0\)"),
+        ([of_hybrid(1, 0, B7)], {("b", 0): 91}, "must be at least its offset 91, got 90"),
+        (
+            [of_hybrid(0, 0, A0), of_hybrid(1, 0, A0)],
+            {("a", 0): 1},
+            r"one source of .* has, got \('a', 0\), which 2 have",
+        ),
+    ],
+)
+def test_offsets_of_others_that_are_refused(
+    elements: list[bytes], offsets: Any, says: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InvalidValueError, match=says):
+        moved_in(tmp_path, elements, offsets)
+
+
+def test_a_cluster_is_a_text(tmp_path: Path) -> None:
+    with pytest.raises(InvalidTypeError, match="cluster of partition in offsets must be a str"):
+        moved_in(tmp_path, [in_cluster("x", A0)], {(1, "a", 0): 1})
+
+
 @pytest.mark.parametrize("of_several", ["clusters", "sources", "files"])
-def test_offsets_of_other_sources(of_several: str, tmp_path: Path) -> None:
+def test_edits_of_other_sources(of_several: str, tmp_path: Path) -> None:
     elements = {
         "clusters": in_cluster("x", A0),
         "sources": of_hybrid(1, 0, A0),
@@ -715,14 +801,14 @@ def test_offsets_of_other_sources(of_several: str, tmp_path: Path) -> None:
     source(old, [[elements[of_several]]])
     with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as editor:
         [operator] = read_savepoint(old).operators
+        edited = editor.operator(operator.operator_id)
+        if of_several == "files":
+            with pytest.raises(InvalidValueError, match="must be a source of Kafka that reads"):
+                edited.set_offsets({("a", 0): 1})
         with pytest.raises(
             InvalidValueError, match="KafkaSource or a FlinkKafkaConsumer that reads"
         ):
-            editor.operator(operator.operator_id).set_offsets({("a", 0): 1})
-        with pytest.raises(
-            InvalidValueError, match="KafkaSource or a FlinkKafkaConsumer that reads"
-        ):
-            editor.operator(operator.operator_id).remove_topics(["a"])
+            edited.remove_topics(["a"])
         editor.remove_operator(operator.operator_id)
         editor.add_source("b", KafkaOffsets({("a", 0): 1}), 128, parallelism=1)
 
@@ -1064,6 +1150,35 @@ def test_offsets_and_topics_of_a_consumer(tmp_path: Path) -> None:
     assert sorted(stored) == [-915_623_761_775, -1, 6]
     [state] = editor.report().operators[0].states
     assert (state.changed, state.deleted, state.kept) == (3, 3, 0)
+
+
+def test_kinesis_consumer_of_flink_1_7(tmp_path: Path) -> None:
+    """Its header has serializers as Java objects: the hash that the element keeps says it is one.
+
+    The hash of the number and of -1 is that of Flink's own dump, Kinesis' consumer of 1.7.
+    """
+    legacy = sb.snapshot(
+        "org.apache.flink.api.java.typeutils.runtime.TupleSerializerConfigSnapshot",
+        0x7A53C4F0,
+        sb.i32(1) + framed(b"\xac\xed\0\5p") + sb.i32(1),
+    )
+    code = varint(2 * 2_124_509_527 - 1)
+
+    def element(code: bytes, text: bytes = kryo_text("987654321"), end: bytes = b"\1") -> bytes:
+        shard = b"\2" + b"\1" * 4 + b"\0\3s0" + b"\1\1" + b"\0\5fake"
+        return shard + b"\x57\1" + code + text + end
+
+    name = "Kinesis-Stream-Shard-State"
+    operator = consumer(tmp_path / "a", name, legacy, [element(code)])
+    assert operator.source_splits().splits == (KinesisSplit("fake", "s0", "987654321", -1, 0),)
+    others = [
+        *(element(b"\5"), element(code, kryo_text("987654322")), element(code, b"\0")),
+        *(element(code, end=b"\3"), element(code)[:-1], element(code) + b"\0", b"", b"\1"),
+        element(code)[:29] + b"\2" + element(code)[30:],
+    ]
+    for number, data in enumerate(others):
+        operator = consumer(tmp_path / f"{number}", name, legacy, [data])
+        assert operator.source_splits().splits == (UnknownSplit(0, -1, data),)
 
 
 def test_kinesis_consumer(tmp_path: Path) -> None:

@@ -2,8 +2,9 @@
 
 `support/flink/java/KafkaStates.java` makes them. What it wrote is read here and written again:
 the splits and enumerators of a KafkaSource as savepoints have them, all else, which is only read,
-by the builders of the tests. What comes of it is read by the connector. Of an enumerator without
-any partition nothing says that it is Kafka's.
+by the builders of the tests. Of the enumerators of a DynamicKafkaSource these build another, of
+one stream, as what they say of streams is read over. What comes of it is read by the connector. Of
+an enumerator without any partition nothing says that it is Kafka's.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.sink_bytes import COMMITTER, WRITER, collector, listed, request, sink
-from support.bytes.source_bytes import coordinator, partitions, source, versioned
+from support.bytes.source_bytes import clusters, coordinator, partitions, source, versioned
 from support.flink.kafka_jobs import KafkaFlink, kafka_python
 
 from keygroups.savepoint import (
@@ -144,6 +145,41 @@ def test_moved_splits(states: dict[str, Any], flink: KafkaFlink, tmp_path: Path)
     assert [answer["bytes"] for answer in answers] == [data.hex() for data in written]
 
 
+def test_moved_splits_of_clusters(
+    states: dict[str, Any], flink: KafkaFlink, tmp_path: Path
+) -> None:
+    """Every second partition is moved, each of its cluster; the bytes of the others stay."""
+    made = {(cluster, *it[:2]): (data, it) for data, (cluster, it) in states["dynamic_split"]}
+    operator = source(tmp_path / "old", [[versioned(1, data) for data, _ in made.values()]])
+    moved = {place: 0 for number, place in enumerate(made) if number % 2}
+    with SavepointWriter.from_existing_savepoint(tmp_path / "old", tmp_path / "new") as editor:
+        editor.operator(operator.operator_id).set_offsets(moved)
+    written = [element[8:] for element in elements_of(tmp_path / "new")]
+    answers = read_by_connector(flink, "dynamic_split", written)
+    assert [answer["bytes"] for answer in answers] == [data.hex() for data in written]
+    for answer, data, (place, (old, fields)) in zip(answers, written, made.items(), strict=True):
+        assert (data == old) == (place not in moved or fields[2] == 0)
+        offset = moved.get(place, fields[2])
+        assert answer["fields"] == [place[0], [*place[1:], offset, fields[3]]]
+
+
+def test_moved_splits_of_sources_in_turn(
+    states: dict[str, Any], flink: KafkaFlink, tmp_path: Path
+) -> None:
+    made = {tuple(it[:2]): (data, it) for data, (_, it) in states["hybrid_split"]}
+    operator = source(tmp_path / "old", [[versioned(0, data) for data, _ in made.values()]])
+    moved = {place: 0 for number, place in enumerate(made) if number % 2}
+    with SavepointWriter.from_existing_savepoint(tmp_path / "old", tmp_path / "new") as editor:
+        editor.operator(operator.operator_id).set_offsets(moved)
+    written = [element[8:] for element in elements_of(tmp_path / "new")]
+    answers = read_by_connector(flink, "hybrid_split", written)
+    assert [answer["bytes"] for answer in answers] == [data.hex() for data in written]
+    # Of the split inside, whose bytes are the last, only the offset is another: the 16 to 8 last.
+    for data, (place, (old, _)) in zip(written, made.items(), strict=True):
+        offset = bytes(8) if place in moved else old[-16:-8]
+        assert data == old[:-16] + offset + old[-8:]
+
+
 def test_splits_of_clusters(states: dict[str, Any], flink: KafkaFlink, tmp_path: Path) -> None:
     made = states["dynamic_split"]
     operator = source(tmp_path / "s", [[versioned(1, data) for data, _ in made]])
@@ -240,7 +276,10 @@ def test_enumerators_without_a_topic(
         assert [sorted(answer["fields"][0]), answer["fields"][1]] == [sorted(kept), is_finished]
 
 
-def test_enumerators_of_clusters(states: dict[str, Any], tmp_path: Path) -> None:
+def test_enumerators_of_clusters(
+    states: dict[str, Any], flink: KafkaFlink, tmp_path: Path
+) -> None:
+    """They are only read; those that are built here, of one stream, the connector reads."""
     for number, (data, fields) in enumerate(states["dynamic_enumerator"]):
         known = source(tmp_path / f"{number}", [[]], coordinator(1, data)).source_splits()
         assert [*known.splits] == [
@@ -248,14 +287,43 @@ def test_enumerators_of_clusters(states: dict[str, Any], tmp_path: Path) -> None
         ]
         finished = all(state[1] for state in fields.values()) if known.splits else None
         assert known.initial_discovery_finished == finished
+    servers = sb.utf("h:9092")
+    fields_of_each = [fields for _, fields in states["dynamic_enumerator"]]
+    written = [
+        clusters(servers, kafkas={name: enumerator_bytes(*it) for name, it in fields.items()})
+        for fields in fields_of_each
+    ]
+    answers = read_by_connector(flink, "dynamic_enumerator", written)
+    for answer, fields in zip(answers, fields_of_each, strict=True):
+        assert {name: in_order(it) for name, it in answer["fields"].items()} == {
+            name: in_order(it) for name, it in fields.items()
+        }
 
 
-def test_enumerators_of_sources_in_turn(states: dict[str, Any], tmp_path: Path) -> None:
+def enumerator_bytes(named: list[Any], is_finished: bool) -> bytes:
+    statuses = [(topic, place, int(not is_assigned)) for topic, place, is_assigned in named]
+    return partitions(*statuses, is_finished=is_finished)
+
+
+def in_order(fields: Any) -> list[Any]:
+    """Return the fields of an enumerator, whose partitions are a set."""
+    named, is_finished = fields
+    return [sorted(named), is_finished]
+
+
+def test_enumerators_of_sources_in_turn(
+    states: dict[str, Any], flink: KafkaFlink, tmp_path: Path
+) -> None:
+    written = []
     for number, (data, (index, fields)) in enumerate(states["hybrid_enumerator"]):
+        written.append(struct.pack(">i", index) + versioned(2, enumerator_bytes(*fields)))
+        assert written[-1] == data
         known = source(tmp_path / f"{number}", [[]], coordinator(0, data)).source_splits()
         assert [*known.splits] == [*enumerator(fields)]
         assert known.source_indexes == (index,) * len(known.splits)
         assert known.initial_discovery_finished == (fields[1] if known.splits else None)
+    answers = read_by_connector(flink, "hybrid_enumerator", written)
+    assert [answer["bytes"] for answer in answers] == [data.hex() for data in written]
 
 
 # --- sinks ---------------------------------------------------------------------------------------

@@ -181,7 +181,8 @@ def expected_windows(job: PyFlink) -> dict[str, dict[int, Any]]:
     """Return the contents with which the windows of `write_windows` fire, behind their place.
 
     The restored job counts one more element of each key, whose number is 9, to the two that
-    windows of a count have: the window after it ends with it.
+    windows of a count have: the window after it ends with it. With a slide it is the eighth, and
+    the window that the seventh began goes on.
     """
     fired: dict[str, Any] = {
         "tumble": [[0, 1_000_000, [0, 1, 2, 3]]],
@@ -191,6 +192,7 @@ def expected_windows(job: PyFlink) -> dict[str, dict[int, Any]]:
     if not job.in_thread:
         fired["session"] = [[0, 103_000, [0, 1, 2, 3]], [300_000, 400_000, [7]]]
         fired["count"] = [[4, [0, 1, 9]]]
+        fired["slides"] = [[2, [4, 5, 6, 9]]]
     return {uid: dict.fromkeys(KEYS, windows) for uid, windows in fired.items()}
 
 
@@ -204,6 +206,7 @@ def write_windows(writer: SavepointWriter, job: PyFlink) -> None:
         "sums": SlidingEventTimeWindows(1_000_000, slide=500_000),
         "session": EventTimeSessionWindows(100_000),
         "count": CountWindows(3),
+        "slides": CountWindows(4, slide=2),
     }
     for uid, fired in expected_windows(job).items():
         windows = writer.add_window_operator(
@@ -218,8 +221,10 @@ def write_windows(writer: SavepointWriter, job: PyFlink) -> None:
         for key in sorted(KEYS, key=windows.key_group):
             for *place, held in fired[key]:
                 contents: Any = [(uid, key, number) for number in held if number != 9]
-                window = CountWindow(*place) if uid == "count" else TimeWindow(*place)
+                window = TimeWindow(*place) if len(place) == 2 else CountWindow(*place)
                 windows.write(key, window, tuple(held) if uid == "sums" else contents)
+            if uid == "slides":
+                windows.write(key, CountWindow(3), [(uid, key, 6)])
 
 
 def test_from_nothing(job: PyFlink, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import i32
 from keygroups._serializers.jvm.objects import JavaObject, read_java_value
 from keygroups._serializers.scalars import read_varint, write_varint
+from keygroups.errors import InvalidValueError
 from keygroups.types import BYTE_BUFFER
 
 _BEAM = "org.apache.beam.runners.flink.translation."
@@ -69,7 +70,8 @@ class CoderSerializer(Serializer):
             self.key_type = BYTE_BUFFER
             self.read, self.write = _read_key, _write_key
         elif self.java_class in self.pieces:
-            self.read = partial(_read_pieces, self.pieces[self.java_class])
+            pieces = self.pieces[self.java_class]
+            self.read, self.write = partial(_read_pieces, pieces), partial(_write_pieces, pieces)
         super().__init__(stream)
 
     @classmethod
@@ -135,6 +137,17 @@ def _read_pieces(pieces: tuple[int, ...], data: bytes, pos: int) -> tuple[bytes,
     if end > len(data):
         raise IndexError("too few bytes")
     return data[pos:end], end
+
+
+def _write_pieces(pieces: tuple[int, ...], value: Any) -> bytes:
+    data = check_class("BEAM", value, bytes, "bytes")
+    try:
+        _, end = _read_pieces(pieces, data, 0)
+    except (*TRUNCATED, ValueError) as error:
+        raise InvalidValueError(f"BEAM must be the bytes of its coder: {error}") from None
+    if end != len(data):
+        raise InvalidValueError(f"BEAM must end after {end} bytes, got {len(data)}")
+    return data
 
 
 def _write_key(value: Any) -> bytes:

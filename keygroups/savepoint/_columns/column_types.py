@@ -273,6 +273,7 @@ def logical_column_of(field: LogicalType, is_key: bool) -> ArrowColumn:
 
 _OPEN = (
     avro.AvroSerializer,
+    encoded.JavaSerializer,
     kryo.KryoSerializer,
     pyflink.PickleSerializer,
     pyflink.PickledKeySerializer,
@@ -336,7 +337,6 @@ COLUMNS: dict[
     java_time.SqlDateSerializer: TIMESTAMP,
     java_time.SqlTimeSerializer: TIMESTAMP,
     java_time.SqlTimestampSerializer: TIMESTAMP,
-    encoded.JavaSerializer: BINARY,
     beam.CoderSerializer: BINARY,
     beam.UnversionedCoderSerializer: BINARY,
     encoded.VariantSerializer: VARIANT,

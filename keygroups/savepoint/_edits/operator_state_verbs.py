@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from keygroups._checks import check_callable, check_str, exact_repr, iterate, show
+from keygroups._checks import check_callable, check_str, iterate, show
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import utf
 from keygroups.errors import (
-    InvalidTypeError,
     InvalidValueError,
-    KeyGroupsError,
     SavepointError,
     UnsupportedKeyTypeError,
 )
+from keygroups.savepoint._edits.element_mapping import ElementMapping, MapElement, MovedBytes
 from keygroups.savepoint._edits.keyed_state import EditedState
 from keygroups.savepoint._edits.steps import DELETE
 from keygroups.savepoint._files.files import OpenStream
@@ -30,39 +29,36 @@ from keygroups.savepoint._metadata.handles import (
     coordinator_handle,
 )
 from keygroups.savepoint._operator import Operator
-from keygroups.savepoint._sources.consumers import KAFKA_STATE, moved_partition, read_partition
+from keygroups.savepoint._sources.consumers import KAFKA_STATE, read_partition
 from keygroups.savepoint._sources.kafka import (
-    KafkaOffsets,
     KafkaSplit,
     Offset,
-    Partition,
+    Place,
     SpecialOffset,
+    checked_places,
 )
 from keygroups.savepoint._sources.source_splits import (
     READER_STATE,
+    SourceSplits,
     coordinator_without,
     moved_element,
+    place_of,
     topic_of,
 )
 from keygroups.savepoint._state.operator_state import (
     ElementSpans,
     OperatorStateElement,
     OperatorStateHeader,
-    broadcast_entries,
     check_mode,
     opened,
-    read_element,
 )
 from keygroups.savepoint._state.state_infos import KEY, VALUE, StateInfo
 from keygroups.savepoint._state.writing.new_states import check_state_name
 from keygroups.savepoint._state.writing.operator_state_writer import (
     NewOperatorState,
-    broadcast_bytes,
     operator_state_handle,
     operator_state_header,
 )
-
-MapElement = Callable[[OperatorStateElement], Any]
 
 
 class _StateVerbs:
@@ -71,7 +67,7 @@ class _StateVerbs:
     def __init__(self, old_name: str, mode: str) -> None:
         self.old_name = old_name
         self.mode = mode
-        self.functions: list[tuple[str, MapElement | _MovedBytes]] = []
+        self.functions: list[tuple[str, MapElement | MovedBytes]] = []
 
 
 @dataclass(frozen=True)
@@ -172,7 +168,8 @@ class OperatorStateEditor:
         state all of them: the function is called with each.
 
         An element that only the job's classes read is bytes, as it was written; it may be
-        deleted, or stay as it is.
+        deleted, or stay as it is. So may a list and a dict of Java's own serialization, which
+        ListCheckpointed has; a number of it stays of its class: a Long is another Long.
 
         Raises what `remove_operator_state` raises, and UnsupportedKeyTypeError for a broadcast
         state of which only the job's classes read where an entry ends. When it is written: what
@@ -190,36 +187,48 @@ class OperatorStateEditor:
         state.functions.append((str.__str__(name), function))
         self._edited_operator_states.add(state.old_name)
 
-    def set_offsets(self, offsets: Mapping[tuple[str, int], int | SpecialOffset]) -> None:
-        """Have a KafkaSource or FlinkKafkaConsumer go on at other offsets, for some partitions.
+    def set_offsets(self, offsets: Mapping[tuple[Any, ...], int | SpecialOffset]) -> None:
+        """Have a source of Kafka go on at other offsets, for some partitions.
 
-        `offsets` maps partitions that its readers have, each the name of a topic and a number from
-        0, to the offset of the next record to read, 0..2^63-1, or a SpecialOffset. The source
-        keeps all else: the offsets of its other partitions, where it stops, its coordinator. A
-        partition that is new to it is found by the source itself, or is written with all others by
+        It is a KafkaSource, a DynamicKafkaSource, a HybridSource of these, or a
+        FlinkKafkaConsumer. `offsets` maps partitions that its readers have, each the name of a
+        topic and a number from 0, for a DynamicKafkaSource behind the id of its cluster, to the
+        offset of the next record to read, 0..2^63-1, or a SpecialOffset. The source keeps all
+        else: the offsets of its other partitions, where it stops, its coordinator. A partition
+        that is new to it is found by the source itself, or is written with all others by
         `remove_operator` and `add_source`.
 
-        Raises InvalidValueError for an operator that is no such source, for no partition and one
-        that no reader has, for an offset out of bounds or beyond where the source stops;
-        InvalidTypeError; SavepointError where the state is damaged.
+        Raises InvalidValueError for an operator that is no such source, for no partition, one
+        that no reader has and one that two sources of a HybridSource have, for an offset out of
+        bounds or beyond where the source stops; InvalidTypeError; SavepointError where the state
+        is damaged.
 
         Kafka's source: KafkaPartitionSplitReader.handleSplitsChanges, which seeks the offset.
         Kafka's consumer: FlinkKafkaConsumerBase.initializeState.
         """
         self._check_open()
-        moved = KafkaOffsets(offsets).offsets
-        state, stops = self._kafka_partitions()
-        for partition in moved:
-            if partition not in stops:
+        checked_places(offsets, {})
+        source, splits = self._kafka_splits()
+        state = self._kafka_state(splits, "a source of Kafka")
+        places = {place_of(split): split.stopping_offset for _, split in splits}
+        stops = {place: stop for place, stop in places.items() if stop is not None}
+        moved = checked_places(offsets, stops)
+        numbers = Counter(place for _, place in {(it[0], place_of(it[1])) for it in splits})
+        for place in moved:
+            if place not in places:
                 raise InvalidValueError(
                     f"offsets must be of partitions that a reader of {self._operator.label} has, "
-                    f"such as {show(min(stops))}, got {show(partition)}"
+                    f"such as {show(min(places))}, got {show(place)}"
                 )
-        limits = {key: stop for key in moved if (stop := stops[key]) is not None}
-        KafkaOffsets(moved, limits)  # It refuses an offset beyond where the source stops.
+            if numbers[place] > 1:
+                raise InvalidValueError(
+                    f"offsets must be of partitions that one source of {self._operator.label} "
+                    f"has, got {show(place)}, which {numbers[place]} have"
+                )
         is_source = state.old_name == READER_STATE.name
-        function = partial(_moved, offsets=moved) if is_source else _MovedBytes(moved)
-        state.functions.append((state.old_name, function))
+        hybrid = frozenset(number for number, _ in splits if source.source_indexes)
+        function = partial(_moved, offsets=moved, sources=hybrid)
+        state.functions.append((state.old_name, function if is_source else MovedBytes(moved)))
         self._edited_operator_states.add(state.old_name)
 
     def remove_topics(self, topics: Iterable[str]) -> None:
@@ -236,8 +245,12 @@ class OperatorStateEditor:
         Kafka's source: KafkaSourceEnumerator.start.
         """
         self._check_open()
-        state, stops = self._kafka_partitions()
-        known = {topic for topic, _ in stops} - self._removed_topics
+        source, splits = self._kafka_splits()
+        is_plain = not (source.source_indexes or any(split.cluster for _, split in splits))
+        state = self._kafka_state(
+            splits if is_plain else [], "a KafkaSource or a FlinkKafkaConsumer"
+        )
+        known = {split.topic for _, split in splits} - self._removed_topics
         names: set[str] = set()
         for topic in iterate("topics", "str", topics):
             if check_str("topic", topic) not in known or topic in names:
@@ -259,22 +272,28 @@ class OperatorStateEditor:
         state.functions.append((state.old_name, function))
         self._edited_operator_states.add(state.old_name)
 
-    def _kafka_partitions(self) -> tuple[_StateVerbs, dict[Partition, Offset | None]]:
-        """Return the state of a source of Kafka, and its readers' partitions with their ends."""
+    def _kafka_splits(self) -> tuple[SourceSplits, list[tuple[int, KafkaSplit]]]:
+        """Return the splits of a source, and those that its readers have of Kafka's.
+
+        Each is behind the number of its source in a HybridSource, 0 in all others.
+        """
         source = self._operator.source_splits()
-        stops = {
-            (split.topic, split.partition): split.stopping_offset
-            for split in source.splits
-            if isinstance(split, KafkaSplit) and split.subtask is not None and not split.cluster
-        }
+        numbers = source.source_indexes or (0,) * len(source.splits)
+        return source, [
+            (number, split)
+            for number, split in zip(numbers, source.splits)
+            if isinstance(split, KafkaSplit) and split.subtask is not None
+        ]
+
+    def _kafka_state(self, splits: Sequence[tuple[int, KafkaSplit]], kind: str) -> _StateVerbs:
+        """Return the state that has splits, or raise with the kind of source it should be."""
         states = self._read_operator_states()
         found = [states[name] for name in (READER_STATE.name, KAFKA_STATE) if name in states]
-        if not stops or source.source_indexes or not found:
+        if not splits or not found:
             raise InvalidValueError(
-                f"operator {self._operator.label} must be a KafkaSource or a FlinkKafkaConsumer "
-                "that reads partitions"
+                f"operator {self._operator.label} must be {kind} that reads partitions"
             )
-        return found[0], stops
+        return found[0]
 
     def edited_operator_state(self, folder: OutputFolder) -> EditedOperatorState:
         """Write the streams that have an edited state; return the new handles and the counts."""
@@ -386,7 +405,7 @@ class OperatorStateEditor:
                     )
                 state = _new_state(old_name, mode, info)
                 _check_mappable(state)
-                mapping = _ElementMapping(
+                mapping = ElementMapping(
                     name, state, info, subtask, functions[old_name], counts[old_name]
                 )
                 is_broadcast = mode == "BROADCAST"
@@ -413,22 +432,9 @@ class OperatorStateEditor:
 
 
 def _moved(
-    element: OperatorStateElement, offsets: Mapping[Partition, Offset]
+    element: OperatorStateElement, offsets: Mapping[Place, Offset], sources: frozenset[int]
 ) -> OperatorStateElement:
-    return element._replace(value=moved_element(element.value, offsets))
-
-
-@dataclass(frozen=True)
-class _MovedBytes:
-    """Moves the offset of an element of FlinkKafkaConsumer, which only its classes write."""
-
-    offsets: Mapping[Partition, Offset]
-
-    def change(self, element: OperatorStateElement, data: bytes) -> bytes:
-        """Return the new bytes of an element."""
-        split = read_partition(element.value, element.subtask)
-        offset = self.offsets.get((split.topic, split.partition))
-        return data if offset is None else moved_partition(data, offset)
+    return element._replace(value=moved_element(element.value, offsets, sources))
 
 
 def _of_others(element: OperatorStateElement, topics: frozenset[str]) -> Any:
@@ -467,155 +473,3 @@ def _check_mappable(state: NewOperatorState) -> None:
                 raise UnsupportedKeyTypeError(
                     f"{state} cannot be mapped: a value of {serializer} cannot be read here"
                 )
-
-
-class _ElementMapping:
-    """Calls functions with the elements of a state in one subtask, and counts what they do.
-
-    An element is the bytes of its key, none in a list, and those of its value.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        state: NewOperatorState,
-        info: StateInfo,
-        subtask: int,
-        functions: Iterable[tuple[str, MapElement | _MovedBytes]],
-        counts: Counter[str],
-    ) -> None:
-        self._name = name
-        self._state = state
-        self._info = info
-        self._subtask = subtask
-        self._functions = functions
-        self._counts = counts
-
-    def mapped_list(self, elements: Iterable[tuple[int, bytes]]) -> list[bytes]:
-        """Return the new elements of a list; `elements` are old ones with their offsets."""
-        return [value for at, old in elements for _, value in self._mapped(at, b"", old)]
-
-    def mapped_broadcast(self, elements: Iterable[tuple[int, bytes]]) -> list[bytes]:
-        """Return a broadcast state's new bytes, all of its entries in one element."""
-        return [broadcast_bytes(self._entries(at, data)) for at, data in elements]
-
-    def _entries(self, offset: int, data: bytes) -> Iterator[tuple[bytes, bytes]]:
-        entries = broadcast_entries(self._info, Cursor(data, self._name, offset))
-        if entries is None:
-            raise UnsupportedKeyTypeError(
-                f"{self._state} cannot be mapped: only the job's classes can read where an entry "
-                "of it ends"
-            )
-        keys = set()
-        for start, middle, end, _, _ in entries:
-            for entry in self._mapped(offset, data[start:middle], data[middle:end]):
-                if entry[0] in keys:
-                    raise InvalidValueError(
-                        f"{self._state} must have each key once, got "
-                        f"{show(self._element(self._state.name, offset, *entry).key)} twice"
-                    )
-                keys.add(entry[0])
-                yield entry
-
-    def _mapped(self, offset: int, key: bytes, value: bytes) -> list[tuple[bytes, bytes]]:
-        """Return the elements that take the place of one, after all functions, and count them.
-
-        Each is a key, b"" in a list, and a value, as bytes.
-        """
-        old = key, value
-        elements = [old]
-        for name, function in self._functions:
-            elements = [
-                new
-                for element in elements
-                for new in self._called(name, function, offset, element)
-            ]
-        if not elements:
-            self._counts["deleted"] += 1
-            return []
-        self._counts["kept" if old in elements else "changed"] += 1
-        self._counts["added"] += len(elements) - 1
-        return elements
-
-    def _called(
-        self, name: str, function: MapElement | _MovedBytes, offset: int, old: tuple[bytes, bytes]
-    ) -> Iterator[tuple[bytes, bytes]]:
-        element = self._element(name, offset, *old)
-        if isinstance(function, _MovedBytes):
-            yield b"", function.change(element, old[1])
-            return
-        try:
-            result = function(element)
-            returned = _elements_of(result)
-            if returned is not None:
-                returned = [*returned]
-        except Exception as error:
-            note = f"map_operator_state: {_named(element)}"
-            error.__notes__ = [*getattr(error, "__notes__", ()), note]
-            raise
-        if result is DELETE:
-            return
-        for new in [element._replace(value=result)] if returned is None else returned:
-            yield self._encoded(name, new, offset, old)
-
-    def _encoded(
-        self, name: str, new: Any, offset: int, old: tuple[bytes, bytes]
-    ) -> tuple[bytes, bytes]:
-        """Return the bytes of a new element, the old ones if it is equal to the old element."""
-        # The function may have changed the old value in place: compare with a fresh copy.
-        before = self._element(name, offset, *old)
-        if not isinstance(new, OperatorStateElement):
-            raise InvalidTypeError(
-                f"{_named(before)}: elements must each be an OperatorStateElement, got {show(new)}"
-            )
-        if new[:3] != before[:3]:
-            raise InvalidValueError(
-                f"{_named(before)}: an element must stay in its state and subtask, got "
-                f"{_named(new)}"
-            )
-        if self._state.key_serializer is None and new.key is not None:
-            raise InvalidValueError(
-                f"{_named(before)}: key must be None in a list, got {show(new.key)}"
-            )
-        try:
-            encoded = self._bytes(new)
-        except KeyGroupsError:  # only the job can write such a value: it has to be the old one
-            if exact_repr(new) == exact_repr(before):
-                return old
-            raise
-        with suppress(KeyGroupsError):
-            # Equal values may have different bytes, such as maps in another order: keep the old.
-            if encoded == self._bytes(before):
-                return old
-        return encoded
-
-    def _bytes(self, element: OperatorStateElement) -> tuple[bytes, bytes]:
-        if self._state.key_serializer is None:
-            return b"", self._state.encoded(element.value)
-        return self._state.encoded_entry(element.key, element.value)
-
-    def _element(self, name: str, offset: int, key: bytes, value: bytes) -> OperatorStateElement:
-        state = self._state
-        keys = state.key_serializer
-        return OperatorStateElement(
-            name,
-            state.mode,
-            self._subtask,
-            None if keys is None else read_element(keys, Cursor(key, self._name, offset)),
-            read_element(state.serializer, Cursor(value, self._name, offset)),
-        )
-
-
-def _elements_of(result: Any) -> Iterable[Any] | None:
-    """Return the elements of a function's result, None if the result is a value."""
-    if isinstance(result, OperatorStateElement):
-        return (result,)
-    if isinstance(result, list):
-        is_value = not any(isinstance(item, OperatorStateElement) for item in result)
-        return None if is_value else result
-    return result if isinstance(result, Iterator) else None
-
-
-def _named(element: OperatorStateElement) -> str:
-    key = "" if element.mode != "BROADCAST" else f", key {show(element.key)}"
-    return f"operator state {show(element.state)}, subtask {element.subtask!r}{key}"

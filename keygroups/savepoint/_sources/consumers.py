@@ -9,9 +9,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from keygroups._checks import show
+from keygroups._serializers.base import TRUNCATED
 from keygroups._serializers.data_output import i64
+from keygroups._serializers.jvm.kryo import KryoSerializer
+from keygroups._serializers.jvm.kryo_output import head_by_name
+from keygroups._serializers.jvm.pojos import PojoSerializer
+from keygroups._serializers.scalars import STRING, read_varint
+from keygroups._values.java_lang import hash_long, hash_string, signed
 from keygroups._values.java_values import Pojo
-from keygroups.errors import SavepointError
+from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.savepoint._sources.kafka import KafkaSplit, Offset, SpecialOffset
 
 # Kafka's consumer: KafkaTopicPartitionStateSentinel.
@@ -22,6 +28,18 @@ _SPECIAL = {
     -915_623_761_773: SpecialOffset.COMMITTED,
 }
 _STORED = {offset: number for number, offset in _SPECIAL.items()}
+_KINESIS = "org.apache.flink.streaming.connectors.kinesis.model."
+_SHARD = PojoSerializer(
+    f"{_KINESIS}StreamShardMetadata",
+    [
+        *("adjacentParentShardId", "endingHashKey", "endingSequenceNumber", "parentShardId"),
+        *("shardId", "startingHashKey", "startingSequenceNumber", "streamName"),
+    ],
+    [STRING] * 8,
+)
+_NUMBER = KryoSerializer(f"{_KINESIS}SequenceNumber", 2)
+KINESIS_STATE = "Kinesis-Stream-Shard-State"
+"""The union list of FlinkKinesisConsumer."""
 KAFKA_STATE = "topic-partition-offset-states"
 """The union list of FlinkKafkaConsumer. Kafka's consumer: FlinkKafkaConsumerBase."""
 
@@ -88,6 +106,23 @@ def read_shard(element: Any, subtask: int) -> KinesisSplit:
     return KinesisSplit(stream, shard_id, sequence_number, sub_number, subtask)
 
 
+def shard_without_header(data: bytes) -> Any:
+    """Return the element of FlinkKinesisConsumer in bytes; themselves where they are none.
+
+    The headers of Flink 1.7 have no snapshots, but serializers as Java objects, by which Kryo has
+    numbered its classes. What is told by the name of the state alone has to have the hash that
+    the object keeps. Kinesis' consumer: SequenceNumber.
+    """
+    try:
+        shard, pos = _SHARD.read(data, 0)  # type: ignore[misc]  # All of its parts are read.
+        _, pos = read_varint(data, pos)
+        number = _NUMBER.decode(head_by_name(_NUMBER.java_class, 2)[:-1] + data[pos:])
+        texts = hash_string(number.sequenceNumber) + hash_long(number.subSequenceNumber)
+    except (*TRUNCATED, ValueError, KeyGroupsError):
+        return data
+    return (shard, number) if number.cachedHash == signed(37 * texts) else data
+
+
 def _pair(element: Any) -> tuple[dict[str, Any], Any]:
     """Return the fields of a pair's first object and its second; without fields, none and None."""
     match element:
@@ -98,6 +133,6 @@ def _pair(element: Any) -> tuple[dict[str, Any], Any]:
 
 CONSUMERS: dict[str, Callable[[Any, int], KafkaSplit | KinesisSplit]] = {
     KAFKA_STATE: read_partition,
-    "Kinesis-Stream-Shard-State": read_shard,
+    KINESIS_STATE: read_shard,
 }
 """Readers of an element of a consumer's state, by the state's name."""

@@ -34,6 +34,8 @@ _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
 
 Partition = tuple[str, int]
 """The name of a topic, and the number of a partition in it."""
+Place = Partition | tuple[str, str, int]
+"""A partition, of a source that reads several clusters behind the id of its own."""
 
 
 class SpecialOffset(Enum):
@@ -115,13 +117,39 @@ class KafkaOffsets:
         object.__setattr__(self, "stopping_offsets", stopping)
 
 
-def _checked(name: str, mapping: object) -> dict[Partition, Offset]:
+def checked_places(offsets: object, stops: Mapping[Place, Offset]) -> dict[Place, Offset]:
+    """Return new offsets by partition, none of which is beyond where the source stops.
+
+    Raises what KafkaOffsets raises for those of each cluster.
+    """
+    clusters: dict[str | None, dict[Any, Any]] = {}
+    for key, offset in _mapping("offsets", offsets).items():
+        cluster, partition = None, key
+        if isinstance(key, tuple) and len(key) == 3:
+            cluster, partition = check_str("cluster of partition in offsets", key[0]), key[1:]
+        clusters.setdefault(cluster, {})[partition] = offset
+    checked: dict[Place, Offset] = {}
+    for cluster, moved in (clusters or {None: {}}).items():
+        head = () if cluster is None else (cluster,)
+        for partition, offset in KafkaOffsets(moved).offsets.items():
+            place: Any = (*head, *partition)
+            stop = {partition: stops[place]} if place in stops else {}
+            KafkaOffsets({partition: offset}, stop)
+            checked[place] = offset
+    return checked
+
+
+def _mapping(name: str, mapping: object) -> Mapping[Any, Any]:
     if not isinstance(mapping, Mapping):
         raise InvalidTypeError(
             f"{name} must be a mapping of partitions such as ('clicks', 0), got {show(mapping)}"
         )
+    return mapping
+
+
+def _checked(name: str, mapping: object) -> dict[Partition, Offset]:
     offsets: dict[Partition, Offset] = {}
-    for key, offset in mapping.items():
+    for key, offset in _mapping(name, mapping).items():
         partition = check_partition(f"partition in {name}", key)
         if partition in offsets:
             raise InvalidValueError(f"{name} must have {show(partition)} once")

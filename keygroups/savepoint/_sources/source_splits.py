@@ -17,9 +17,14 @@ from keygroups._serializers.scalars import BYTES
 from keygroups.errors import SavepointError
 from keygroups.savepoint._sources import dynamic_kafka, file_splits, kafka
 from keygroups.savepoint._sources.connector_layouts import LAYOUTS
-from keygroups.savepoint._sources.consumers import CONSUMERS, KinesisSplit
+from keygroups.savepoint._sources.consumers import (
+    CONSUMERS,
+    KINESIS_STATE,
+    KinesisSplit,
+    shard_without_header,
+)
 from keygroups.savepoint._sources.file_splits import FileSplit
-from keygroups.savepoint._sources.kafka import KafkaOffsets, KafkaSplit, Offset, Partition
+from keygroups.savepoint._sources.kafka import KafkaOffsets, KafkaSplit, Offset, Place
 from keygroups.savepoint._sources.split_layouts import (
     ConnectorSplit,
     EncodedSplit,
@@ -81,20 +86,42 @@ def reader_elements(source: KafkaOffsets) -> list[bytes]:
 
     Flink: SimpleVersionedSerialization.writeVersionAndSerialize.
     """
-    return [
-        i32(kafka.SPLIT_VERSION) + i32(len(split)) + split for split in kafka.split_bytes(source)
-    ]
+    return [_element(kafka.SPLIT_VERSION, split) for split in kafka.split_bytes(source)]
 
 
-def moved_element(element: bytes, offsets: Mapping[Partition, Offset]) -> bytes:
-    """Return an element of the readers of Kafka with the new offset, as it is without one."""
+def moved_element(
+    element: bytes, offsets: Mapping[Place, Offset], sources: Collection[int] = ()
+) -> bytes:
+    """Return an element of the readers of Kafka with the new offset, as it is without one.
+
+    `sources` are the numbers of those of a HybridSource that are Kafka's, none for another source.
+    """
     split = _framed(element, 0, READER_STATE.name)
-    read = kafka.read_split(split.version, Cursor(split.data, READER_STATE.name), None)
-    offset = offsets.get((read.topic, read.partition))
+    if not sources:
+        return _moved(split, offsets) or element
+    cursor = Cursor(split.data, READER_STATE.name)
+    is_of_kafka = cursor.i32() in sources
+    cursor.utf()
+    head = split.data[: cursor.pos]
+    moved = _moved(UnknownSplit(0, *_versioned(cursor)), offsets) if is_of_kafka else None
+    return element if moved is None else _element(split.version, head + moved)
+
+
+def _moved(split: UnknownSplit, offsets: Mapping[Place, Offset]) -> bytes | None:
+    """Return a split of Kafka, behind its version, with the new offset; None without one."""
+    cursor = Cursor(split.data, READER_STATE.name)
+    layouts = kafka if split.version == kafka.SPLIT_VERSION else dynamic_kafka
+    read = layouts.read_split(split.version, cursor, None)
+    offset = offsets.get(place_of(read))
     if offset is None:
-        return element
+        return None
     data = kafka.bytes_of(read._replace(offset=offset))
-    return i32(split.version) + i32(len(data)) + data
+    head = split.data[: len(split.data) - len(data)]  # the cluster, which is there or not
+    return _element(split.version, head + data)
+
+
+def _element(version: int, data: bytes) -> bytes:
+    return i32(version) + i32(len(data)) + data
 
 
 def topic_of(element: bytes) -> str:
@@ -107,13 +134,13 @@ def coordinator_without(topics: Collection[str], coordinator: bytes, name: str) 
     """Return the state of Kafka's coordinator without some topics."""
     version, data = _enumerator(coordinator, name)
     new = kafka.enumerator_without(topics, version, Cursor(data, name))
-    return i32(_COORDINATOR_VERSION) + i32(version) + i32(len(new)) + new
+    return i32(_COORDINATOR_VERSION) + _element(version, new)
 
 
 def coordinator_bytes(source: KafkaOffsets) -> bytes:
     """Return the state of the coordinator. Flink: SourceCoordinator.toBytes."""
     version, data = kafka.enumerator_bytes(source)
-    return i32(_COORDINATOR_VERSION) + i32(version) + i32(len(data)) + data
+    return i32(_COORDINATOR_VERSION) + _element(version, data)
 
 
 def read_source_splits(
@@ -215,6 +242,8 @@ def read_consumer_splits(
     """
     splits: list[KafkaSplit | KinesisSplit | UnknownSplit] = []
     for subtask, element in elements:
+        if isinstance(element, bytes) and state == KINESIS_STATE:
+            element = shard_without_header(element)
         if isinstance(element, bytes):
             splits.append(UnknownSplit(subtask, _NO_VERSION, element))
             continue
@@ -253,11 +282,11 @@ def _of_kafka(
     known = kafka.Enumerator((), None)
     if enumerator is not None:
         known = layouts.read_enumerator(enumerator[0], Cursor(enumerator[1], name))
-    assigned = {_place(split) for split in known.splits if split.is_assigned}
+    assigned = {place_of(split) for split in known.splits if split.is_assigned}
     found = [layouts.read_split(version, Cursor(data, name), sub) for sub, version, data in splits]
-    found = [split._replace(is_assigned=_place(split) in assigned) for split in found]
-    read = {_place(split) for split in found}
-    found += [split for split in known.splits if _place(split) not in read]
+    found = [split._replace(is_assigned=place_of(split) in assigned) for split in found]
+    read = {place_of(split) for split in found}
+    found += [split for split in known.splits if place_of(split) not in read]
     return replace(
         _of_another((), enumerator),
         splits=tuple(found),
@@ -265,8 +294,10 @@ def _of_kafka(
     )
 
 
-def _place(split: KafkaSplit) -> tuple[str | None, str, int]:
-    return split.cluster, split.topic, split.partition
+def place_of(split: KafkaSplit) -> Place:
+    """Return a partition as `set_offsets` names it: topic and number, behind its cluster."""
+    place = split.topic, split.partition
+    return place if split.cluster is None else (split.cluster, *place)
 
 
 def _of_files(

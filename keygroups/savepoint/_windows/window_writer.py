@@ -53,6 +53,8 @@ CONTENTS = "window-contents"
 SESSIONS = "merging-window-set"
 _COUNT = "count"
 _COUNTED = "tumble-count-assigner"  # PyFlink: how many elements of a key came
+_COUNTED_WITH_SLIDE = "slide-count-assigner"
+_COUNT_SIZE = 8  # bytes of a CountWindow
 _TIMERS = "window-timers"
 
 WindowContents = ListStateDescriptor | ReducingStateDescriptor | AggregatingStateDescriptor
@@ -85,6 +87,8 @@ class WindowOperatorWriter:
         self._has_evictor = isinstance(contents.value_serializer, StreamElementSerializer)
         self._key_group = -1
         self._sessions: dict[bytes, list[TimeWindow]] = {}  # sorted, by the bytes of their key
+        # The elements of each key that came, and the windows of it, of PyFlink's with a slide.
+        self._open: dict[bytes, tuple[Any, int, set[int]]] = {}
 
     def key_group(self, key: Any) -> int:
         """Return the key group of a key, by which windows have to be sorted."""
@@ -102,7 +106,9 @@ class WindowOperatorWriter:
         """Write a window of a key, with all that Flink keeps of it until it is over.
 
         `window` is a TimeWindow that the assigner makes, or the GlobalWindow of CountWindows; of
-        these a PyFlink job has a CountWindow instead, whose id is how many of the key are over.
+        these a PyFlink job has a CountWindow instead, whose id is how many of the key are over,
+        or with a slide how many began before; there all windows of a key are written that are
+        open after as many elements, 12 and 13 of size 5 and slide 2 after 27.
         `contents` are the list of its elements, with an evictor of StreamRecords, or the reduced
         value or the accumulator. `count` is how many elements came since CountWindows fired; it
         may be left out where `contents` are a list and there is no slide. `has_fired` says that
@@ -110,9 +116,10 @@ class WindowOperatorWriter:
 
         Key groups come in ascending order, within one the order is free; the windows of one are
         held until the next. Raises InvalidValueError for a window that the assigner does not
-        make or that is there twice, for a session that overlaps or touches another one of the
-        key, which Flink would have merged, for a key group after a higher one, and for values
-        beyond their types; InvalidTypeError.
+        make or that is there twice, for windows of a count that tell of other numbers of elements
+        or, when their key group ends, lack one, for a session that overlaps or touches another
+        one of the key, which Flink would have merged, for a key group after a higher one, and for
+        values beyond their types; InvalidTypeError.
         """
         check_class("has_fired", has_fired, bool, "a bool")
         if self._has_evictor:
@@ -123,6 +130,10 @@ class WindowOperatorWriter:
             entries = self._time_window(key, window, contents, count, has_fired)
         for entry in entries:
             self._hold(key, entry)
+        if _COUNTED_WITH_SLIDE in self._numbers:
+            assert isinstance(window, CountWindow)  # `_count_window` has checked it.
+            counted = len(contents) if count is None else count
+            self._add_open(entries[0], key, window.id, counted)
         if SESSIONS in self._numbers:
             assert isinstance(window, TimeWindow)  # `_time_window` has checked it.
             self._add_session(entries[0], window)
@@ -200,28 +211,80 @@ class WindowOperatorWriter:
                 f"has_fired must be False for {assigner}, which are told by their count"
             )
         entry = self._entry(CONTENTS, key, contents, window)
-        if count is None and (assigner.slide is not None or not self._is_list):
+        keeps_size = assigner.slide is not None and not self._in_pyflink
+        if count is None and (keeps_size or not self._is_list):
             raise InvalidValueError(
                 f"count must be how many elements came since {assigner} fired, got None"
             )
-        if assigner.slide is not None:
+        if keeps_size and assigner.slide is not None:
             counted = _counted_with_slide(assigner, assigner.slide, count, len(contents))
         else:
             counted = _counted(assigner, count, len(contents) if self._is_list else None)
         # Flink's trigger clears its count when it fires, instead of setting it to 0.
         entries = [entry, self._entry(_COUNT, key, counted, window)] if counted else [entry]
         if isinstance(window, CountWindow):
-            before = check_int("id of a CountWindow", window.id, 0, LONG_MAX // assigner.size - 1)
-            entries.append(self._entry(_COUNTED, key, before * assigner.size + counted, None))
+            entries += self._counted_of_key(assigner, key, window, counted, entry)
         return entries
+
+    def _counted_of_key(
+        self,
+        assigner: CountWindows,
+        key: Any,
+        window: CountWindow,
+        counted: int,
+        contents: EncodedEntry,
+    ) -> list[EncodedEntry]:
+        """Return the entry of how many elements of a key came, if no window before told it.
+
+        PyFlink: CountTumblingWindowAssigner, CountSlidingWindowAssigner.
+        """
+        step = assigner.slide or assigner.size
+        most = (LONG_MAX - assigner.size) // step
+        total = check_int("id of a CountWindow", window.id, 0, most) * step + counted
+        if assigner.slide is None:
+            return [self._entry(_COUNTED, key, total, None)]
+        _, known, _ = self._open.get(_without_window(contents, _COUNT_SIZE), (None, None, None))
+        if known is None:
+            return [self._entry(_COUNTED_WITH_SLIDE, key, total, None)]
+        if total != known:
+            raise InvalidValueError(
+                f"count must tell of {known} elements of the key {show(key)}, as another window "
+                f"of it does, got {counted} of {window}, which tells of {total}"
+            )
+        return []
+
+    def _add_open(self, contents: EncodedEntry, key: Any, number: int, counted: int) -> None:
+        assert isinstance(self._assigner, CountWindows)
+        assert self._assigner.slide is not None
+        total = number * self._assigner.slide + counted
+        place = _without_window(contents, _COUNT_SIZE)
+        self._open.setdefault(place, (key, total, set()))[2].add(number)
+
+    def _check_counts(self) -> None:
+        """Raise InvalidValueError if a key of the last key group lacks a window of a count.
+
+        PyFlink gives an element to all windows that are open, and makes anew those that are not
+        there, which then end too late.
+        """
+        last, self._open = self._open, {}
+        for key, total, numbers in last.values():
+            assert isinstance(self._assigner, CountWindows)
+            assert self._assigner.slide is not None
+            first = max((total - self._assigner.size) // self._assigner.slide + 1, 0)
+            end = (total - 1) // self._assigner.slide + 1
+            if len(numbers) < end - first:
+                raise InvalidValueError(
+                    f"windows of the key {show(key)} must be those that are open after its "
+                    f"{total} elements, {first} to {end - 1}, got {show(sorted(numbers))}"
+                )
 
     def _entry(self, state: str, key: Any, value: Any, window: object) -> EncodedEntry:
         return self._encoder.encode(self._numbers[state], key, value, namespace=window)
 
 
-def _without_window(contents: EncodedEntry) -> bytes:
-    """Return the bytes of the key of a time window's contents."""
-    return contents.key[: -TIME_WINDOW.size]
+def _without_window(contents: EncodedEntry, size: int = TIME_WINDOW.size) -> bytes:
+    """Return the bytes of the key of a window's contents; `size` is that of the window."""
+    return contents.key[:-size]
 
 
 def window_states(
@@ -240,10 +303,9 @@ def window_states(
     check_class("has_evictor", has_evictor, bool, "a bool")
     has_slide = isinstance(assigner, CountWindows) and assigner.slide is not None
     if isinstance(key, PyFlinkSerializer):
-        if has_evictor or has_slide:
+        if has_evictor:
             raise UnsupportedKeyTypeError(
-                "has_evictor and a slide of CountWindows are not written for PYFLINK: PyFlink has "
-                f"no evictors, got {has_evictor} and {assigner}"
+                "has_evictor must be False for PYFLINK, as PyFlink has no evictors, got True"
             )
         _value_serializer(contents, False)
         return _python_states(assigner, contents, key)
@@ -276,9 +338,10 @@ def _python_states(
         )
     window = TABLE_COUNT_WINDOW if is_count else TABLE_TIME_WINDOW
     states = [contents.as_pyflink(key, window)]
-    if is_count:
+    if isinstance(assigner, CountWindows):
         states.append(ReducingStateDescriptor(_COUNT, kt.LONG).as_pyflink(key, window))
-        states.append(ValueStateDescriptor(_COUNTED, kt.LONG).as_pyflink(key, VOID_NAMESPACE))
+        counted = _COUNTED if assigner.slide is None else _COUNTED_WITH_SLIDE
+        states.append(ValueStateDescriptor(counted, kt.LONG).as_pyflink(key, VOID_NAMESPACE))
     if is_merging:
         merged = MapStateDescriptor(SESSIONS, TABLE_TIME_WINDOW, TABLE_TIME_WINDOW)
         states.append(merged.as_pyflink(key, VOID_NAMESPACE))

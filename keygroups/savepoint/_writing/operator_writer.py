@@ -117,6 +117,7 @@ class OperatorWriter(OperatorFiles):
         self._open: tuple[WriteTask, KeyedStateFile] | None = None
         self._closing = ExitStack()
         self._is_broken = False
+        self._check_key_group: Callable[[], None] = lambda: None
         self._meter: Meter | None = None
 
     def _tell(self, progress: ProgressCallback, work: str) -> None:
@@ -445,6 +446,7 @@ class OperatorWriter(OperatorFiles):
         self._is_broken = False
 
     def _end_key_group(self) -> None:
+        self._check_key_group()
         entries, self._entries = self._entries, []
         if self._tables is not None and self._tables.write_held(entries, self._file_of):
             return

@@ -338,9 +338,9 @@ class SavepointWriter(FolderWriter):
         `allowed_lateness`, in milliseconds, is that of event time, and `has_evictor` whether the
         job has one. The other arguments are those of `add_operator`, and so is what is raised.
 
-        With PYFLINK for `key_type` they are those of a PyFlink job. It has no evictors and no
-        windows of a count with a slide here, and in thread mode neither sessions nor counts, which
-        PyFlink itself fails to save: UnsupportedKeyTypeError.
+        With PYFLINK for `key_type` they are those of a PyFlink job. It has no evictors, and in
+        thread mode neither sessions nor counts, which PyFlink itself fails to save:
+        UnsupportedKeyTypeError.
 
         A job that is restored is before all watermarks: a window ends as its first one has
         passed it, or as the clock of the machine has.
@@ -386,7 +386,9 @@ class SavepointWriter(FolderWriter):
         )
         self._add(uid, operator, kryo)
         encoder = EntryEncoder(states, groups)
-        return WindowOperatorWriter(assigner, lateness, encoder, operator._hold)
+        windows = WindowOperatorWriter(assigner, lateness, encoder, operator._hold)
+        operator._check_key_group = windows._check_counts
+        return windows
 
     def savepoint(self) -> Savepoint:
         """Return the savepoint, once it is written; its operators have the uids given here.

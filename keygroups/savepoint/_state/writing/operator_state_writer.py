@@ -10,7 +10,8 @@ from typing import Any
 from keygroups._checks import check_int, check_str, iterate, show
 from keygroups._serializers.base import Serializer, checked_write
 from keygroups._serializers.data_output import i32, u16, utf
-from keygroups.errors import InvalidTypeError, InvalidValueError
+from keygroups._serializers.jvm.encoded import JavaSerializer
+from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.operator_state import redistribute_operator_state
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorStateHandle, StreamHandle
@@ -61,9 +62,9 @@ class NewOperatorState:
             )
         )
 
-    def encoded(self, element: Any) -> bytes:
-        """Return the bytes of an element, or of a value in a broadcast state."""
-        data = _written(f"element of {self}", self.serializer, element)
+    def encoded(self, element: Any, old: bytes | None = None) -> bytes:
+        """Return the bytes of an element, which may take the place of another, `old`."""
+        data = _written(f"element of {self}", self.serializer, element, old)
         if not data:
             raise InvalidValueError(
                 f"element of {self} must take bytes, as it is found by where it starts, got "
@@ -71,16 +72,23 @@ class NewOperatorState:
             )
         return data
 
-    def encoded_entry(self, key: Any, value: Any) -> tuple[bytes, bytes]:
+    def encoded_entry(
+        self, key: Any, value: Any, old: tuple[bytes | None, bytes | None] = (None, None)
+    ) -> tuple[bytes, bytes]:
         """Return the bytes of the key and of the value of an entry in a broadcast state."""
         assert self.key_serializer is not None
         return (
-            _written(f"key of {self}", self.key_serializer, key),
-            _written(f"value of {self}", self.serializer, value),
+            _written(f"key of {self}", self.key_serializer, key, old[0]),
+            _written(f"value of {self}", self.serializer, value, old[1]),
         )
 
 
-def _written(name: str, serializer: Serializer, value: Any) -> bytes:
+def _written(name: str, serializer: Serializer, value: Any, old: bytes | None) -> bytes:
+    if old is not None and isinstance(serializer, JavaSerializer):
+        try:
+            return serializer.write_over(value, old)
+        except KeyGroupsError as error:
+            raise type(error)(f"{name}: {error}") from None
     if value is None:
         if serializer.takes_null and serializer.write is not None:
             return serializer.write(value)

@@ -180,6 +180,13 @@ public class KafkaStates {
             DynamicKafkaSourceSplit split = (DynamicKafkaSourceSplit) state;
             return Arrays.asList(split.getKafkaClusterId(), fields(split.getKafkaPartitionSplit()));
         }
+        if (state instanceof DynamicKafkaSourceEnumState) {
+            Map<String, Object> clusters = new LinkedHashMap<>();
+            ((DynamicKafkaSourceEnumState) state)
+                    .getClusterEnumeratorStates()
+                    .forEach((cluster, enumerator) -> clusters.put(cluster, fields(enumerator)));
+            return clusters;
+        }
         if (state instanceof KafkaPartitionSplit) {
             KafkaPartitionSplit split = (KafkaPartitionSplit) state;
             return Arrays.asList(

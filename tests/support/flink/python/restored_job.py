@@ -4,8 +4,8 @@
 
 It runs in a Python of its own, which has PyFlink and not keygroups. OPTIONS are JSON: the
 backend, the mode, parallelisms and so on. Operators that are called "kinds" and "ttl" get one
-element a key, and say what all their states have of it; the others but "count" get none, and say
-what fires at the end of the input.
+element a key, and say what all their states have of it; the others but "count" and "slides" get
+none, and say what fires at the end of the input.
 With `make` the job begins without a savepoint, gets some elements of each key, and leaves one.
 """
 
@@ -50,8 +50,9 @@ from pyflink.datastream.window import (
 from pyflink.java_gateway import get_gateway
 
 KEYS = 7
-FED = ("kinds", "ttl", "count")  # operators that get an element of each key
+FED = ("kinds", "ttl", "count", "slides")  # operators that get an element of each key
 COUNTED = 3
+SLIDING = 4, 2
 MADE_KEYS, NUMBERS = range(5), range(4)
 ELEMENT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
@@ -142,7 +143,7 @@ class Contents(ProcessWindowFunction):
 
     def process(self, key: int, context: Any, elements: Sequence[Any]) -> Iterator[str]:
         window = context.window()
-        place = [window.id] if self.uid == "count" else [window.start, window.end]
+        place = [window.id] if self.uid in ("count", "slides") else [window.start, window.end]
         numbers = sorted(element[2] for element in elements)
         yield json.dumps([self.uid, key, [*place, numbers]])
 
@@ -177,6 +178,8 @@ def operator(uid: str, elements: DataStream) -> DataStream:
 def windowed(uid: str, keyed: KeyedStream) -> DataStream:
     if uid == "count":
         return keyed.count_window(COUNTED).process(Contents(uid), Types.STRING())
+    if uid == "slides":
+        return keyed.count_window(*SLIDING).process(Contents(uid), Types.STRING())
     if uid == "session":
         windows = keyed.window(EventTimeSessionWindows.with_gap(Time.milliseconds(100_000)))
         return windows.process(Contents(uid), Types.STRING())
