@@ -151,8 +151,8 @@ def group_aggregate(
     # PySpark's state holds no char(n) or varchar(n), and it finds no column with a dot or a
     # backtick in its name: the processor has their names.
     held = (
-        F.col(_quoted(name)).cast(types[name]).alias(f"c{number}")
-        for number, name in enumerate(columns)
+        F.col(_quoted(name)).cast(spark_type).alias(f"c{number}")
+        for number, (name, spark_type) in enumerate((name, types[name]) for name in columns)
     )
     placed = df.select(*held, key_group.alias(_KEY_GROUP))
     subtask = PORTABLE.operator_index(F.col(_KEY_GROUP), max_parallelism, parallelism)

@@ -289,7 +289,8 @@ def test_rows_are_checked(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) 
 
 def test_string_without_a_lambda_is_short() -> None:
     """Each use of a SQL function has its whole text analysed; a call is a node of the plan."""
-    text: Any = LambdaFree(SqlFunctions()).hash_string(SqlText("key"))
+    key: Any = SqlText("key")
+    text: Any = LambdaFree(SqlFunctions()).hash_string(key)
     assert text.text.count("`(") <= 100
     assert "->" not in text.text
 

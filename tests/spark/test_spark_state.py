@@ -577,7 +577,7 @@ def test_names_that_sql_quotes(stream: SparkSession, tmp_path: Path) -> None:
     types = ("string", "string", "int", "bigint")
     schema = ", ".join(f"`{n.replace('`', '``')}` {t}" for n, t in zip(names.values(), types))
     source = stream.readStream.schema(schema).json(str(tmp_path / "in"))
-    options = {"kind": names["kind"], "order_by": names["seq"], "mini_batch": True}
+    options: dict[str, Any] = {"kind": names["kind"], "order_by": names["seq"], "mini_batch": True}
     processor = GroupAggregate(source.schema, {"n`.": ("sum", names["v"])}, **options)
     run(group_aggregate(source, names["app"], processor, 128, 3), tmp_path)
     found = [tuple(row)[:3] for row in read_changes(stream, tmp_path)]

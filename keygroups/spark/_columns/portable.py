@@ -367,7 +367,7 @@ class Portable:
         return self.F.aggregate(self.F.array(), value, lambda value, _: value, use)
 
     def _of_digits(self, text: Column, use: Callable[[Column, Column], Column]) -> Column:
-        """Return what is made of the text of an integer of at most 38 digits.
+        """Return the result of `use` for the text of an integer of at most 38 digits.
 
         `use` gets its sign, 1 or -1, and the words of the number without it, as an array of
         bigints: two of 32 bits, the lowest first, and what is above. The digits are cut into
