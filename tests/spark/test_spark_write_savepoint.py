@@ -278,6 +278,7 @@ NOT_WRITTEN = {
     # the type of the values: why no state of them is written from a column
     "COPYABLE_VALUE": "a class of the job's own",
     "EXTERNAL": "made by hand: its snapshot is written as it was read only",
+    "JAVA": "it is text, as any class may be in it",
     "KRYO": "a class of the job's own",
     "NOTHING": "it has no values",
     "NULL": "all are None",
@@ -306,7 +307,7 @@ def test_every_type_that_is_read_is_written_as_by_the_core(
     ]
     ours, alone, refused = written_by_both(spark, tmp_path, values)
     assert files_of(ours) == files_of(alone)
-    assert len(entries_of(ours)) > 90
+    assert len(entries_of(ours)) > 85
     assert {serializer.name for serializer in refused} == NOT_WRITTEN.keys()
 
 
