@@ -87,8 +87,7 @@ class FramedDecoder(ColumnDecoder):
         middles = starts + self._namespace_size
         try:
             keys, key_ends = self._read_key(data, middles)
-            if not isinstance(keys, pa.Array):
-                return None
+            check(isinstance(keys, pa.Array))
             parts = [spans(data, middles, key_ends), spans(data, starts, middles)]
             if self._items is None:
                 _, read = decode(self._reads_value, data, key_ends)
