@@ -298,6 +298,9 @@ def test_states_without_plain_rows() -> None:
 
     assert has_rows(long)
     assert has_rows(many)
+    wide = PlainRows.of(StateDescriptor("s", "VALUE", string, VOID_NAMESPACE, many))
+    assert wide is not None
+    assert wide.width == 26  # so fewer of them are held
     assert not has_rows(pojo)
     assert not has_rows(arrays)
     assert not has_rows(long, "LIST")

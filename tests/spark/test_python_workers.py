@@ -95,9 +95,15 @@ def test_why_no_worker_answers(text: str, says: str | None) -> None:
     assert trouble_of_failure(f"An error occurred.\n: {text}\n\tat x") == says
 
 
+def pickled_question(*modules: str) -> bytes:
+    """Return what Spark sends to a worker."""
+    question: bytes = cloudpickle.dumps(_workers._asking(modules))  # type: ignore[no-untyped-call]  # PySpark's copy has no types.
+    return question
+
+
 def test_a_worker_without_keygroups_can_answer() -> None:
     """What it runs is pickled whole: here where every module of keygroups is one not to import."""
-    sent = cloudpickle.dumps(_workers._asking(["json", "no_such.module"]))  # type: ignore[no-untyped-call]
+    sent = pickled_question("json", "no_such.module")
     ours = [name for name in sys.modules if name.partition(".")[0] == "keygroups"]
     with patch.dict(sys.modules, dict.fromkeys(ours)):
         text = json.loads(pickle.loads(sent)(0))
@@ -124,10 +130,9 @@ def test_a_worker_with_other_modules_says_so(tmp_path: Path, is_zip: bool) -> No
             f"import pickle, sys; sys.path.insert(0, {path!r}); "
             "print(pickle.load(sys.stdin.buffer)(0))"
         )
-        sent = cloudpickle.dumps(_workers._asking(()))  # type: ignore[no-untyped-call]
         run = subprocess.run(
             [sys.executable, "-c", code],
-            input=sent,
+            input=pickled_question(),
             cwd=tmp_path,
             stdout=subprocess.PIPE,
             check=True,

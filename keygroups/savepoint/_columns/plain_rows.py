@@ -43,6 +43,9 @@ class PlainRows:
     """Holds plain rows of one state until they become columns; `count` is how many."""
 
     def __init__(self, state: StateDescriptor, checks: Sequence[IsPlain]) -> None:
+        parts = state.key_serializer, state.value_serializer, state.user_key_serializer
+        self.width = sum(max(len(part.fields or part.parts), 1) for part in parts if part)
+        """How many numbers and texts a row has, each of which takes little memory."""
         self._state = state
         self._is_key, self._is_value, *is_user_key = checks
         self._is_user_key = is_user_key[0] if is_user_key else None

@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from keygroups.savepoint._columns.plain_rows import PlainRows
     from keygroups.savepoint._columns.table_writer import TableWriter
 
-_FEW, _AT_ONCE = 10_000, 1 << 14  # single rows before any become columns; as many do at once
+_FEW = 10_000  # single rows before any become columns
+_AT_ONCE = 1 << 17  # numbers and texts of the rows that become columns together
 
 Item = TypeVar("Item")
 _key_group_of = attrgetter("key_group")
@@ -111,7 +112,7 @@ class OperatorWriter(OperatorFiles):
         self._tables: TableWriter | None = None  # None before the first table
         self._plain: dict[int, PlainRows | None] = {}  # rows by state, None where they stay rows
         self._single_rows = _FEW  # the number of rows that still stay single
-        self._taken = 0  # rows in `_plain`
+        self._taken = 0  # numbers and texts of the rows in `_plain`
         self._key_group = -1
         self._entries: list[EncodedEntry] = []  # entries of `_key_group`, to be sorted
         self._open: tuple[WriteTask, KeyedStateFile] | None = None
@@ -185,8 +186,8 @@ class OperatorWriter(OperatorFiles):
             plain = self._plain[number] = _plain_rows(self.states[number])
         if plain is None or not plain.take(*row):
             return False
-        self._taken += 1
-        if self._taken == _AT_ONCE:
+        self._taken += plain.width
+        if self._taken >= _AT_ONCE:
             self._end_plain()
         return True
 
