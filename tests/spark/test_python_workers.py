@@ -96,7 +96,7 @@ def test_why_no_worker_answers(text: str, says: str | None) -> None:
 
 
 def pickled_question(*modules: str) -> bytes:
-    """Return what Spark sends to a worker."""
+    """Return the pickled function that Spark sends to a worker."""
     question: bytes = cloudpickle.dumps(_workers._asking(modules))  # type: ignore[no-untyped-call]  # PySpark's copy has no types.
     return question
 
