@@ -160,8 +160,9 @@ def _check_parallelisms(parallelisms: object) -> list[int]:
 def _check_growth(growth: object, largest: int) -> int:
     """Return the least max parallelism, `growth` times the largest parallelism."""
     number = to_number("growth", growth)
-    # A float counts as the decimal of its text: 1.1 times 10 is 11, and not a bit more.
-    if 1 <= number < math.inf:
+    # A float counts as the decimal of its text: 1.1 times 10 is 11, and not a bit more. What is
+    # above the bound may be an int that Python does not print.
+    if 1 <= number <= UPPER_BOUND_MAX_PARALLELISM:
         lowest = math.ceil(Fraction(str(number)) * largest)
         if lowest <= UPPER_BOUND_MAX_PARALLELISM:
             return lowest

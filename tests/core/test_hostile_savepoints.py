@@ -36,7 +36,7 @@ pytest.importorskip("cramjam", reason="some are compressed: the extra savepoint"
 pytest.importorskip("fsspec", reason="some name URLs: the extra savepoint")
 
 READERS, COMMITTER = "SourceReaderState", "streaming_committer_raw_states"
-CASES = 100
+CASES = 40
 ASKED = 2  # calls on an operator, which take turns; when more: slow
 MEASURED = 75  # savepoints; the calls and the memory of one of them are measured, which is slow
 STEPS, MORE_STEPS = 20_000, 60  # functions called, for any savepoint and for each of its bytes
@@ -125,7 +125,7 @@ def peak() -> int:
     ("seed", "cases", "asked"),
     [
         (1, CASES, ASKED),
-        pytest.param(2, 50 * CASES, 8, marks=pytest.mark.slow),
+        pytest.param(2, 125 * CASES, 8, marks=pytest.mark.slow),
     ],
 )
 def test_nothing_but_its_own_files(seed: int, cases: int, asked: int, tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_nothing_but_its_own_files(seed: int, cases: int, asked: int, tmp_path: 
     folder.mkdir()
     maker = Maker(seed, [str(secret), "/etc/hostname", f"{folder}-2/x", str(folder)])
     counts: Counter[str] = Counter()
-    for _ in range(50):  # so that what is imported and made once is there
+    for _ in range(20):  # so that what is imported and made once is there
         write(folder, maker.files())
         read(folder, counts)
     counts.clear()
@@ -190,7 +190,7 @@ def test_connectors(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("calls", "asked"),
-    [(CALLS, 2), pytest.param(MORE_CALLS, len(MORE_CALLS), marks=pytest.mark.slow)],
+    [(CALLS, 1), pytest.param(MORE_CALLS, len(MORE_CALLS), marks=pytest.mark.slow)],
 )
 def test_extremes(calls: dict[str, Call], asked: int, tmp_path: Path) -> None:
     """The calls take turns, so that each is made on a twelfth of the savepoints, or on all."""

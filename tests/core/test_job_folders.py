@@ -5,12 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from keygroups.errors import SavepointError
-from keygroups.savepoint import read_savepoint
+from keygroups.savepoint import job_files, read_savepoint
 from keygroups.savepoint._files import job_folders
 
 UTC = dt.timezone.utc
@@ -65,10 +65,16 @@ def test_folders_that_a_store_ends_with_a_slash(monkeypatch: pytest.MonkeyPatch)
     times = {"/job/chk-7/_metadata": {"mtime": 60}, "/job/chk-8/_metadata": {}}
 
     class Store:
-        @staticmethod
-        def ls(path: str, detail: bool) -> list[dict[str, Any]]:
+        listed: ClassVar[list[dict[str, Any]]] = []  # a cache, as s3fs has one
+
+        @classmethod
+        def invalidate_cache(cls) -> None:
+            cls.listed = [{"name": f"/job/{name}"} for name in ("chk-7/", "shared/", "chk-8")]
+
+        @classmethod
+        def ls(cls, path: str, detail: bool) -> list[dict[str, Any]]:
             assert (path, detail) == ("/job", True)
-            return [{"name": f"/job/{name}"} for name in ("chk-7/", "shared/", "chk-8")]
+            return cls.listed
 
         @staticmethod
         def info(path: str) -> dict[str, Any]:
@@ -83,6 +89,7 @@ def test_folders_that_a_store_ends_with_a_slash(monkeypatch: pytest.MonkeyPatch)
     assert [str(seven), str(eight)] == ["chk-7 (1970-01-01 00:01 UTC)", "chk-8"]
     monkeypatch.setattr(job_folders, "_MOST", 1)
     assert checkpoints_in("x://job") == [seven]
+    assert job_folders.all_checkpoints_in("x://job") == [seven, eight]
 
 
 @pytest.mark.parametrize("count", [1, 10, 11, 14])
@@ -114,3 +121,23 @@ def test_what_is_no_folder_of_a_job(tmp_path: Path) -> None:
     assert checkpoints_in(str(tmp_path)) == []
     with pytest.raises(SavepointError, match=r"/_metadata: cannot be opened: No such file"):
         read_savepoint(tmp_path)
+
+
+def test_all_that_are_there_or_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a checkpoint that was passed over needs would be nobody's, and deleted."""
+    for name in ("chk-7", "chk-8"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "_metadata").touch()
+    monkeypatch.setattr(job_folders, "_MOST", 1)
+    assert len(checkpoints_in(str(tmp_path))) == 1
+    assert len(job_folders.all_checkpoints_in(str(tmp_path))) == 2
+    look = os.lstat
+
+    def refused(path: Any) -> os.stat_result:
+        if str(path).endswith("chk-8/_metadata"):
+            raise PermissionError(13, "Permission denied", path)
+        return look(path)
+
+    monkeypatch.setattr(os, "lstat", refused)
+    with pytest.raises(SavepointError, match="cannot be opened: Permission denied"):
+        job_files(tmp_path)

@@ -250,6 +250,7 @@ def test_bad_parallelisms(parallelisms: Any, error: type[KeyGroupsError], says: 
         (float("nan"), ParallelismError, "growth must be from 1 to"),
         (float("inf"), ParallelismError, "growth must be from 1 to"),
         (10**400, ParallelismError, "growth must be from 1 to"),
+        pytest.param(10**5000, ParallelismError, "got int too long to print", id="long"),
         ("2", InvalidTypeError, "growth must be a number, got '2'"),
         (True, InvalidTypeError, "growth must be a number, got True"),
     ],

@@ -104,7 +104,7 @@ KEYS: dict[KeyType, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize("groups", [128, 1_000])
+@pytest.mark.parametrize("groups", [128, pytest.param(1_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("key_type", KEYS, ids=repr)
 def test_keys_of_each_type(key_type: KeyType, groups: int, tmp_path: Path, both: Both) -> None:
     write_all(tmp_path / "old", key_type, groups, KEYS[key_type])

@@ -285,8 +285,8 @@ def test_what_is_made_of_a_few_bytes(shape: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compressed", [False, True])
 def test_long_keys_that_are_read(compressed: bool, tmp_path: Path) -> None:
-    """A key of 1,000 bytes with 20,000 user keys: the batches are of some bytes each."""
-    count = 20_000
+    """A key of 1,000 bytes with 5,000 user keys: the batches are of some bytes each."""
+    count = 5_000
     folder = heap(tmp_path / "old", 1_000, count, compressed)
     (operator,) = read_savepoint(folder).operators
     batches = [*operator.to_arrow_batch_reader()]

@@ -200,6 +200,33 @@ def test_folders_that_are_none(tmp_path: Path) -> None:
             job_files(**arguments)
 
 
+def test_what_holds_several_jobs_is_no_job(tmp_path: Path) -> None:
+    folder = job(tmp_path / "jobs" / "job")
+    with pytest.raises(InvalidValueError, match=r"got '.*/jobs', the folder above 'job/chk-[78]'"):
+        job_files(folder.parent)
+
+
+def test_other_jobs_that_are_none(tmp_path: Path) -> None:
+    """What they need would be nobody's, and deleted."""
+    folder = job(tmp_path / "jobs" / "job")
+    with pytest.raises(SavepointError, match="/nowhere: cannot be opened: No such file"):
+        job_files(folder, others=[tmp_path / "nowhere"])
+    for other in (folder.parent, folder / "chk-7"):
+        with pytest.raises(InvalidValueError, match=r"others must be .* with checkpoints, got '"):
+            job_files(folder, others=[other])
+    twice: list[list[str | Path]] = [[folder], [job(tmp_path / "b"), f"{tmp_path}/b/"]]
+    for others in twice:
+        with pytest.raises(InvalidValueError, match=r"^others must have each other folder once"):
+            job_files(folder, others=others)
+
+
+@pytest.mark.parametrize("scheme", ["file:", "file://"])
+def test_what_the_tasks_use_by_a_url(scheme: str, tmp_path: Path) -> None:
+    found = job_files(f"{scheme}{job(tmp_path / 'job')}/")
+    assert {Path(file.path).name for file in found.unused} == {"nobody", "aborted"}
+    assert [Path(file.path).name for file in found.files if file.is_owned_by_tasks] == ["a"]
+
+
 def test_links_are_no_files(tmp_path: Path) -> None:
     folder = job(tmp_path / "job")
     (folder / "shared" / "link").symlink_to(tmp_path)

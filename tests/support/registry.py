@@ -949,12 +949,12 @@ REGISTRY: dict[str, Registered] = {
     ),
     "SavepointEditor.set_max_parallelism": Registered(
         lambda n: edited(os.fspath(written_folder(n)), "set_max_parallelism", 256),
-        more={"of operators": partial(keyed_anew, "set_max_parallelism", [256])},
+        more={"of operators": lambda n: keyed_anew("set_max_parallelism", [256], n // 4)},
         arguments={"new_max_parallelism": [256]},
     ),
     "SavepointEditor.convert_to_canonical": Registered(
         lambda n: edited(os.fspath(written_folder(n)), "convert_to_canonical"),
-        more={"of operators": partial(keyed_anew, "convert_to_canonical", [])},
+        more={"of operators": lambda n: keyed_anew("convert_to_canonical", [], n // 4)},
     ),
     "SavepointEditor.report": Registered(
         lambda n: str(edited(savepoint_folder(1, n), "remove_operator", "by-int").report())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from keygroups import types
@@ -188,17 +189,12 @@ class KryoFields:
     ) -> None:
         if fields is not None and not isinstance(fields, Mapping):
             raise InvalidTypeError(f"fields must be a mapping, got {show(fields)}")
-        named = {**(fields or {}), **by_name}
-        if len(named) < len(fields or {}) + len(by_name):
-            raise InvalidValueError(f"fields must be there once, got {show([*by_name])} twice")
-        checked = tuple(
-            (
-                check_str("name of a field", name),
-                _type_text(f"type of field {show(name)}", declared),
-            )
-            for name, declared in named.items()
-        )
-        object.__setattr__(self, "fields", checked)
+        checked: dict[str, str] = {}
+        for name, declared in chain((fields or {}).items(), by_name.items()):
+            if check_str("name of a field", name) in checked:
+                raise InvalidValueError(f"fields must be there once, got {show(name)} twice")
+            checked[name] = _type_text(f"type of field {show(name)}", declared)
+        object.__setattr__(self, "fields", tuple(checked.items()))
         object.__setattr__(self, "is_final", check_class("is_final", is_final, bool, "a bool"))
 
     def __repr__(self) -> str:

@@ -6,11 +6,14 @@ import datetime as dt
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple, TypeAlias
 
 from keygroups.errors import SavepointError, printable
 from keygroups.savepoint._files.files import METADATA, Files, errors_of, joined, local_path
 from keygroups.savepoint._files.stores import filesystem_of
+
+_Errors: TypeAlias = tuple[type[OSError], ...]
 
 _MOST = 1000  # folders that are looked into
 _SHOWN = 10  # checkpoints in a message
@@ -45,12 +48,19 @@ def metadata_of(files: Files) -> tuple[bytes, str]:
 
 
 def checkpoints_in(folder: str) -> list[FoundCheckpoint]:
-    """Return the checkpoints and savepoints in a folder, newest first; none where it has none."""
-    local = local_path(folder)
-    found: list[FoundCheckpoint] = []
-    with suppress(OSError, ValueError, SavepointError):  # ValueError: no name of a file
-        found = [*(_in_store(folder) if local is None else _on_disk(os.fspath(local)))]
-    return sorted(found, key=_newest, reverse=True)
+    """Return the checkpoints and savepoints in a folder, newest first, for a message to name.
+
+    What cannot be looked into is passed over, and so are the last of very many folders.
+    """
+    try:
+        return _found(folder, _MOST, (OSError,))
+    except SavepointError:
+        return []
+
+
+def all_checkpoints_in(folder: str) -> list[FoundCheckpoint]:
+    """Return every one, newest first; SavepointError where one that is there may be missed."""
+    return _found(folder, None, (FileNotFoundError, NotADirectoryError))
 
 
 def time_of(info: dict[str, Any]) -> dt.datetime | None:
@@ -71,20 +81,29 @@ def _newest(found: FoundCheckpoint) -> tuple[float, str]:
     return (found.written.timestamp() if found.written else 0.0), found.path
 
 
-def _on_disk(folder: str) -> Iterator[FoundCheckpoint]:
+def _found(folder: str, most: int | None, absent: _Errors) -> list[FoundCheckpoint]:
+    """Return the checkpoints of that many folders in it; one without `_metadata` is `absent`."""
+    local = local_path(folder)
+    with errors_of(folder):
+        if local is None:
+            return sorted(_in_store(folder, most, absent), key=_newest, reverse=True)
+        return sorted(_on_disk(os.fspath(local), most, absent), key=_newest, reverse=True)
+
+
+def _on_disk(folder: str, most: int | None, absent: _Errors) -> Iterator[FoundCheckpoint]:
     with os.scandir(folder) as entries:
-        for entry, _ in zip(entries, range(_MOST)):
-            with suppress(OSError):
+        for entry in islice(entries, most):
+            with suppress(*absent):
                 written = os.lstat(joined(entry.path, f"/{METADATA}")).st_mtime
                 time = dt.datetime.fromtimestamp(written, dt.timezone.utc)
                 yield FoundCheckpoint(joined(folder, f"/{entry.name}"), time)
 
 
-def _in_store(folder: str) -> Iterator[FoundCheckpoint]:
-    with errors_of(folder):
-        filesystem, inner = filesystem_of(folder)
-        for entry in filesystem.ls(inner, detail=True)[:_MOST]:
-            name = entry["name"].rstrip("/").rpartition("/")[2]
-            with suppress(OSError):
-                info = filesystem.info(f"{entry['name'].rstrip('/')}/{METADATA}")
-                yield FoundCheckpoint(joined(folder, f"/{name}"), time_of(info))
+def _in_store(folder: str, most: int | None, absent: _Errors) -> Iterator[FoundCheckpoint]:
+    filesystem, inner = filesystem_of(folder)
+    filesystem.invalidate_cache()  # Flink's own machines write too, unseen by the cache.
+    for entry in filesystem.ls(inner, detail=True)[:most]:
+        name = entry["name"].rstrip("/").rpartition("/")[2]
+        with suppress(*absent):
+            info = filesystem.info(f"{entry['name'].rstrip('/')}/{METADATA}")
+            yield FoundCheckpoint(joined(folder, f"/{name}"), time_of(info))

@@ -6,10 +6,11 @@ import datetime as dt
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from keygroups._checks import check_class, iterate
+from keygroups._checks import check_class, iterate, show
 from keygroups.errors import InvalidValueError, KeyGroupsError, SavepointError
 from keygroups.savepoint._files.files import (
     METADATA,
@@ -19,7 +20,7 @@ from keygroups.savepoint._files.files import (
     local_path,
 )
 from keygroups.savepoint._files.found_files import streams_of
-from keygroups.savepoint._files.job_folders import checkpoints_in, time_of
+from keygroups.savepoint._files.job_folders import all_checkpoints_in, time_of
 from keygroups.savepoint._files.same_bytes import FileIds, Id, id_of_url
 from keygroups.savepoint._files.stores import filesystem_of
 from keygroups.savepoint._metadata.handles import (
@@ -136,26 +137,41 @@ def job_files(
     that of `read_savepoint`.
 
     Raises SavepointError where the folder cannot be listed, InvalidTypeError for what is no path,
-    InvalidValueError for a folder that is a checkpoint itself.
+    InvalidValueError for a folder that is a checkpoint itself or has folders of jobs, and for one
+    of `others` that has no checkpoint or comes twice.
 
     Flink: FLINK-30461, of shared files that are left behind.
     """
-    path = check_path("folder", folder).rstrip("/")
+    path = _without_slash(check_path("folder", folder))
+    local = local_path(path)
+    start = joined(path if local is None else os.fspath(local), "/")
     listed = [*_listed(path)]
-    if any(file.path == joined(path, f"/{METADATA}") for file in listed):
-        raise InvalidValueError(f"folder must be that of a job, got {path!r}, a checkpoint")
+    for file in listed:
+        place, _, name = file.path[len(start) :].rpartition("/")
+        if name == METADATA and (not place or "/" in place):
+            what = f"the folder above {show(place)}" if place else "a checkpoint"
+            raise InvalidValueError(f"folder must be that of a job, got {show(path)}, {what}")
     users: dict[Id | str, set[str]] = {}
     read, unread = [], []
-    homes = (check_path("folder in others", other) for other in iterate("others", "paths", others))
-    for home in (path, *homes):
-        for found in checkpoints_in(home):
+    homes: set[str] = set()
+    for other in chain([path], iterate("others", "paths", others)):
+        home = _without_slash(check_path("folder in others", other))
+        if home in homes:
+            raise InvalidValueError(f"others must have each other folder once, got {show(home)}")
+        homes.add(home)
+        checkpoints = all_checkpoints_in(home)
+        if home != path and not checkpoints:
+            raise InvalidValueError(
+                f"others must be folders of jobs with checkpoints, got {show(home)}, without one"
+            )
+        for found in checkpoints:
             name = found.path.rpartition("/")[2] if home == path else found.path
             try:
                 _note(read_savepoint(found.path, moved), name, users)
                 read.append(name)
             except SavepointError as error:
                 unread.append((name, str(error)))
-    files = tuple(_job_file(path, file, users) for file in listed)
+    files = tuple(_job_file(file, file.path[len(start) :], users) for file in listed)
     return JobFiles(path, tuple(read), tuple(unread), files)
 
 
@@ -174,8 +190,11 @@ class _Listed(NamedTuple):
     id: Id
 
 
-def _job_file(folder: str, file: _Listed, users: Mapping[Id | str, set[str]]) -> JobFile:
-    rest = file.path[len(folder) + 1 :]
+def _without_slash(path: str) -> str:
+    return path.rstrip("/") or path
+
+
+def _job_file(file: _Listed, rest: str, users: Mapping[Id | str, set[str]]) -> JobFile:
     top, _, name = rest.rpartition("/")
     used_by = users.get(file.id, set()) | users.get(name, set())
     if name == METADATA:
@@ -192,6 +211,7 @@ def _listed(folder: str) -> Iterator[_Listed]:
             yield from _on_disk(os.fspath(local))
             return
         filesystem, inner = filesystem_of(folder)
+        filesystem.invalidate_cache()  # Flink's own machines write too, unseen by the cache.
         start = f"{filesystem._strip_protocol(inner).rstrip('/')}/"
         for name, info in filesystem.find(inner, detail=True).items():
             if name.startswith(start):

@@ -127,7 +127,10 @@ def checked_places(offsets: object, stops: Mapping[Place, Offset]) -> dict[Place
         cluster, partition = None, key
         if isinstance(key, tuple) and len(key) == 3:
             cluster, partition = check_str("cluster of partition in offsets", key[0]), key[1:]
-        clusters.setdefault(cluster, {})[partition] = offset
+        partition = check_partition("partition in offsets", partition)
+        if partition in clusters.setdefault(cluster, {}):
+            raise InvalidValueError(f"offsets must have {show(key)} once")
+        clusters[cluster][partition] = offset
     checked: dict[Place, Offset] = {}
     for cluster, moved in (clusters or {None: {}}).items():
         head = () if cluster is None else (cluster,)
