@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from datetime import time as time_of_day
 from decimal import Decimal
@@ -60,17 +60,12 @@ class PlainPart(NamedTuple):
 class PlainRows:
     """Holds plain rows of one state until they are written."""
 
-    def __init__(
-        self, state: StateDescriptor, key: PlainPart, value: PlainPart, user_key: PlainPart | None
-    ) -> None:
-        self.state = state
-        self._parts = {"key": key, "value": value}
-        self._key_fields, self._value_fields = key.fields_of, value.fields_of
-        self._user_key_fields = None
-        if user_key is not None:
-            self._parts["user_key"] = user_key
-            self._user_key_fields = user_key.fields_of
-        self.width = sum(part.width for part in self._parts.values())
+    def __init__(self, state: StateDescriptor, parts: Mapping[str, PlainPart]) -> None:
+        self._state = state
+        self._parts = parts
+        self._key_fields, self._value_fields = parts["key"].fields_of, parts["value"].fields_of
+        self._user_key_fields = parts["user_key"].fields_of if "user_key" in parts else None
+        self.width = sum(part.width for part in parts.values())
         """How many numbers and texts a row has, each of which takes little memory."""
         self._has_ttl = state.has_ttl
         # The fields of all rows in one list for each part: no object for a row.
@@ -92,12 +87,12 @@ class PlainRows:
             return None
         if state.namespace_serializer != VOID_NAMESPACE:
             return None
-        key, plain, user_key = map(_plain_part, (state.key_serializer, value, None))
+        serializers = {"key": state.key_serializer, "value": value}
         if state.user_key_serializer is not None:
-            user_key = _plain_part(state.user_key_serializer)
-            if user_key is None:
-                return None
-        return None if key is None or plain is None else cls(state, key, plain, user_key)
+            serializers["user_key"] = state.user_key_serializer
+        parts = {role: _plain_part(serializer) for role, serializer in serializers.items()}
+        present = {role: part for role, part in parts.items() if part is not None}
+        return cls(state, present) if len(present) == len(parts) else None
 
     def take(self, key: Any, value: Any, user_key: Any, last_access: int | None) -> bool:
         """Hold a row and return True, or return False for one that is not plain."""
@@ -107,20 +102,20 @@ class PlainRows:
         fields = self._value_fields(value)
         if fields is None:
             return False
-        if self._user_key_fields is None:
-            if user_key is not None:
-                return False
-        else:
+        user_key_fields: Fields | None = ()
+        if self._user_key_fields is not None:
             user_key_fields = self._user_key_fields(user_key)
             if user_key_fields is None:
                 return False
+        elif user_key is not None:
+            return False
         if self._has_ttl:
             if last_access is None or not _is_past(last_access):
                 return False
             self._times.append(last_access)
         elif last_access is not None:
             return False
-        if self._user_key_fields is not None:
+        if user_key_fields:
             self._user_keys += user_key_fields
         self._keys += key_fields
         self._values += fields
@@ -132,7 +127,7 @@ class PlainRows:
         parts = {role: (part, fields[role]) for role, part in self._parts.items()}
         times, self._times = self._times, []
         self._keys, self._values, self._user_keys = [], [], []
-        return HeldRows(self.state, parts, times)
+        return HeldRows(self._state, parts, times)
 
 
 class HeldRows(NamedTuple):
@@ -161,10 +156,8 @@ def _is_past(last_access: Any) -> bool:
     return True
 
 
-def _plain_part(serializer: Serializer | None) -> PlainPart | None:
+def _plain_part(serializer: Serializer) -> PlainPart | None:
     """Return the PlainPart for the values of a serializer, None where none is plain."""
-    if serializer is None:
-        return None
     cls = type(serializer)
     if cls in _SCALARS:
         return PlainPart(1, _SCALARS[cls])
@@ -198,7 +191,8 @@ def _row_fields(shapes: _Shapes) -> Callable[[Any], Fields | None]:
 
 def _pojo_part(serializer: PojoSerializer) -> PlainPart:
     java_class, names, width = serializer.java_class, serializer.names, len(serializer.names)
-    shapes, in_order = _Shapes(_part_fields(serializer), True), _getter(names)
+    shapes = _Shapes(_part_fields(serializer), True)
+    in_order = itemgetter(*names) if width > 1 else lambda by_name: (by_name[names[0]],)
 
     def fields(value: Any) -> Fields | None:
         if type(value) is not Pojo or value.java_class != java_class:
@@ -215,17 +209,18 @@ def _pojo_part(serializer: PojoSerializer) -> PlainPart:
     return PlainPart(width, fields, lambda row: pojo_of(java_class, dict(zip(names, row))))
 
 
-def _getter(items: Sequence[Any]) -> Callable[[Any], Fields]:
-    """Return the function that gives some items of an object as a tuple, of one item too."""
-    if len(items) > 1:
-        return itemgetter(*items)
-    return lambda whole: tuple(whole[item] for item in items)
+def _getter(places: Sequence[int]) -> Callable[[Any], Fields]:
+    """Return the function that gives the fields of a row at some places, in order, as a tuple."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    start = places[0] if places else 0
+    return itemgetter(slice(start, start + len(places)))
 
 
 class _Field(NamedTuple):
     """What a plain field is: of one of some classes, and in the range of a code of struct.
 
-    A text has neither code nor check, and is one of UTF-8; a check says whether any other is plain.
+    A text has neither code nor check, and is one of UTF-8; a check says whether another is plain.
     """
 
     classes: frozenset[type]
@@ -280,9 +275,10 @@ class _Shapes:
             text.isascii() or text.encode()
         except (struct.error, UnicodeEncodeError):
             return False
-        if len(text) > most:
-            return False
-        return all(check(row[place]) for place, check in checks) if checks else True
+        for place, check in checks:
+            if not check(row[place]):
+                return False
+        return len(text) <= most
 
     def _shape_of(self, classes: tuple[type, ...]) -> _Shape | None:
         if len(classes) != len(self._fields):
@@ -310,7 +306,8 @@ def _sql_field(field: LogicalType) -> _Field | None:
 
 
 def _decimal_check(unit: Decimal, limit: Decimal) -> IsPlain:
-    return lambda value: value.same_quantum(unit) and -limit < value < limit
+    least = -limit
+    return lambda value: value.same_quantum(unit) and least < value < limit
 
 
 def _written_field(serializer: Serializer) -> _Field:
