@@ -199,7 +199,8 @@ def contents(
 ) -> Callable[..., tuple[list[bytes], list[Any], int]]:
     """What writes rows, with `few` of them one by one before any become columns.
 
-    With 1,000 of them none is held: each is written when it comes. It returns the files, what was raised by each call, and how many rows became columns.
+    With 1,000 of them none is held: each is written when it comes. It returns the files, what was
+    raised by each call, and how many rows became columns.
     """
     monkeypatch.setattr("time.time", lambda: NOW)
     entries = table_writer.TableWriter.entries

@@ -14,18 +14,18 @@ from keygroups.savepoint._columns.arrow_values import arrow_array
 from keygroups.savepoint._columns.batches import TYPED, typed_columns
 from keygroups.savepoint._columns.column_types import logical_column_of, part_column_of
 from keygroups.savepoint._columns.columns import ArrowColumn
-from keygroups.savepoint._columns.plain_rows import HeldRows
+from keygroups.savepoint._columns.plain_rows import PlainRows
 from keygroups.savepoint._columns.table_rows import TableColumns
 from keygroups.savepoint._state.header import StateDescriptor
 
 
-def plain_columns(held: HeldRows) -> TableColumns | None:
+def plain_columns(rows: PlainRows) -> TableColumns | None:
     """Return the columns of rows, None where a value is nothing that a column holds."""
-    state = held.state
+    state = rows.state
     columns = dict(zip(TYPED, typed_columns(state)))
     arrays = {}
     try:
-        for role, (part, fields) in held.parts.items():
+        for role, (part, fields) in rows.held().items():
             column = columns[role]
             assert column is not None
             if part.width == 1 and not pa.types.is_struct(column.data_type):
@@ -34,8 +34,8 @@ def plain_columns(held: HeldRows) -> TableColumns | None:
                 arrays[role] = _struct(state, role, column.data_type, part.width, fields)
     except InvalidValueError:
         return None
-    if held.times:
-        arrays["last_access"] = pa.array(held.times, pa.int64())
+    if rows.times:
+        arrays["last_access"] = pa.array(rows.times, pa.int64())
     return TableColumns(state.name, arrays, {})
 
 

@@ -31,7 +31,7 @@ from keygroups.savepoint._state.stored_values import check_time
 from keygroups.state_keys import VOID_NAMESPACE
 
 IsPlain = Callable[[Any], bool]
-Fields = tuple[Any, ...]
+PlainFields = tuple[Any, ...]
 """The numbers and texts of a value, or the value itself in a tuple."""
 
 _LONGEST = 128  # characters of a text
@@ -48,8 +48,8 @@ class PlainPart(NamedTuple):
     """
 
     width: int
-    fields_of: Callable[[Any], Fields | None]
-    value_of: Callable[[Fields], Any] = itemgetter(0)
+    fields_of: Callable[[Any], PlainFields | None]
+    value_of: Callable[[PlainFields], Any] = itemgetter(0)
 
     def values(self, fields: Sequence[Any]) -> Iterator[Any]:
         """Return the values that all these fields are of."""
@@ -58,10 +58,10 @@ class PlainPart(NamedTuple):
 
 
 class PlainRows:
-    """Holds plain rows of one state until they are written."""
+    """Holds plain rows of one state, `state`, until they are written."""
 
     def __init__(self, state: StateDescriptor, parts: Mapping[str, PlainPart]) -> None:
-        self._state = state
+        self.state = state
         self._parts = parts
         self._key_fields, self._value_fields = parts["key"].fields_of, parts["value"].fields_of
         self._user_key_fields = parts["user_key"].fields_of if "user_key" in parts else None
@@ -72,7 +72,8 @@ class PlainRows:
         self._keys: list[Any] = []
         self._values: list[Any] = []
         self._user_keys: list[Any] = []
-        self._times: list[int] = []
+        self.times: list[int] = []
+        """The times of last access of the rows, none without a time to live."""
 
     @property
     def count(self) -> int:
@@ -102,7 +103,7 @@ class PlainRows:
         fields = self._value_fields(value)
         if fields is None:
             return False
-        user_key_fields: Fields | None = ()
+        user_key_fields: PlainFields | None = ()
         if self._user_key_fields is not None:
             user_key_fields = self._user_key_fields(user_key)
             if user_key_fields is None:
@@ -112,7 +113,7 @@ class PlainRows:
         if self._has_ttl:
             if last_access is None or not _is_past(last_access):
                 return False
-            self._times.append(last_access)
+            self.times.append(last_access)
         elif last_access is not None:
             return False
         if user_key_fields:
@@ -121,28 +122,20 @@ class PlainRows:
         self._values += fields
         return True
 
-    def taken(self) -> HeldRows:
-        """Return the rows, which are held no longer."""
-        fields = {"key": self._keys, "value": self._values, "user_key": self._user_keys}
-        parts = {role: (part, fields[role]) for role, part in self._parts.items()}
-        times, self._times = self._times, []
-        self._keys, self._values, self._user_keys = [], [], []
-        return HeldRows(self._state, parts, times)
-
-
-class HeldRows(NamedTuple):
-    """Plain rows: the fields of their keys, values and user keys by these names, and times."""
-
-    state: StateDescriptor
-    parts: dict[str, tuple[PlainPart, list[Any]]]
-    times: list[int]
-
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows, as the arguments of `write` behind the state."""
-        columns = [part.values(fields) for part, fields in self.parts.values()]
-        count = len(self.parts["key"][1]) // self.parts["key"][0].width
-        nones = [None] * count
+        """Return the rows that are held now, as the arguments of `write` behind the state."""
+        columns = [part.values(fields) for part, fields in self.held().values()]
+        nones = [None] * self.count
         return zip(*columns, *[nones] * (3 - len(columns)), self.times or nones)
+
+    def held(self) -> dict[str, tuple[PlainPart, list[Any]]]:
+        """Return the parts by their roles, with the fields that are held."""
+        fields = {"key": self._keys, "value": self._values, "user_key": self._user_keys}
+        return {role: (part, fields[role]) for role, part in self._parts.items()}
+
+    def clear(self) -> None:
+        """Hold no rows any longer."""
+        self._keys, self._values, self._user_keys, self.times = [], [], [], []
 
 
 def _is_past(last_access: Any) -> bool:
@@ -177,12 +170,12 @@ def _plain_part(serializer: Serializer) -> PlainPart | None:
     return PlainPart(width, _row_fields(_Shapes(fields, True)), lambda row: row_of_kind(row, 0))
 
 
-def _tuple_fields(shapes: _Shapes) -> Callable[[Any], Fields | None]:
+def _tuple_fields(shapes: _Shapes) -> Callable[[Any], PlainFields | None]:
     return lambda value: value if type(value) is tuple and shapes.has(value) else None
 
 
-def _row_fields(shapes: _Shapes) -> Callable[[Any], Fields | None]:
-    def fields(value: Any) -> Fields | None:
+def _row_fields(shapes: _Shapes) -> Callable[[Any], PlainFields | None]:
+    def fields(value: Any) -> PlainFields | None:
         is_plain = type(value) is Row and value.row_kind == "+I" and shapes.has(value)
         return value if is_plain else None
 
@@ -194,7 +187,7 @@ def _pojo_part(serializer: PojoSerializer) -> PlainPart:
     shapes = _Shapes(_part_fields(serializer), True)
     in_order = itemgetter(*names) if width > 1 else lambda by_name: (by_name[names[0]],)
 
-    def fields(value: Any) -> Fields | None:
+    def fields(value: Any) -> PlainFields | None:
         if type(value) is not Pojo or value.java_class != java_class:
             return None
         by_name = fields_of(value)
@@ -209,7 +202,7 @@ def _pojo_part(serializer: PojoSerializer) -> PlainPart:
     return PlainPart(width, fields, lambda row: pojo_of(java_class, dict(zip(names, row))))
 
 
-def _getter(places: Sequence[int]) -> Callable[[Any], Fields]:
+def _getter(places: Sequence[int]) -> Callable[[Any], PlainFields]:
     """Return the function that gives the fields of a row at some places, in order, as a tuple."""
     if len(places) > 1:
         return itemgetter(*places)
@@ -231,9 +224,9 @@ class _Field(NamedTuple):
 class _Shape(NamedTuple):
     """Rows whose fields have the same classes: the ints and the texts, and checks by place."""
 
-    ints: Callable[[Any], Fields]
+    ints: Callable[[Any], PlainFields]
     pack: Callable[..., bytes]
-    texts: Callable[[Any], Fields]
+    texts: Callable[[Any], PlainFields]
     most: int
     checks: Sequence[tuple[int, IsPlain]]
 
@@ -260,7 +253,7 @@ class _Shapes:
         self._takes_null = takes_null
         self._known: dict[tuple[type, ...], _Shape] = {}
 
-    def has(self, row: Fields) -> bool:
+    def has(self, row: PlainFields) -> bool:
         """Tell whether all fields of a row are plain."""
         classes = tuple(map(type, row))
         shape = self._known.get(classes)
@@ -329,27 +322,27 @@ def _checked_field(convert: Callable[[Any], object]) -> _Field:
     return _Field(_UNCHANGING, check=is_plain)
 
 
-def _text(value: Any) -> Fields | None:
+def _text(value: Any) -> PlainFields | None:
     return (value,) if type(value) is str and len(value) <= _LONGEST else None
 
 
-def _sql_text(value: Any) -> Fields | None:
+def _sql_text(value: Any) -> PlainFields | None:
     is_short = type(value) is str and len(value) <= _LONGEST
     if is_short and (value.isascii() or not any("\ud800" <= unit <= "\udfff" for unit in value)):
         return (value,)
     return None
 
 
-def _int_of(bits: int) -> Callable[[Any], Fields | None]:
+def _int_of(bits: int) -> Callable[[Any], PlainFields | None]:
     limit = 1 << bits - 1
     return lambda value: (value,) if type(value) is int and -limit <= value < limit else None
 
 
-def _of_class(cls: type) -> Callable[[Any], Fields | None]:
+def _of_class(cls: type) -> Callable[[Any], PlainFields | None]:
     return lambda value: (value,) if type(value) is cls else None
 
 
-_SCALARS: dict[type[Serializer], Callable[[Any], Fields | None]] = {
+_SCALARS: dict[type[Serializer], Callable[[Any], PlainFields | None]] = {
     scalars.StringSerializer: _text,
     scalars.StringDataSerializer: _sql_text,
     scalars.BooleanSerializer: _of_class(bool),

@@ -16,7 +16,7 @@ from keygroups._checks import (
 from keygroups.errors import InvalidValueError, KeyGroupsError, SavepointError
 from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.progress import Meter, ProgressCallback
-from keygroups.savepoint._columns.plain_rows import HeldRows, PlainRows
+from keygroups.savepoint._columns.plain_rows import PlainRows
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import (
     OperatorMetadata,
@@ -176,20 +176,21 @@ class OperatorWriter(OperatorFiles):
         for name, plain in self._plain.items():
             if not (count := plain.count):
                 continue
-            number, held = self._of_values[name], plain.taken()
-            batch = self._batch_of(number, held) if count > self._single_rows else None
+            number, rows = self._of_values[name], plain.rows()
+            batch = self._batch_of(number, plain) if count > self._single_rows else None
+            plain.clear()
             if batch is None:
-                for row in held.rows():
+                for row in rows:
                     self._write(number, *row)
             else:
                 self._hold_batch(self._table_writer(), batch)
             self._single_rows = max(0, self._single_rows - count)
 
-    def _batch_of(self, number: int, held: HeldRows) -> RecordBatch | None:
+    def _batch_of(self, number: int, rows: PlainRows) -> RecordBatch | None:
         """Return the entries of plain rows as columns, None if they have to be written singly."""
         from keygroups.savepoint._columns.plain_columns import plain_columns
 
-        columns = plain_columns(held)
+        columns = plain_columns(rows)
         return None if columns is None else self._table_writer().entries(number, columns)
 
     def write_table(self, state: str, table: Any) -> None:
