@@ -127,12 +127,15 @@ class Pojo:
         """Return a Pojo with a copy of the fields."""
         if not isinstance(java_class, str):
             raise InvalidTypeError(f"java_class must be a str, got {show(java_class)}")
-        if not isinstance(fields, Mapping):
+        if type(fields) is not dict and not isinstance(fields, Mapping):
             raise InvalidTypeError(f"fields must be a mapping, got {show(fields)}")
-        for name in fields:
-            if not isinstance(name, str):
-                raise InvalidTypeError(f"names of fields must be str, got {show(name)}")
-        return pojo_of(java_class, dict(fields))
+        values: dict[Any, Any] = dict(fields)
+        try:
+            "".join(values)  # the fastest look at all of them
+        except TypeError:
+            name = next(name for name in values if not isinstance(name, str))
+            raise InvalidTypeError(f"names of fields must be str, got {show(name)}") from None
+        return pojo_of(java_class, values)
 
     def __getitem__(self, name: str) -> Any:
         return self.__values[name]

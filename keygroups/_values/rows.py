@@ -51,7 +51,10 @@ class Row(tuple[Any, ...]):
         """Return a row of a kind; raises InvalidTypeError or InvalidValueError."""
         if not isinstance(values, (tuple, list)):
             raise InvalidTypeError(f"values must be a tuple or a list, got {show(values)}")
-        row = row_of_kind(values, ROW_KINDS.index(check_choice("row_kind", row_kind, ROW_KINDS)))
+        kind = 0
+        if row_kind is not cls.row_kind:  # the default, of most rows
+            kind = ROW_KINDS.index(check_choice("row_kind", row_kind, ROW_KINDS))
+        row = row_of_kind(values, kind)
         return row.named(names) if names else row
 
     def named(self, names: Sequence[str]) -> Row:

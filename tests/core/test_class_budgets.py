@@ -86,7 +86,7 @@ def write(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("budget", "call"),
-    [(32, lambda path: read()), (56, edit), (58, move), (55, rekey), (25, write)],
+    [(32, lambda path: read()), (56, edit), (58, move), (55, rekey), (27, write)],
     ids=[
         "the first entry",
         "an edit",

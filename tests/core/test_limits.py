@@ -70,6 +70,7 @@ OTHERS = {
     "savepoint._files.sst": {"TAIL": 64 * KIB, "_AHEAD": 16, "_HELD": 4_096},
     "savepoint._files.store_file": {
         "REQUEST": 2 * MIB,
+        "_LARGEST": 8 * MIB,
         "_LEAST": 128 * KIB,
         "_SMALL": 64 * KIB,
         "_GAP": 64 * KIB,

@@ -6,7 +6,7 @@ import pickle
 import sys
 from collections.abc import Iterator
 from concurrent.futures import Future
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import Any
 
 import pytest
@@ -62,6 +62,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> int:
     """Ask ahead for so many bytes, by small requests."""
     for name, size in (("AHEAD", 1 << 16), ("REQUEST", 1 << 12), ("_LEAST", 1 << 11)):
         monkeypatch.setattr(store_file, name, size)
+    monkeypatch.setattr(store_file, "_LARGEST", 1 << 12)
     monkeypatch.setattr(files_module, "CHUNK", 1 << 10)
     monkeypatch.setattr(store_file, "_GAP", 0)
     return 1 << 16
@@ -500,6 +501,32 @@ def test_how_many_requests_are_made_ahead(store: type[CountedStore]) -> None:
     with Files(URL, {}).ahead([(handle, spans)]) as reader, reader.open(handle) as stream:
         assert stream.read(0, 10) == bytes(10)
         assert len(store.reads()) == 256
+
+
+def test_requests_grow_as_far_as_there_is_room(
+    store: type[CountedStore], small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes twice as many bytes as that before, up to the largest."""
+    monkeypatch.setattr(store_file, "_LARGEST", 1 << 14)
+    store.asked.clear()
+    content = bytes(range(256)) * 1_000
+    store.files = {f"folder/{name}": content for name in "ab"}
+    handles = [StreamHandle(len(content), path=name, is_relative=True) for name in "ab"]
+    room = []
+    with Files(URL, {}).ahead((handle, [(0, len(content))]) for handle in handles) as reader:
+        assert isinstance(reader, _Reader)
+        for handle in handles:
+            with reader.open(handle) as stream:
+                for start in range(0, len(content), 1 << 9):
+                    end = start + (1 << 9)
+                    assert stream.read(start, end) == content[start:end]
+                    room.append(reader.requests.free)
+    bounds = [0, 1 << 12, 3 << 12, *range(7 << 12, len(content), 1 << 14), len(content)]
+    for name in ("folder/a", "folder/b"):
+        assert [span for asked, *span in store.reads() if asked == name] == [
+            [start, end] for start, end in pairwise(bounds)
+        ]
+    assert 0 <= min(room) < 1 << 14
 
 
 @pytest.mark.parametrize("size", [0, 1, 2])

@@ -45,7 +45,7 @@ from keygroups.types import (
 
 pytest.importorskip("pyarrow")
 
-from support.inside.columns import PlainRows, table_writer
+from support.inside.columns import PlainRows, plain_rows, table_writer
 
 Rows = Sequence[tuple[Any, ...]]  # the arguments of `write`
 WRITER = "keygroups.savepoint._writing.operator_writer"
@@ -93,6 +93,9 @@ STATES: list[NewState] = [
     ValueStateDescriptor("tuple", TUPLE(STRING, INT)),
     ValueStateDescriptor("pojo", POJO),
     ValueStateDescriptor("sql", SQL),
+    ValueStateDescriptor("one", PojoSerializer("a.One", ("id",), [serializer_of(LONG)])),
+    ValueStateDescriptor("bytes", SQL_ROW("BYTES", "FLOAT")),
+    ValueStateDescriptor("sql text", serializers.scalars.StringDataSerializer()),
     ListStateDescriptor("list", LONG),
     MapStateDescriptor("map", STRING, LONG),
     MapStateDescriptor("timed map", INT, STRING, has_ttl=True),
@@ -114,6 +117,9 @@ PLAIN: dict[str, list[tuple[Any, ...]]] = {
         (sql_row(f2=Decimal("-99999999.99")),),
         (sql_row(f2=Decimal("-0.00"), f1="\u6771" * 20),),
     ],
+    "one": [(Pojo("a.One", {"id": 5}),), (Pojo("a.One", {"id": None}),)],
+    "bytes": [(Row([b"x" * 128, 0.5]),), (Row([None, None]),), (Row([b"", None]),)],
+    "sql text": [("",), ("x" * 128,), ("\u6771\U0001f600",)],
     "map": [(1, "x"), (2, "y")],
     "timed map": [("x", 1, TIME), ("y", 2, TIME)],
 }
@@ -129,6 +135,8 @@ WRITTEN: dict[str, list[tuple[Any, ...]]] = {
         (Row([*sql_row()], "-U"),),
         (tuple(sql_row()),),
     ],
+    "bytes": [(Row([b"x" * 129, 0.5]),)],
+    "sql text": [("x" * 129,), (Text("x"),)],
     "list": [([1, 2],)],
 }
 # Those that are refused, each by the call that has it.
@@ -169,6 +177,9 @@ REFUSED: dict[str, list[tuple[Any, ...]]] = {
         (Row([1]),),
         (None,),
     ],
+    "one": [(Pojo("a.One", {"it": 5}),), (Pojo("a.One", {}),), (Pojo("a.One", {"id": 2**63}),)],
+    "bytes": [(Row([b"", 1e300]),), (Row([b""]),), (Row(["x", 0.5]),)],
+    "sql text": [("\ud800",), (None,), (b"x",)],
     "list": [([],), (None,)],
     "map": [(1,), (1, None), (None, "x"), (1, 5), (1, "x", TIME)],
     "timed map": [("x", 1), ("x", 2**31, TIME), (None, None, TIME)],
@@ -188,7 +199,8 @@ def contents(
 ) -> Callable[..., tuple[list[bytes], list[Any], int]]:
     """What writes rows, with `few` of them one by one before any become columns.
 
-    It returns the files, what was raised by each call, and how many rows became columns.
+    With 1,000 of them none is held: each is written when it comes. It returns the files, what was
+    raised by each call, and how many rows became columns.
     """
     monkeypatch.setattr("time.time", lambda: NOW)
     entries = table_writer.TableWriter.entries
@@ -204,12 +216,14 @@ def contents(
     def call(
         rows: Rows, few: int, key_type: Any = STRING, at_once: int = 5, **options: Any
     ) -> Any:
-        monkeypatch.setattr(f"{WRITER}._FEW", few)
-        monkeypatch.setattr(f"{WRITER}._AT_ONCE", at_once)
         made.clear()
         raised: list[Any] = []
         folder = tmp_path / f"{len([*tmp_path.iterdir()])}"
-        with SavepointWriter(folder) as writer:
+        with monkeypatch.context() as patch, SavepointWriter(folder) as writer:
+            patch.setattr(f"{WRITER}._FEW", few)
+            patch.setattr(f"{WRITER}._AT_ONCE", at_once)
+            if few == 1_000:
+                patch.setattr(PlainRows, "of", lambda _: None)
             operator = writer.add_operator(
                 "uid", key_type, STATES, 128, 3, **{"sort": True} | options
             )
@@ -233,6 +247,28 @@ def test_plain_rows_have_the_bytes_of_single_ones(
     assert count == len(rows)
     assert (files, raised, 0) == contents(rows, 1_000)
     assert not raised
+    # Rows that were held are written one by one too.
+    assert (files, raised, 0) == contents(rows, 999, at_once=at_once)
+
+
+def test_rows_of_more_shapes_than_are_remembered(
+    contents: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plain_rows, "_MOST_SHAPES", 1)
+    rows = [*rows_of(PLAIN, {"pojo": REFUSED["pojo"]})]
+    files, raised, count = contents(rows, 0)
+    assert count == sum(map(len, PLAIN.values()))
+    assert (files, raised, 0) == contents(rows, 1_000)
+
+
+def test_the_length_of_texts(contents: Callable[..., Any]) -> None:
+    """The texts of a row may have as many characters as if each had the most."""
+    pair = TUPLE(STRING, STRING)
+    rows = [("long", ("x" * size, "y" * (256 - size)), size) for size in (0, 128, 256)]
+    rows += [("long", ("x" * 200, "y" * 57), 1)]
+    files, raised, count = contents(rows, 0, key_type=pair)
+    assert (files, raised, 0) == contents(rows, 1_000, key_type=pair)
+    assert count == 3
 
 
 def test_rows_that_stay_single(contents: Callable[..., Any]) -> None:
@@ -302,6 +338,12 @@ def test_states_without_plain_rows() -> None:
     assert wide is not None
     assert wide.width == 26  # so fewer of them are held
     assert not has_rows(pojo)
+    assert not has_rows(PojoSerializer("a.B", (), []))
+    assert not has_rows(serializers.RowSerializer([long]))
+    assert not has_rows(serializer_of(FLOAT))
+    for user_key, has_some in ((LONG, True), (FLOAT, False)):
+        of_map = StateDescriptor("s", "MAP", string, VOID_NAMESPACE, long, serializer_of(user_key))
+        assert (PlainRows.of(of_map) is not None) == has_some
     assert not has_rows(arrays)
     assert not has_rows(long, "LIST")
     assert not has_rows(None)
@@ -309,9 +351,10 @@ def test_states_without_plain_rows() -> None:
 
 
 def test_the_first_rows_stay_single(contents: Callable[..., Any]) -> None:
+    """Blocks of three, until there were more than ten rows."""
     rows = [("long", f"key {number}", number) for number in range(30)]
     files, _, count = contents(rows, 10)
-    assert count == 20
+    assert count == 21
     assert files == contents(rows, 1_000)[0]
 
 

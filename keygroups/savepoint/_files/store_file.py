@@ -21,7 +21,8 @@ from keygroups.savepoint._metadata.handles import StreamHandle
 AHEAD = 32 << 20
 """Bytes that are asked for, or held, before they are read."""
 REQUEST = 2 << 20
-"""Bytes that one request asks for at most."""
+"""Bytes that the first request for bytes that follow one another asks for at most."""
+_LARGEST = 8 << 20  # bytes of a later one: each takes twice as many as that before it
 _LEAST = 128 << 10  # bytes that a request counts at least: 256 requests fill AHEAD
 _SMALL = 64 << 10  # bytes of a window where there is little room
 _GAP = 64 << 10  # bytes between two ranges up to which one request asks for both
@@ -68,11 +69,19 @@ class Requests:
 
     def fill(self, file: StoreFile) -> None:
         """Ask for the next spans of a file that is being read, then for those of planned files."""
-        while self.free > 0 and file.ask_next():
-            pass
+        self._ask(file)
         while self.free > 0:
-            if not (self._begun and self._begun[-1].ask_next()) and not self._begin_next():
+            if self._begun:
+                self._ask(self._begun[-1])
+                if self._begun[-1].next_cost:  # It does not fit.
+                    break
+            if not self._begin_next():
                 break
+
+    def _ask(self, file: StoreFile) -> None:
+        """Ask for the next spans of a file that there is room for."""
+        while 0 < file.next_cost <= self.free:
+            file.ask_next()
 
     def _begin_next(self) -> bool:
         file = next(self._planned, None)
@@ -240,15 +249,18 @@ class StoreFile:
                 return None
             self.ask_next()
 
-    def ask_next(self) -> bool:
-        """Ask for the next span; False if there is none."""
-        if self._next is None:
-            return False
-        piece = self._ask(*self._next)
-        self._next = next(self._spans, None)
-        self._pieces.append(piece)
-        self._requests.free -= piece.cost
-        return True
+    @property
+    def next_cost(self) -> int:
+        """How much of the room the next span takes, 0 if there is none."""
+        return 0 if self._next is None else _cost(*self._next)
+
+    def ask_next(self) -> None:
+        """Ask for the next span, if there is one."""
+        if self._next is not None:
+            piece = self._ask(*self._next)
+            self._next = next(self._spans, None)
+            self._pieces.append(piece)
+            self._requests.free -= piece.cost
 
     def _ask(self, start: int, end: int, beyond: int = 0) -> _Piece:
         asked = self._filesystem._cat_file(self._path, start=start, end=end + beyond)
@@ -268,7 +280,7 @@ class _Piece:
     def __init__(self, start: int, end: int, beyond: int, future: Future[bytes]) -> None:
         self.start = start
         self.end = end
-        self.cost = max(end - start, _LEAST)
+        self.cost = _cost(start, end)
         self.future = future
         self._most = end + beyond - start
 
@@ -282,6 +294,10 @@ class _Piece:
         if len(data) > self._most:
             raise OSError(f"the store gave {len(data)} bytes where {self._most} were asked for")
         return data[start - self.start : min(end, self.end) - self.start]
+
+
+def _cost(start: int, end: int) -> int:
+    return max(end - start, _LEAST)
 
 
 def _asked(filesystem: Any, request: Coroutine[Any, Any, T]) -> Future[T]:
@@ -304,7 +320,8 @@ def _joined(spans: Iterable[Span]) -> Iterator[Span]:
     """Yield spans that follow one another closely as one, but none larger than a request.
 
     (0, 10), (20, 30) become (0, 30), as reading the 10 bytes between takes less time than another
-    request; (0, 3 MiB) becomes (0, 2 MiB), (2 MiB, 3 MiB).
+    request; (0, 3 MiB) becomes (0, 2 MiB), (2 MiB, 3 MiB). Of many bytes the first, which somebody
+    waits for, come in a small request, and the others in few, as each takes a store some work.
     """
     first = last = 0
     for start, end in spans:
@@ -317,5 +334,8 @@ def _joined(spans: Iterable[Span]) -> Iterator[Span]:
 
 
 def _cut(start: int, end: int) -> Iterator[Span]:
-    for pos in range(start, end, REQUEST):
-        yield pos, min(pos + REQUEST, end)
+    size = REQUEST
+    while start < end:
+        yield start, min(start + size, end)
+        start += size
+        size = min(2 * size, _LARGEST)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from importlib.util import find_spec
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +16,7 @@ from keygroups._checks import (
 from keygroups.errors import InvalidValueError, KeyGroupsError, SavepointError
 from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.progress import Meter, ProgressCallback
+from keygroups.savepoint._columns.plain_rows import PlainRows
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import (
     OperatorMetadata,
@@ -41,25 +43,21 @@ from keygroups.savepoint._state.writing.write_task import OperatorFiles, WriteTa
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-    from keygroups.savepoint._columns.plain_rows import PlainRows
     from keygroups.savepoint._columns.table_writer import TableWriter
 
-_FEW = 10_000  # single rows before any become columns
+_FEW = 10_000  # plain rows before any become columns
 _AT_ONCE = 1 << 17  # numbers and texts of the rows that become columns together
 
 Item = TypeVar("Item")
 _key_group_of = attrgetter("key_group")
 
 
-def _plain_rows(state: StateDescriptor) -> PlainRows | None:
-    """Return the PlainRows of a state, None for one without, and without NumPy and PyArrow."""
-    try:
-        import numpy  # noqa: F401  # This and PyArrow are of an extra.
-
-        from keygroups.savepoint._columns.plain_rows import PlainRows
-    except ModuleNotFoundError:
-        return None
-    return PlainRows.of(state)
+def _plain_rows(states: Iterable[StateDescriptor]) -> dict[str, PlainRows]:
+    """Return the PlainRows of states by name; none without NumPy and PyArrow, of an extra."""
+    if not all(map(find_spec, ("numpy", "pyarrow"))):
+        return {}
+    found = ((state.name, PlainRows.of(state)) for state in states)
+    return {name: rows for name, rows in found if rows is not None}
 
 
 _SORT = ": pass sort=True to add_operator, which takes any order"
@@ -110,8 +108,8 @@ class OperatorWriter(OperatorFiles):
         }
         self._sorter = EntrySorter(folder.scratch) if sort else None
         self._tables: TableWriter | None = None  # None before the first table
-        self._plain: dict[int, PlainRows | None] = {}  # rows by state, None where they stay rows
-        self._single_rows = _FEW  # the number of rows that still stay single
+        self._plain = _plain_rows(states) if sort else {}
+        self._single_rows = _FEW  # the number of plain rows that still stay single
         self._taken = 0  # numbers and texts of the rows in `_plain`
         self._key_group = -1
         self._entries: list[EncodedEntry] = []  # entries of `_key_group`, to be sorted
@@ -158,53 +156,42 @@ class OperatorWriter(OperatorFiles):
         are sorted, and values beyond their types; InvalidTypeError; SavepointError where a file
         cannot be written.
         """
-        number = self._of_values.get(state) if type(state) is str else None
-        if number is None:
-            number = self._number_of(state)
-        if self._sorter is None:
-            assert self._encoder is not None
-            entry = self._encoder.encode(number, key, value, user_key, last_access, namespace)
-            self._hold(key, entry, _SORT)
-            return
-        if self._single_rows:
-            self._single_rows -= 1
-        elif namespace is None and self._take(number, key, value, user_key, last_access):
-            return
-        self._sort(self._sorter, number, key, value, user_key, last_access, namespace)
+        if namespace is None and type(state) is str:
+            plain = self._plain.get(state)
+            if plain is not None and plain.take(key, value, user_key, last_access):
+                self._taken += plain.width
+                if self._taken >= _AT_ONCE:
+                    self._end_plain()
+                return
+        self._write(self._number_of(state), key, value, user_key, last_access, namespace)
 
-    def _sort(self, sorter: EntrySorter, number: int, *row: Any) -> None:
-        """Hold the entry of a row to be sorted."""
+    def _write(self, number: int, key: Any, *row: Any) -> None:
+        """Write the entry of a row by itself."""
         assert self._encoder is not None
-        if sorter.add(self._encoder.encode(number, *row)):
-            self._spill(sorter)
-
-    def _take(self, number: int, *row: Any) -> bool:
-        """Hold a plain row until it becomes columns with others; False for any other row."""
-        try:
-            plain = self._plain[number]
-        except KeyError:
-            plain = self._plain[number] = _plain_rows(self.states[number])
-        if plain is None or not plain.take(*row):
-            return False
-        self._taken += plain.width
-        if self._taken >= _AT_ONCE:
-            self._end_plain()
-        return True
+        self._hold(key, self._encoder.encode(number, key, *row), _SORT)
 
     def _end_plain(self) -> None:
         """Hold the entries of all plain rows to be sorted."""
         self._taken = 0
-        for number, plain in self._plain.items():
-            if plain is None or not plain.count:
+        for name, plain in self._plain.items():
+            if not (count := plain.count):
                 continue
-            assert self._sorter is not None
-            rows, columns = plain.taken()
-            batch = None if columns is None else self._table_writer().entries(number, columns)
+            number, rows = self._of_values[name], plain.rows()
+            batch = self._batch_of(number, plain) if count > self._single_rows else None
+            plain.clear()
             if batch is None:
                 for row in rows:
-                    self._sort(self._sorter, number, *row)
+                    self._write(number, *row)
             else:
                 self._hold_batch(self._table_writer(), batch)
+            self._single_rows = max(0, self._single_rows - count)
+
+    def _batch_of(self, number: int, rows: PlainRows) -> RecordBatch | None:
+        """Return the entries of plain rows as columns, None if they have to be written singly."""
+        from keygroups.savepoint._columns.plain_columns import plain_columns
+
+        columns = plain_columns(rows)
+        return None if columns is None else self._table_writer().entries(number, columns)
 
     def write_table(self, state: str, table: Any) -> None:
         """Write the entries of a state that are the rows of a table.
