@@ -33,6 +33,7 @@ from support.inside.columns import (  # noqa: E402
     reader_of,
     scans,
     skips,
+    texts,
 )
 from support.inside.serializers import INT, STRING, TRUNCATED, RowDataSerializer  # noqa: E402
 
@@ -89,6 +90,7 @@ class Sides:
         ours, theirs = self.by_column(written), self.by_value(written)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(abreast, "_LEAST_ABREAST", 1)
+            patch.setattr(texts, "_LEAST_ABREAST", 1)
             side_by_side = self.by_column(written)
         assert (ours is None) is (side_by_side is None)
         if ours is None:
@@ -330,6 +332,48 @@ def damaged(data: bytes, rng: Random) -> bytes:
     else:
         del changed[place:]
     return bytes(changed)
+
+
+MANY = [f"Z\u00fcrich {number}, \u20ac, \U0001f600" for number in range(20)]
+
+
+def test_texts_that_are_no_ascii_are_read_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = [encoded(STRING, text) for text in ("a", *MANY, None, "", *MANY)]
+    assert Sides(STRING).assert_same(written)
+    monkeypatch.setattr(texts, "read_string", None)  # nobody calls it
+    assert Sides(STRING).by_column(written).to_pylist() == ["a", *MANY, None, "", *MANY]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        [serializers.write_string("a\ud800")],  # half of a pair
+        [
+            serializers.write_string("\u00e9\ud83d"),
+            serializers.write_string("\ude00"),
+        ],  # those of one, in two texts
+        [b"\3a\xe9\x81\x80\x00"],  # a unit in four bytes
+        [b"\3a\xff\xff\x7f"],  # a number that is no unit
+        [b"\3a\xe9"],  # a unit without its last byte
+    ],
+    ids=["half", "halves", "four bytes", "no unit", "too few bytes"],
+)
+def test_texts_that_are_odd_are_read_one_by_one(odd: list[bytes]) -> None:
+    """With all that are no ASCII beside them, and with the same values or errors."""
+    written = [encoded(STRING, text) for text in MANY] + odd
+    side, bounds = Sides(STRING), np.cumsum([0, *map(len, written)])
+    data, values = b"".join(written), []
+    assert side.read is not None
+    try:
+        for start in bounds[:-1].tolist():
+            values.append(STRING.read(data, start)[0])
+    except REFUSED as error:
+        with pytest.raises(type(error)):
+            side.read(data, bounds[:-1])
+        return
+    column, ends = side.read(data, bounds[:-1])
+    assert list(column if isinstance(column, list) else column.to_pylist()) == values
+    assert ends.tolist() == bounds[1:].tolist()
 
 
 @pytest.mark.parametrize("rounds", [4, pytest.param(150, marks=pytest.mark.slow)])
