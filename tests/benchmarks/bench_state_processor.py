@@ -7,12 +7,17 @@ a class path of its jar or of a folder of classes, of the version of Flink that 
 
 Each side is a process of its own, and the sides take turns. A cell has the CPU microseconds an
 entry: those of the whole process, JVM and garbage collector, less those of one that does the same
-with a thousand entries; of `get`, which takes one key, the milliseconds of the call, and there of
-the process. It also has the most MB of the process. Both sides print the number of entries they
-read, and the sums of their numbers and of the characters of their texts, which must be equal; a
-savepoint written here is read again by the State Processor API. The savepoints that are read are
-those that it wrote, RocksDB's with RocksDB's own snapshots. `--memory` gives a JVM's heap. A JVM
-takes 10 s and more to start: beside other work, or with few entries, that hides what they take.
+with a thousand entries. What reads has one process for both, since processes that do the same
+differ by more in what they take to start than a million entries take: it reads the thousand, and
+then, three times, the thousand and all, of which the difference is a cell. The first time has
+what a JVM's compilers do for it, the later ones less; where others have the ratio of processes,
+these rows have the times without the compilers, ours and theirs. Of `get`, which takes one key, a
+cell has the milliseconds of the call, and there of the process. It also has the most MB of the
+process. Both sides print the number of entries they read, and the sums of their numbers and of
+the characters of their texts, which must be equal; a savepoint written here is read again by the
+State Processor API. The savepoints that are read are those that it wrote, RocksDB's with RocksDB's
+own snapshots. `--memory` gives a JVM's heap. A JVM takes 10 s and more to start: beside other
+work, or with few entries, that hides what they take.
 """
 
 from __future__ import annotations
@@ -24,7 +29,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,6 +49,7 @@ from keygroups.savepoint import (
 )
 
 ENTRIES, FEW, ROUNDS, GOAL = 500_000, 1_000, 1, 5
+TIMES = ("first", "again", "once more")
 PROGRAM, UID, STATE = "StateProcessor", "visits", "s"
 NEW_MAX_PARALLELISM, BATCH = 4_096, 65_536
 CREATED = 1_700_000_000_000
@@ -56,6 +62,23 @@ def operator(path: str) -> Operator:
 
 def show(count: int, numbers: int, texts: int) -> None:
     print(count, numbers, texts)
+
+
+def read_paths(side: str, kind: str, paths: Sequence[str]) -> None:
+    """Have a side read some paths, and print the CPU seconds of each behind its sums.
+
+    Behind them are those of a JVM's compilers, and at the end those of all.
+    """
+    clock, of_compilers = time.process_time, float
+    if side == "read_spark":
+        from bench_spark_savepoint import compiler_seconds as of_compilers
+        from bench_spark_savepoint import cpu_seconds as clock
+    for path in paths:
+        before, compiled = clock(), of_compilers()
+        OURS[side](kind, path)
+        compiled = of_compilers() - compiled
+        print(clock() - before, compiled)
+    print(clock())
 
 
 def read_entries(kind: str, path: str) -> None:
@@ -111,12 +134,11 @@ def read_columns(kind: str, path: str) -> None:
 
 def read_spark(kind: str, path: str) -> None:
     """Read with Spark."""
-    from bench_spark_savepoint import cpu_seconds
     from pyspark.sql import functions as F
 
     from keygroups.spark import read_keyed_state
 
-    spark = local_session("local[1]")
+    spark = local_session("local[1]")  # that of the paths before, if there are any
     df = read_keyed_state(spark, path, UID, columns=["key", "value"])
     numbers, texts = [], [F.length("key")]
     for name, type_name in df.select("value.*").dtypes:
@@ -133,8 +155,6 @@ def read_spark(kind: str, path: str) -> None:
     ]
     [row] = df.agg(F.count("key"), *sums).collect()
     show(*row)
-    print(cpu_seconds())
-    spark.stop()
 
 
 def rows(kind: str, count: int) -> Iterator[tuple[str, Any]]:
@@ -297,6 +317,13 @@ class Took(NamedTuple):
     printed: list[str]
 
 
+class Net(NamedTuple):
+    """CPU microseconds an entry, and those of them that are not of a JVM's compilers."""
+
+    whole: float
+    work: float
+
+
 def run(command: list[str]) -> Took:
     """Run a process to its end."""
     with tempfile.TemporaryFile("w+") as output:
@@ -335,7 +362,7 @@ class Race:
     def ours(self, work: Work, side: str, *arguments: str) -> Took:
         """Run a side of ours."""
         took = run([sys.executable, __file__, "--side", side, work.kind, *arguments])
-        if side in ("read_spark", "get"):  # they print their own time
+        if work.verb in ("read", "get"):  # they print their own time
             *printed, seconds = took.printed
             return Took(float(seconds), took.megabytes, printed)
         return took
@@ -367,17 +394,54 @@ class Race:
             new = self.new()
             took = self.ours(work, name, old, new) if mine else self.theirs(work, old, new)
             return took, self._read_and_removed(work, new)
-        arguments = [old] if work.verb == "read" else [old, f"user-{count // 2:09d}"]
+        arguments = [old, f"user-{count // 2:09d}"]
         took = self.ours(work, name, *arguments) if mine else self.theirs(work, *arguments)
         return took, took.printed
 
     def _read_and_removed(self, work: Work, path: str) -> list[str]:
         found = self.theirs(work, path, verb="read").printed
         shutil.rmtree(path)
-        return found
+        return found[:3]
+
+    def measure_reading(self, name: str) -> None:
+        """Print the rows of each side of ours that reads, one for each time that all is read."""
+        work, few = WORKS[name], FEW
+        paths = [self.savepoint(work, count) for _ in TIMES for count in (few, self.entries)]
+        paths.insert(0, paths[0])  # the first one is of what a process takes to start
+        best: dict[str, tuple[Took, list[Net]]] = {}
+        for _ in range(self.rounds):
+            results = set()
+            for side in ("theirs", *work.ours):
+                mine = side != "theirs"
+                took = self.ours(work, side, *paths) if mine else self.theirs(work, *paths)
+                lines = [took.printed[start : start + 5] for start in range(0, 5 * len(paths), 5)]
+                results.add(tuple(tuple(sums) for *sums, _, _ in lines))
+                times = [(float(cpu), float(compilers)) for *_, cpu, compilers in lines[1:]]
+                net = [*map(self._net, times[::2], times[1::2])]
+                known, net_before = best.get(side, (took, net))
+                best[side] = min(took, known), [*map(min, net, net_before)]
+            [_] = results  # the sides have the same numbers of entries, and sums
+        theirs, of_theirs = best["theirs"]
+        for side in work.ours:
+            mine, of_mine = best[side]
+            for when, ours_, theirs_ in zip(TIMES, of_mine, of_theirs):
+                ratio, of_work = (other / own for other, own in zip(theirs_, ours_))
+                mark = "" if ratio >= GOAL else ", missed"
+                print(
+                    f"| {name} | `{side}`, {when} | {ours_.whole:.3f} | {theirs_.whole:.3f} | "
+                    f"{ratio:,.1f} | {GOAL}{mark} | {ours_.work:.3f}, {theirs_.work:.3f}: "
+                    f"{of_work:,.1f} | {mine.megabytes:,} | {theirs.megabytes:,} |",
+                    flush=True,
+                )
+
+    def _net(self, few: tuple[float, float], all_: tuple[float, float]) -> Net:
+        """Return the microseconds of an entry, of CPU times and what compilers have of these."""
+        took, compiled = (end - start for start, end in zip(few, all_))
+        each = 1e6 / (self.entries - FEW)
+        return Net(took * each, (took - compiled) * each)
 
     def measure(self, name: str) -> None:
-        """Print a row for each side of ours."""
+        """Print a row for each side of ours, of another verb."""
         work = WORKS[name]
         best: dict[tuple[str, int], Took] = {}
         for _ in range(self.rounds):
@@ -419,7 +483,11 @@ class Race:
 def main() -> None:
     """Print the table."""
     if sys.argv[1:2] == ["--side"]:
-        OURS[sys.argv[2]](*sys.argv[3:])
+        side, kind, *arguments = sys.argv[2:]
+        if side.startswith("read"):
+            read_paths(side, kind, arguments)
+        else:
+            OURS[side](kind, *arguments)
         return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--classes", default=os.environ.get("STATE_PROCESSOR"))
@@ -438,8 +506,11 @@ def main() -> None:
         print(f"{options.entries:,} entries, best of {options.rounds}, load {load:.1f}")
         print("| work | ours | us | SPA, us | ratio | goal | of processes | MB | SPA, MB |")
         print("|---|---|---|---|---|---|---|---|---|", flush=True)
-        for work in options.works or WORKS:
-            race.measure(work)
+        for name in options.works or WORKS:
+            if WORKS[name].verb == "read":
+                race.measure_reading(name)
+            else:
+                race.measure(name)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ from support.inside.columns import (  # noqa: E402
     reader_of,
     scans,
     skips,
+    texts,
 )
 from support.inside.serializers import INT, STRING, TRUNCATED, RowDataSerializer  # noqa: E402
 
@@ -89,6 +90,7 @@ class Sides:
         ours, theirs = self.by_column(written), self.by_value(written)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(abreast, "_LEAST_ABREAST", 1)
+            patch.setattr(texts, "_LEAST_ABREAST", 1)
             side_by_side = self.by_column(written)
         assert (ours is None) is (side_by_side is None)
         if ours is None:
@@ -238,6 +240,7 @@ def rows_of(count: int, texts: Sequence[str | None], rng: Random) -> list[bytes]
 def test_a_scan_by_a_pattern(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """It finds the same places as passing over one value after the other, wherever bytes end."""
     rng = Random(seed)
+    monkeypatch.setattr(patterns, "_compiled", {})
     monkeypatch.setattr(patterns, "_WORTH", rng.choice([0, 5]))
     monkeypatch.setattr(patterns, "_SPARE", rng.choice([0, 30, 256]))
     texts = TEXTS[:6] if seed % 2 else TEXTS
@@ -255,6 +258,7 @@ def test_values_that_are_mostly_others_are_passed_over_one_by_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """They would be sought twice, and so are all until there are many again."""
+    monkeypatch.setattr(patterns, "_compiled", {})
     monkeypatch.setattr(patterns, "_WORTH", 0)
     counts: list[int] = []
     plain = scans.skip_scan(skips.skip_of(STRING))
@@ -285,6 +289,7 @@ def test_a_pattern_is_sought_in_about_as_many_bytes_as_its_values_have(
             searched += min(end, len(data)) - pos
             return self._pattern.findall(data, pos, end)
 
+    monkeypatch.setattr(patterns, "_compiled", {})
     monkeypatch.setattr(patterns, "_WORTH", 0)
     monkeypatch.setattr(patterns, "re", SimpleNamespace(compile=Compiled, DOTALL=re.DOTALL))
     plain = scans.skip_scan(skips.skip_of(STRING))
@@ -294,7 +299,32 @@ def test_a_pattern_is_sought_in_about_as_many_bytes_as_its_values_have(
     for _ in range(50):
         pos = scan(data, pos, 100)[-1]
     assert pos == len(data)
-    assert searched < 2 * len(data)
+    assert len(data) <= searched < 2 * len(data)
+
+
+def test_a_pattern_is_compiled_for_all_subtasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes as long as to pass over thousands of values, and each has values of its own."""
+    monkeypatch.setattr(patterns, "_compiled", {})
+    monkeypatch.setattr(patterns, "_WORTH", 5)
+    monkeypatch.setattr(patterns, "_MOST_KEPT", 2)
+    counts: list[int] = []
+    plain = scans.skip_scan(skips.skip_of(STRING))
+
+    def counted(data: bytes, pos: int, count: int) -> Sequence[int]:
+        counts.append(count)
+        return plain(data, pos, count)
+
+    data = encoded(STRING, "short") * 20
+    for _ in range(2):
+        scan = patterns.pattern_scan(patterns.pattern_of([STRING]), counted)
+        for _ in range(2):
+            assert scan(data, 0, 20) == plain(data, 0, 20)
+    assert counts == [20]
+    for number in (2, 3, 4):  # more patterns than are kept
+        scan = patterns.pattern_scan(patterns.pattern_of([STRING] * number), counted)
+        for _ in range(2):
+            assert len(scan(data, 0, 5)) == 6 or number == 4
+    assert len(patterns._compiled) <= 2
 
 
 @pytest.mark.parametrize("count", [12, 14])
@@ -330,6 +360,46 @@ def damaged(data: bytes, rng: Random) -> bytes:
     else:
         del changed[place:]
     return bytes(changed)
+
+
+MANY = [f"Z\u00fcrich {number}, \u20ac, \U0001f600" for number in range(20)]
+
+
+def test_texts_that_are_no_ascii_are_read_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = [encoded(STRING, text) for text in ("a", *MANY, None, "", *MANY)]
+    assert Sides(STRING).assert_same(written)
+    monkeypatch.setattr(texts, "read_string", None)  # nobody calls it
+    assert Sides(STRING).by_column(written).to_pylist() == ["a", *MANY, None, "", *MANY]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        [serializers.write_string("a\ud800")],  # half of a pair
+        # Those of one, in two texts.
+        [serializers.write_string("\u00e9\ud83d"), serializers.write_string("\ude00")],
+        [b"\3a\xe9\x81\x80\x00"],  # a unit in four bytes
+        [b"\3a\xff\xff\x7f"],  # a number that is no unit
+        [b"\3a\xe9"],  # a unit without its last byte
+    ],
+    ids=["half", "halves", "four bytes", "no unit", "too few bytes"],
+)
+def test_texts_that_are_odd_are_read_one_by_one(odd: list[bytes]) -> None:
+    """With all that are no ASCII beside them, and with the same values or errors."""
+    written = [encoded(STRING, text) for text in MANY] + odd
+    side, bounds = Sides(STRING), np.cumsum([0, *map(len, written)])
+    data, values = b"".join(written), []
+    assert side.read is not None
+    try:
+        for start in bounds[:-1].tolist():
+            values.append(STRING.read(data, start)[0])
+    except REFUSED as error:
+        with pytest.raises(type(error)):
+            side.read(data, bounds[:-1])
+        return
+    column, ends = side.read(data, bounds[:-1])
+    assert list(column if isinstance(column, list) else column.to_pylist()) == values
+    assert ends.tolist() == bounds[1:].tolist()
 
 
 @pytest.mark.parametrize("rounds", [4, pytest.param(150, marks=pytest.mark.slow)])

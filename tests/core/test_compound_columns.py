@@ -63,6 +63,7 @@ DAY = dt.date(2024, 2, 29)
 @pytest.fixture(autouse=True, params=[False, True], ids=["each", "many"])
 def at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A few entries are read as a few are, and then as thousands."""
+    monkeypatch.setattr(patterns, "_compiled", {})
     if request.param:
         monkeypatch.setattr(abreast, "_LEAST_ABREAST", 2)
         monkeypatch.setattr(patterns, "_WORTH", 0)

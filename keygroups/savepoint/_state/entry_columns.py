@@ -46,6 +46,7 @@ _OVERHEAD = 256  # bytes that an entry takes in memory besides its own
 _COPIES = 4  # copies that each entry makes of shared bytes as it becomes columns
 _SCANNED = 1 << 12  # entries of which the places are found at once
 _LEAST_RUN = 16  # entries of one size, where others may have another
+_LOOKED_AT = 4  # of these
 _LEAST_CHAIN = 64  # entries of many sizes that are worth a search for all of them
 _NO_PLACES = np.empty(0, np.int64)
 _INT = np.dtype(">i4")
@@ -463,13 +464,25 @@ def _scan_alike(
         (key_size,) = _i32(data, pos)
         if key_size > len(prefix):
             (value_size,) = _i32(data, pos + 4 + key_size)
-            if value_size >= 0:
+            stride = 8 + key_size + value_size
+            if value_size >= 0 and _is_alike(data, pos + stride, key_size, stride):
                 first = data, pos, prefix, key_size - len(prefix), value_size
                 if len(_scan_sized(*first, _LEAST_RUN)[0]) > _LEAST_RUN:
                     return _scan_sized(*first, ROWS)
     except TRUNCATED:
         pass
     return _NO_PLACES, False
+
+
+def _is_alike(data: bytes, pos: int, key_size: int, stride: int) -> bool:
+    """Return whether some entries have these sizes, which is soon seen where they have not."""
+    for _ in range(_LOOKED_AT):
+        if _i32(data, pos)[0] != key_size:
+            return False
+        if _i32(data, pos + 4 + key_size)[0] != stride - 8 - key_size:
+            return False
+        pos += stride
+    return True
 
 
 def _scan_sized(

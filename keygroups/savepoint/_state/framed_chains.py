@@ -57,6 +57,19 @@ def _steps(starts: Ints, ends: Ints) -> Ints:
 
     With starts 0, 3, 10, 20 and ends 10, 9, 20, 25 they are 0, 2, 3.
     """
+    leaps = np.flatnonzero(ends[:-1] != starts[1:])
+    if not len(leaps):
+        return np.arange(len(starts))
+    # Most places within an entry are no end of any: without them there are few leaps.
+    is_end = np.ones(len(starts) + 1, np.bool_)
+    is_end[leaps + 1] = False
+    is_end[np.searchsorted(starts, ends[leaps])] = True
+    numbers = np.flatnonzero(is_end[:-1])
+    return numbers[_followed(starts[numbers], ends[numbers])]
+
+
+def _followed(starts: Ints, ends: Ints) -> Ints:
+    """Return the numbers that `_steps` returns, place after place where one does not follow."""
     is_step = np.ones(len(starts), np.bool_)
     leaps = np.flatnonzero(ends[:-1] != starts[1:])
     goals = np.searchsorted(starts, ends[leaps])

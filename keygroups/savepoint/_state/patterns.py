@@ -20,6 +20,10 @@ _LONGEST_TEXT = 63  # characters
 _LONGEST = 1 << 16  # bytes of a pattern; that of a String has about 5,000
 _WORTH = 1 << 12  # values that are passed over one by one before a pattern is compiled
 _FIRST_SIZE, _SPARE = 64, 256  # bytes
+_MOST_KEPT = 64  # compiled patterns
+
+_compiled: dict[bytes, Callable[[bytes, int, int], list[bytes]]] = {}
+"""The `findall` of patterns that were worth compiling in this process, for its other subtasks."""
 
 
 def pattern_of(serializers: Sequence[Serializer]) -> bytes | None:
@@ -102,23 +106,27 @@ _MAKERS: dict[type[Serializer], Callable[[Serializer], bytes | None]] = {
 def pattern_scan(pattern: bytes | None, scan: Scan) -> Scan:
     """Return a Scan for values of a pattern, which leaves others to `scan`.
 
-    Without a pattern, at first, and while most values are others, it is `scan` alone.
+    Without a pattern, before one is worth compiling, and while most values are others, it is `scan`
+    alone.
     """
     if pattern is None:
         return scan
     seen = others = 0
     size = _FIRST_SIZE
-    findall: Callable[[bytes, int, int], list[bytes]] | None = None
+    findall = _compiled.get(pattern)
 
     def find(data: bytes, pos: int, count: int) -> Sequence[int]:
         nonlocal seen, others, size, findall
-        if seen < _WORTH or 2 * others > seen:
+        if (findall is None and seen < _WORTH) or 2 * others > seen:
             places = scan(data, pos, count)
             seen += len(places) - 1
             return places
         if findall is None:
             # The second alternative is all that is behind the first value that does not match.
             findall = re.compile(b"(%b)|.+" % pattern, re.DOTALL).findall
+            if len(_compiled) >= _MOST_KEPT:
+                _compiled.clear()
+            _compiled[pattern] = findall
         places = [pos]
         while (missing := count + 1 - len(places)) > 0:
             # Behind these values there is something else, which might look like more of them.

@@ -27,7 +27,7 @@ from keygroups.savepoint._columns.columns import TEXT, ArrowColumn
 from keygroups.savepoint._columns.entry_batches import SCHEMA, entries_of, entry_batch
 from keygroups.savepoint._columns.entry_frames import FileWriter
 from keygroups.savepoint._columns.plain_rows import PlainRows
-from keygroups.savepoint._columns.readers import abreast, numbers, parts, readers, sql
+from keygroups.savepoint._columns.readers import abreast, numbers, parts, readers, sql, texts
 from keygroups.savepoint._columns.row_shapes import (
     ColumnPlace,
     LongRows,
@@ -111,6 +111,7 @@ __all__ = [
     "table_columns",
     "table_rows",
     "table_writer",
+    "texts",
     "typed_columns",
     "value_texts",
     "values",

@@ -1,5 +1,12 @@
+import com.sun.management.OperatingSystemMXBean;
+import java.io.File;
+import java.io.IOException;
 import java.io.Serializable;
+import java.lang.management.ManagementFactory;
 import java.math.BigDecimal;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.util.Arrays;
 import java.util.Map;
 import org.apache.flink.api.common.functions.MapFunction;
 import org.apache.flink.api.common.functions.OpenContext;
@@ -46,10 +53,11 @@ import org.apache.flink.util.Collector;
 /**
  * Flink's State Processor API at the work of `bench_state_processor.py`, in one task.
  *
- * <p>The arguments are "read" and a path, "get", a path and a key, "write", a path and a number of
+ * <p>The arguments are "read" and paths, "get", a path and a key, "write", a path and a number of
  * entries, or "change" and two paths; before them the kind of the values and the state backend,
  * "hashmap" or "rocksdb". A savepoint has an operator "visits" with a state "s" by a string. What
- * is read is counted, its numbers and the characters of its texts summed, and that printed.
+ * is read is counted, its numbers and the characters of its texts summed, and that printed, of each
+ * path that is read with the CPU seconds that it took, and of these what the JVM's compilers took.
  */
 public class StateProcessor {
 
@@ -350,28 +358,80 @@ public class StateProcessor {
                 .write(path);
     }
 
+    private static StreamExecutionEnvironment environment() {
+        StreamExecutionEnvironment env =
+                StreamExecutionEnvironment.getExecutionEnvironment(new Configuration());
+        env.setParallelism(1);
+        env.getConfig().enableObjectReuse();
+        return env;
+    }
+
+    private static void read(
+            StreamExecutionEnvironment env,
+            Kind kind,
+            StateBackend backend,
+            String path,
+            String wanted)
+            throws Exception {
+        SavepointReader.read(env, path, backend)
+                .readKeyedState(
+                        OperatorIdentifier.forUid(UID),
+                        new Sums(kind, wanted),
+                        Types.STRING,
+                        Types.LONG)
+                .sinkTo(new DiscardingSink<>());
+    }
+
+    /** Returns the CPU time of this process, its compilers and collector included. */
+    private static long cpuNanos() {
+        return ((OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean())
+                .getProcessCpuTime();
+    }
+
+    /** Returns the CPU time of this process's compilers, of those that have not ended. */
+    private static long compilerNanos() throws IOException {
+        long nanos = 0;
+        File[] threads = new File("/proc/self/task").listFiles();
+        for (File thread : threads) {
+            try {
+                if (Files.readString(thread.toPath().resolve("comm")).matches("C[12] .*\\s*")) {
+                    String times = Files.readString(thread.toPath().resolve("schedstat"));
+                    nanos += Long.parseLong(times.substring(0, times.indexOf(' ')));
+                }
+            } catch (NoSuchFileException ended) {
+                continue;
+            }
+        }
+        return nanos;
+    }
+
     public static void main(String[] arguments) throws Exception {
         Kind kind = KINDS.get(arguments[0]);
         StateBackend backend =
                 arguments[1].equals("rocksdb")
                         ? new EmbeddedRocksDBStateBackend()
                         : new HashMapStateBackend();
+        String verb = arguments[2];
+        if (verb.equals("read")) {
+            // Spark's side too has one process: what it takes to start is in the first path alone.
+            for (String path : Arrays.copyOfRange(arguments, 3, arguments.length)) {
+                count = numbers = texts = 0;
+                long before = cpuNanos();
+                long compiling = compilerNanos();
+                StreamExecutionEnvironment env = environment();
+                read(env, kind, backend, path, null);
+                env.execute();
+                String sums = count + " " + numbers + " " + texts;
+                String took = (cpuNanos() - before) / 1e9 + " ";
+                System.out.println(sums + " " + took + (compilerNanos() - compiling) / 1e9);
+            }
+            return;
+        }
         String path = arguments[3];
-        StreamExecutionEnvironment env =
-                StreamExecutionEnvironment.getExecutionEnvironment(new Configuration());
-        env.setParallelism(1);
-        env.getConfig().enableObjectReuse();
-        switch (arguments[2]) {
-            case "read":
+        StreamExecutionEnvironment env = environment();
+        switch (verb) {
             case "get":
-                String wanted = arguments[2].equals("get") ? arguments[4] : null;
-                SavepointReader.read(env, path, backend)
-                        .readKeyedState(
-                                OperatorIdentifier.forUid(UID),
-                                new Sums(kind, wanted),
-                                Types.STRING,
-                                Types.LONG)
-                        .sinkTo(new DiscardingSink<>());
+                read(env, kind, backend, path, arguments[4]);
                 break;
             case "write":
                 long last = Long.parseLong(arguments[4]) / kind.entries() - 1;
