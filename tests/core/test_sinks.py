@@ -11,6 +11,7 @@ import json
 import random
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,12 @@ from keygroups.savepoint import (
     html_report,
     operator_reports,
     read_savepoint,
+)
+from keygroups.savepoint.values import (
+    NextTransactionalIdHint,
+    Some,
+    TransactionHolder,
+    TwoPhaseCommitState,
 )
 
 # A job with two subtasks of KafkaSink, EXACTLY_ONCE, at its first checkpoint: both its operators.
@@ -267,15 +274,24 @@ def producer_bytes(pending: bytes, waiting: Sequence[bytes], ids: Sequence[str] 
     return pending + sb.i32(len(waiting)) + b"".join(waiting) + context
 
 
-def producer(folder: Path, state: bytes, hint: bytes | None = None) -> Operator:
-    """Return an operator with the two lists, whose serializers only the connector has."""
-    own = "org.apache.flink.streaming.connectors.kafka.FlinkKafkaProducer$Own"
+KAFKA_PRODUCER = "org.apache.flink.streaming.connectors.kafka.FlinkKafkaProducer"
+OWN = sb.snapshot("my.copy.FlinkKafkaProducer$Own", 3)
+
+
+def producer(
+    folder: Path,
+    state: bytes,
+    hint: bytes | None = None,
+    serializers: tuple[bytes, bytes] = (OWN, OWN),
+) -> Operator:
+    """Return an operator with the two lists, whose serializers are those of a job's own copy."""
     lists = [(PRODUCER, state), *([] if hint is None else [(HINT, hint)])]
     options = {"OPERATOR_STATE_DISTRIBUTION_MODE": "SPLIT_DISTRIBUTE"}
-    serializer = {"VALUE_SERIALIZER": sb.snapshot(own, 3)}
-    header = sb.operator_header(
-        [sb.meta_info(name, 1, options, serializer) for name, _ in lists], []
-    )
+    infos = [
+        sb.meta_info(name, 1, options, {"VALUE_SERIALIZER": serializer})
+        for (name, _), serializer in zip(lists, serializers)
+    ]
+    header = sb.operator_header(infos, [])
     data, places = header, []
     for name, element in lists:
         places.append((name, 0, [len(data)]))
@@ -349,7 +365,7 @@ def test_a_producer_without_transactions(tmp_path: Path) -> None:
 )
 def test_no_producer(state: bytes, hint: bytes, tmp_path: Path) -> None:
     operator = producer(tmp_path, state, hint)
-    with pytest.raises(SavepointError, match="operator out, an element of subtask 0, offset"):
+    with pytest.raises(SavepointError, match="an element of subtask 0 is no state of "):
         operator.sink_state()
 
 
@@ -366,6 +382,90 @@ def test_damaged_producers(tmp_path: Path) -> None:
         except SavepointError as error:
             kinds.add(type(error))
     assert kinds == {SinkState, SavepointError}
+
+
+INT = sb.simple("Int")
+
+
+def kafkas(name: str, version: str = "") -> bytes:
+    return sb.snapshot(f"{KAFKA_PRODUCER}{version}${name}Serializer${name}SerializerSnapshot", 3)
+
+
+def two_phases(transaction: bytes, context: bytes, outer: int = 4, flag: bytes = b"\1") -> bytes:
+    name = "org.apache.flink.streaming.api.functions.sink.TwoPhaseCommitSinkFunction"
+    snapshot = f"{name}$StateSerializerSnapshot"
+    return sb.composite(snapshot, outer, [transaction, context], flag)
+
+
+@pytest.mark.parametrize("version", ["", "011"])
+@pytest.mark.parametrize(("outer", "flag"), [(1, b""), (4, b"\1"), (4, b"\0")])
+def test_values_of_a_kafka_producer(version: str, outer: int, flag: bytes, tmp_path: Path) -> None:
+    """With the serializers that Kafka's classes have the lists are values, which can be edited."""
+    serializers = (
+        two_phases(
+            kafkas("TransactionState", version), kafkas("ContextState", version), outer, flag
+        ),
+        kafkas("NextTransactionalIdHint", version),
+    )
+    before = b"\1" if flag == b"\1" else b""
+    state = producer_bytes(
+        before + started("tx-2", 2006), [started("tx-1"), started("tx-3")], ("tx-1", "tx-2")
+    )
+    operator = producer(tmp_path / "old", state, struct.pack(">qi", 5, 1), serializers)
+    old = {entry.state: entry.elements for entry in operator.operator_state()}
+    since = 1_632_995_566_106
+    waiting = [
+        TransactionHolder(KafkaTransaction("tx-1", 1000, 1), since),
+        TransactionHolder(KafkaTransaction("tx-3", 1000, 1), since),
+    ]
+    pending = TransactionHolder(KafkaTransaction("tx-2", 2006, 1), since)
+    ids = ["tx-1", "tx-2"]
+    assert old == {
+        PRODUCER: [TwoPhaseCommitState(pending, waiting, Some(ids))],
+        HINT: [NextTransactionalIdHint(5, 1)],
+    }
+    read = operator.sink_state()
+    assert [it.committable for it in read.committables] == [it.handle for it in waiting]
+    assert read.writers == (KafkaProducerState(0, pending.handle, since, tuple(ids), 5),)
+    new = tmp_path / "new"
+    with SavepointWriter.from_existing_savepoint(tmp_path / "old", new) as editor:
+        editor.operator("out").map_operator_state(
+            PRODUCER,
+            lambda it: it._replace(
+                value=it.value._replace(pending_commit_transactions=waiting[:1])
+            ),
+        )
+    edited = read_savepoint(new).operator("out")
+    assert edited.sink_state() == replace(read, committables=read.committables[:1])
+    written = producer_bytes(before + started("tx-2", 2006), [started("tx-1")], tuple(ids))
+    [handle] = [subtask.managed_operator for subtask in edited._subtasks]
+    assert handle is not None
+    assert handle.stream.data is not None
+    assert written in handle.stream.data
+
+
+@pytest.mark.parametrize(
+    ("state", "serializers"),
+    [
+        (
+            b"\0" + sb.i32(1) + sb.i32(5) + bytes(8) + b"\0",
+            (sb.simple("Int"), kafkas("ContextState")),
+        ),
+        (b"\0" + sb.i32(0) + b"\1" + sb.i32(5), (kafkas("TransactionState"), sb.simple("Int"))),
+        (
+            b"\0" + sb.i32(0) + b"\1" + sb.i32(1) + sb.i32(5),
+            (kafkas("TransactionState"), sb.list_of(sb.simple("Int"))),
+        ),
+    ],
+)
+def test_states_of_other_transactions(
+    state: bytes, serializers: tuple[bytes, bytes], tmp_path: Path
+) -> None:
+    """Another sink of two phases has a list of the same name, but not the hint beside it."""
+    known = (two_phases(*serializers), kafkas("NextTransactionalIdHint"))
+    operator = producer(tmp_path, state, struct.pack(">qi", 5, 1), known)
+    with pytest.raises(SavepointError, match="is no state of FlinkKafkaProducer: TwoPhaseCommitS"):
+        operator.sink_state()
 
 
 # --- a sink that is removed ----------------------------------------------------------------------

@@ -15,6 +15,7 @@ from keygroups.savepoint import (
     TimeWindow,
     TtlValue,
 )
+from keygroups.savepoint.sinks import KafkaTransaction
 from keygroups.savepoint.values import (
     Bitmap,
     BufferEntry,
@@ -27,6 +28,7 @@ from keygroups.savepoint.values import (
     LocalTime,
     Lockable,
     MetaSqnInfo,
+    NextTransactionalIdHint,
     NFAState,
     Node,
     NodeId,
@@ -123,6 +125,12 @@ from support.inside.serializers import (
     TableGlobalWindowSerializer,
     TableTimeWindowSerializer,
     TimestampDataSerializer,
+    TransactionContextSerializer,
+    TransactionContextSerializer011,
+    TransactionHintSerializer,
+    TransactionHintSerializer011,
+    TransactionSerializer,
+    TransactionSerializer011,
     TraversableSerializer,
     TrySerializer,
     TtlAwareSerializer,
@@ -406,6 +414,29 @@ VALUES: list[tuple[Serializer, str, list[tuple[Any, Any]]]] = [
                 (None, [("a", 5)], 1),
             )
         ],
+    ),
+    *(
+        (
+            made,
+            "struct<transactional_id:string,producer_id:bigint,epoch:smallint>",
+            [
+                (KafkaTransaction("a", 1000, 1), ("a", 1000, 1)),
+                (KafkaTransaction(None, -1, -1), (None, -1, -1)),
+            ],
+        )
+        for made in (TransactionSerializer(), TransactionSerializer011())
+    ),
+    *(
+        (made, "array<string>", [(["b", "a"], ["b", "a"]), ([], [])])
+        for made in (TransactionContextSerializer(), TransactionContextSerializer011())
+    ),
+    *(
+        (
+            made,
+            "struct<next_free_transactional_id:bigint,last_parallelism:int>",
+            [(NextTransactionalIdHint(5, 1), (5, 1))],
+        )
+        for made in (TransactionHintSerializer(), TransactionHintSerializer011())
     ),
     (
         MetaSqnInfoSerializer(),
