@@ -72,7 +72,8 @@ from keygroups.savepoint import (
 )
 from keygroups.state_keys import BYTES
 
-ICEBERG_STATE, READERS = connector_committables.ICEBERG_STATE, connector_committables.READERS
+ICEBERG_STATE = "iceberg-files-committer-state"
+READERS = connector_committables.READERS
 read_connector_committable = connector_committables.read_connector_committable
 read_manifests = connector_committables.read_manifests
 read_paimon = connector_committables.read_paimon
