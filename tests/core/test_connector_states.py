@@ -135,6 +135,25 @@ def test_a_source_with_splits_of_both(tmp_path: Path) -> None:
     assert hybrid.source_splits().enumerator_fields == kinesis[3]
 
 
+@pytest.mark.parametrize(
+    ("name", "version", "place", "known"),
+    [("Kinesis", 1, -4, [0, 1]), ("DynamoDB Streams", 0, -12, [0, 1, 2])],
+)
+def test_statuses_of_shards(name: str, version: int, place: int, known: list[int]) -> None:
+    """Kinesis' shards are assigned or not, those of DynamoDB finished too; there is no other.
+
+    Kinesis' sources: SplitAssignmentStatus.
+    """
+    data = next(case[2] for case in ENUMERATORS if case[:2] == (name, version))
+    for status in range(-1, 4):
+        other = data[:place] + i32(status) + data[len(data) + place + 4 :]
+        if status in known:
+            enumerator_of(LAYOUT_OF[name], (version, other), "file")
+        else:
+            with pytest.raises(SavepointError, match=f"status of a shard {status} is not known"):
+                enumerator_of(LAYOUT_OF[name], (version, other), "file")
+
+
 def test_a_source_of_which_nothing_is_known(tmp_path: Path) -> None:
     for version, data in ((1, b""), (0, i32(0, 0, 0)), (7, b"?")):
         found = enumerator_in(tmp_path / str(version), version, data)

@@ -652,6 +652,19 @@ def test_files_of_older_flinks_and_other_stores(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
+def test_versions_of_a_file_in_progress(version: int, tmp_path: Path) -> None:
+    """Of version 2 a flag says whether its name is there; other versions nobody knows."""
+    local = versioned(1, stream("/a/b", "/a/.b", 7))
+    state = bucket(3, b"\1" + versioned(version, OPEN + b"\0" * (version == 2) + local))
+    [found] = state_of(tmp_path, WRITER, state).writers
+    if version in (1, 2):
+        assert isinstance(found, BucketState)
+        assert found.in_progress == PartFile("/a/b", "/a/.b", 7)
+    else:
+        assert found == UnknownWriterState(0, 3, state[8:])
+
+
 def test_a_file_of_fewer_bytes_than_none(tmp_path: Path) -> None:
     data = COMMIT + b"\1" + versioned(1, PENDING + versioned(1, stream("/a", "/b", -1))) + b"\0"
     [found] = state_of(tmp_path, COMMITTER, versioned(1, listed(1, data))).committables
