@@ -17,7 +17,7 @@ from keygroups._serializers import (
     compounds as compounds,
 )
 from keygroups._serializers import (
-    kafka as kafka,
+    kafka_producer as kafka_producer,
 )
 from keygroups._serializers import (
     scalars as scalars,

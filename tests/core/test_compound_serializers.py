@@ -11,6 +11,7 @@ from support.bytes import savepoint_bytes as sb
 from support.bytes.flink_values import same
 from support.bytes.framed_entries import framed_entries
 from support.bytes.serializer_cases import cases
+from support.bytes.sink_bytes import of_producers
 from support.bytes.snapshot_bytes import MULTISETS, NULLABLE, RUNTIME
 from support.inside import serializers
 from support.inside.savepoints import NewState
@@ -85,9 +86,9 @@ BIG_INT = BigIntSerializer()
 OPTION = serializers.OptionSerializer(BYTE)
 ARRAY = GenericArraySerializer("java.lang.Byte", BYTE)
 TRANSACTIONS = TwoPhaseCommitSerializer(BYTE, STRING)
-TRANSACTION = serializers.TransactionSerializer()
-TRANSACTION_IDS = serializers.TransactionContextSerializer()
-HINT = serializers.TransactionHintSerializer()
+TRANSACTION, _ = of_producers("TransactionState")
+TRANSACTION_IDS, _ = of_producers("ContextState")
+HINT, _ = of_producers("NextTransactionalIdHint")
 ALWAYS_PENDING = TwoPhaseCommitSerializer(BYTE, STRING, False)
 ELEMENTS = StreamElementSerializer(BYTE)
 TRY = serializers.TrySerializer(BYTE, KryoSerializer("java.lang.Throwable"))

@@ -15,7 +15,7 @@ from keygroups._serializers import (
     cep,
     collections,
     compounds,
-    kafka,
+    kafka_producer,
     pyflink,
     scalars,
     streaming,
@@ -394,15 +394,18 @@ COLUMNS: dict[
     streaming.TwoPhaseCommitSerializer: _two_phase_of,
     streaming.LegacyTwoPhaseCommitSerializer: _two_phase_of,
     **dict.fromkeys(
-        (kafka.TransactionSerializer, kafka.TransactionSerializer011),
+        (kafka_producer.TransactionSerializer, kafka_producer.TransactionSerializer011),
         struct_of(KafkaTransaction._fields, [STRING, LONG, SHORT], KafkaTransaction),
     ),
     **dict.fromkeys(
-        (kafka.TransactionContextSerializer, kafka.TransactionContextSerializer011),
+        (
+            kafka_producer.TransactionContextSerializer,
+            kafka_producer.TransactionContextSerializer011,
+        ),
         array_of(STRING),
     ),
     **dict.fromkeys(
-        (kafka.TransactionHintSerializer, kafka.TransactionHintSerializer011),
+        (kafka_producer.TransactionHintSerializer, kafka_producer.TransactionHintSerializer011),
         struct_of(NextTransactionalIdHint._fields, [LONG, INT], NextTransactionalIdHint),
     ),
     streaming.MetaSqnInfoSerializer: struct_of(MetaSqnInfo._fields, [LONG, LONG], MetaSqnInfo),

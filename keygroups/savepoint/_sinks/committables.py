@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from keygroups._checks import show
-from keygroups._serializers import kafka
+from keygroups._serializers import kafka_producer
 from keygroups._serializers.base import Serializer
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.streaming import TwoPhaseCommitSerializer
@@ -320,11 +320,13 @@ def _kafka_writer(version: int, cursor: Cursor, subtask: int) -> KafkaWriterStat
 
 # --- FlinkKafkaProducer --------------------------------------------------------------------------
 
-_HINTS = (kafka.TransactionHintSerializer(),)
+_HINTS = (kafka_producer.TransactionHintSerializer(),)
 # Older versions have no flag before the pending transaction, whose start is always written.
 _PRODUCERS = tuple(
     TwoPhaseCommitSerializer(
-        kafka.TransactionSerializer(), kafka.TransactionContextSerializer(), has_flag
+        kafka_producer.TransactionSerializer(),
+        kafka_producer.TransactionContextSerializer(),
+        has_flag,
     )
     for has_flag in (True, False)
 )

@@ -47,6 +47,7 @@ from keygroups.savepoint.values import (
     WindowKey,
 )
 from keygroups.state_keys import BYTES, GLOBAL_WINDOW, VOID_NAMESPACE, Serializer
+from support.bytes.sink_bytes import of_producers
 from support.inside.serializers import (
     CHAR,
     DOUBLE,
@@ -125,12 +126,6 @@ from support.inside.serializers import (
     TableGlobalWindowSerializer,
     TableTimeWindowSerializer,
     TimestampDataSerializer,
-    TransactionContextSerializer,
-    TransactionContextSerializer011,
-    TransactionHintSerializer,
-    TransactionHintSerializer011,
-    TransactionSerializer,
-    TransactionSerializer011,
     TraversableSerializer,
     TrySerializer,
     TtlAwareSerializer,
@@ -424,11 +419,11 @@ VALUES: list[tuple[Serializer, str, list[tuple[Any, Any]]]] = [
                 (KafkaTransaction(None, -1, -1), (None, -1, -1)),
             ],
         )
-        for made in (TransactionSerializer(), TransactionSerializer011())
+        for made in of_producers("TransactionState")
     ),
     *(
         (made, "array<string>", [(["b", "a"], ["b", "a"]), ([], [])])
-        for made in (TransactionContextSerializer(), TransactionContextSerializer011())
+        for made in of_producers("ContextState")
     ),
     *(
         (
@@ -436,7 +431,7 @@ VALUES: list[tuple[Serializer, str, list[tuple[Any, Any]]]] = [
             "struct<next_free_transactional_id:bigint,last_parallelism:int>",
             [(NextTransactionalIdHint(5, 1), (5, 1))],
         )
-        for made in (TransactionHintSerializer(), TransactionHintSerializer011())
+        for made in of_producers("NextTransactionalIdHint")
     ),
     (
         MetaSqnInfoSerializer(),

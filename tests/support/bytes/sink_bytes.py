@@ -10,7 +10,7 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
-from keygroups.savepoint import Operator, read_savepoint
+from keygroups.savepoint import Operator, Serializer, read_savepoint
 from keygroups.state_keys import BYTES
 from support.bytes import savepoint_bytes as sb
 from support.bytes.source_bytes import framed, versioned
@@ -57,6 +57,12 @@ KAFKA_PRODUCER = "org.apache.flink.streaming.connectors.kafka.FlinkKafkaProducer
 
 def kafkas(name: str, version: str = "") -> bytes:
     return sb.snapshot(f"{KAFKA_PRODUCER}{version}${name}Serializer${name}SerializerSnapshot", 3)
+
+
+def of_producers(name: str) -> list[Serializer]:
+    """Return the serializers of that name of FlinkKafkaProducer and FlinkKafkaProducer011."""
+    snapshots = (sb.i32(2) + kafkas(name, version) for version in ("", "011"))
+    return [Serializer.from_snapshot(snapshot) for snapshot in snapshots]
 
 
 def two_phases(transaction: bytes, context: bytes, outer: int = 4, flag: bytes = b"\1") -> bytes:

@@ -85,14 +85,6 @@ from keygroups._serializers.jvm.time import (
     SqlTimeSerializer,
     SqlTimestampSerializer,
 )
-from keygroups._serializers.kafka import (
-    TransactionContextSerializer,
-    TransactionContextSerializer011,
-    TransactionHintSerializer,
-    TransactionHintSerializer011,
-    TransactionSerializer,
-    TransactionSerializer011,
-)
 from keygroups._serializers.pickles import ForeignPickleError, read_pickle
 from keygroups._serializers.pyflink import (
     ChunkSerializer,
@@ -312,12 +304,6 @@ __all__ = [
     "TableTimeWindowSerializer",
     "TimerSerializer",
     "TimestampDataSerializer",
-    "TransactionContextSerializer",
-    "TransactionContextSerializer011",
-    "TransactionHintSerializer",
-    "TransactionHintSerializer011",
-    "TransactionSerializer",
-    "TransactionSerializer011",
     "TraversableSerializer",
     "TrySerializer",
     "TtlAwareSerializer",
