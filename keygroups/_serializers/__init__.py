@@ -17,6 +17,9 @@ from keygroups._serializers import (
     compounds as compounds,
 )
 from keygroups._serializers import (
+    kafka_producer as kafka_producer,
+)
+from keygroups._serializers import (
     scalars as scalars,
 )
 from keygroups._serializers import (

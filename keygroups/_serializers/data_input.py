@@ -186,10 +186,18 @@ class Cursor:
 
     def decode(self, data: bytes) -> str:
         """Return the text of modified UTF-8: NUL is C0 80, and each surrogate three bytes."""
-        if data.isascii():
-            return data.decode("ascii")
         try:
-            units = data.replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
-            return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+            return modified_utf8(data)
         except UnicodeError:
             raise self.error("a text is not in modified UTF-8") from None
+
+
+def modified_utf8(data: bytes) -> str:
+    """Return the text of modified UTF-8, or raise UnicodeError.
+
+    JDK: DataInputStream.readUTF.
+    """
+    if data.isascii():
+        return data.decode("ascii")
+    units = data.replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
+    return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")

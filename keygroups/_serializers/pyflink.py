@@ -61,6 +61,7 @@ _PROTOCOL = (
     4  # State has pickles of this protocol. PyFlink: pickle.DEFAULT_PROTOCOL of Python 3.8 to 3.13
 )
 _TEXT = Context(capitals=1)  # The caller's own context may write a small "e".
+_AS_DECLARED = ", if it is declared as in the job"
 _MILLIS = 3  # digits of a second in SQL_TIMESTAMP
 
 
@@ -80,7 +81,7 @@ class FramedSerializer(Serializer):
             framed, pos = read_bytes(data, pos)
             held, end = _read_within(value, read, framed, 0)
             if end != len(framed):
-                raise ValueError(f"a {value} of {end} bytes in {len(framed)}")
+                raise ValueError(f"{end} of {len(framed)} bytes are a {value}{_AS_DECLARED}")
             return held, pos
 
         self.read = read_framed
@@ -121,7 +122,10 @@ def _read_within(part: Serializer, read: Read, data: bytes, pos: int) -> tuple[A
     try:
         return read(data, pos)
     except TRUNCATED:
-        raise ValueError(f"{len(data) - pos} bytes are too few for a {part}") from None
+        text = f"{len(data) - pos} bytes are too few for a {part}"
+    except ValueError as error:
+        text = str(error)
+    raise ValueError(f"{text}{_AS_DECLARED}")
 
 
 class PickleSerializer(BytePrimitiveArraySerializer):

@@ -10,9 +10,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from keygroups._checks import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, check_int, check_str, show
+from keygroups._checks import (
+    INT_MAX,
+    INT_MIN,
+    LONG_MAX,
+    LONG_MIN,
+    check_int,
+    check_str,
+    show,
+)
 from keygroups._serializers.base import Read, Serializer, Write, check_and_write
-from keygroups._serializers.data_output import i32, i64
+from keygroups._serializers.data_input import modified_utf8
+from keygroups._serializers.data_output import i32, i64, utf
 from keygroups._serializers.scalars import (
     read_count,
     read_int,
@@ -40,6 +49,18 @@ LONG = Field(read_long, lambda name, value: i64(check_int(name, value, LONG_MIN,
 TEXT = Field(
     read_string, lambda name, text: write_string(None if text is None else check_str(name, text))
 )
+
+
+def read_utf(data: bytes, pos: int) -> tuple[str, int]:
+    """Read a text as Java's DataOutput has it, two bytes of its length before it."""
+    start = pos + 2
+    end = start + int.from_bytes(data[pos:start], "big")
+    if max(start, end) > len(data):
+        raise IndexError("too few bytes")
+    return modified_utf8(data[start:end]), end
+
+
+UTF = Field(read_utf, lambda name, text: utf(name, check_str(name, text)))
 
 
 def part(serializer: Serializer) -> Field:

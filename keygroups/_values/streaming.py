@@ -69,6 +69,28 @@ class RecordAttributes:
     is_backlog: bool
 
 
+class KafkaTransaction(NamedTuple):
+    """A transaction of Kafka that is prepared: what `kafka-transactions.sh` names it by.
+
+    FlinkKafkaProducer has one without an id, None, and with a producer and an epoch of -1, where
+    it writes without transactions.
+    """
+
+    transactional_id: str | None
+    producer_id: int
+    epoch: int
+
+
+class NextTransactionalIdHint(NamedTuple):
+    """The next number of a transactional id that no FlinkKafkaProducer has had, and its subtasks.
+
+    One subtask has it, for all.
+    """
+
+    next_free_transactional_id: int
+    last_parallelism: int
+
+
 class TransactionHolder(NamedTuple):
     """A transaction of a two-phase commit sink, and its start in epoch milliseconds."""
 

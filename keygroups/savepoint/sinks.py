@@ -15,10 +15,10 @@ operator is removed from a savepoint, nobody commits them: transactions of Kafka
 they time out, and files in progress stay as they are.
 """
 
+from keygroups._values.streaming import KafkaTransaction
 from keygroups.savepoint._sinks.committables import (
     Committable,
     KafkaProducerState,
-    KafkaTransaction,
     KafkaWriterState,
     SinkState,
     UnknownCommittable,

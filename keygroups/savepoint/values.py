@@ -87,6 +87,7 @@ from keygroups._values.sql import (
 from keygroups._values.streaming import (
     BufferEntry,
     LatencyMarker,
+    NextTransactionalIdHint,
     RecordAttributes,
     StreamRecord,
     TaggedUnion,
@@ -120,6 +121,7 @@ __all__ = [
     "MetaSqnInfo",
     "MonthDay",
     "NFAState",
+    "NextTransactionalIdHint",
     "Node",
     "NodeId",
     "OffsetDateTime",

@@ -11,6 +11,7 @@ from support.bytes import savepoint_bytes as sb
 from support.bytes.flink_values import same
 from support.bytes.framed_entries import framed_entries
 from support.bytes.serializer_cases import cases
+from support.bytes.sink_bytes import of_producers
 from support.bytes.snapshot_bytes import MULTISETS, NULLABLE, RUNTIME
 from support.inside import serializers
 from support.inside.savepoints import NewState
@@ -56,12 +57,14 @@ from keygroups.savepoint import (
     change_max_parallelism,
     read_savepoint,
 )
+from keygroups.savepoint.sinks import KafkaTransaction
 from keygroups.savepoint.values import (
     BufferEntry,
     Failure,
     LatencyMarker,
     Left,
     MetaSqnInfo,
+    NextTransactionalIdHint,
     RecordAttributes,
     Right,
     RowSqnInfo,
@@ -83,6 +86,9 @@ BIG_INT = BigIntSerializer()
 OPTION = serializers.OptionSerializer(BYTE)
 ARRAY = GenericArraySerializer("java.lang.Byte", BYTE)
 TRANSACTIONS = TwoPhaseCommitSerializer(BYTE, STRING)
+TRANSACTION, _ = of_producers("TransactionState")
+TRANSACTION_IDS, _ = of_producers("ContextState")
+HINT, _ = of_producers("NextTransactionalIdHint")
 ALWAYS_PENDING = TwoPhaseCommitSerializer(BYTE, STRING, False)
 ELEMENTS = StreamElementSerializer(BYTE)
 TRY = serializers.TrySerializer(BYTE, KryoSerializer("java.lang.Throwable"))
@@ -143,6 +149,21 @@ VALUES: list[tuple[Serializer, Any, str]] = [
         "01 0000000000000002 00000001 03 0000000000000004 00",
     ),
     (serializers.MetaSqnInfoSerializer(), MetaSqnInfo(1, 2), "0000000000000001 0000000000000002"),
+    # The bytes that flink-connector-kafka keeps of its own in its tests, the first two of them.
+    (
+        TRANSACTION,
+        KafkaTransaction("1234", 3456, 789),
+        "01 0004 31323334 0000000000000d80 0315",
+    ),
+    (
+        TRANSACTION_IDS,
+        ["789", "456", "123"],
+        "00000003 0003 373839 0003 343536 0003 313233",
+    ),
+    (TRANSACTION, KafkaTransaction(None, -1, -1), "00 ffffffffffffffff ffff"),
+    (TRANSACTION, KafkaTransaction("", 0, -(2**15)), "01 0000 0000000000000000 8000"),
+    (TRANSACTION_IDS, ["\0\U0001f600", ""], "00000002 0008 c080 eda0bdedb880 0000"),
+    (HINT, NextTransactionalIdHint(5, 1), "0000000000000005 00000001"),
 ]
 
 
@@ -330,6 +351,22 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     ),
     (TRANSACTIONS, TwoPhaseCommitState(None, (), None), TYPE, "must be of class list, got"),  # type: ignore[arg-type]  # A user may do so.
     (TRANSACTIONS, TwoPhaseCommitState(None, [(1, 2)], None), TYPE, "class TransactionHolder"),  # type: ignore[list-item]  # A user may do so.
+    (TRANSACTION, (None, 1, 1), TYPE, "KAFKA_TRANSACTION must be of class KafkaTransaction"),
+    (TRANSACTION, KafkaTransaction("a", 1, 2**15), VALUE, "SHORT must be from .* got 32768"),
+    (
+        TRANSACTION,
+        KafkaTransaction("a" * 65536, 1, 1),
+        VALUE,
+        "transactional_id of a KafkaTransaction must take at most 65535 bytes, got 65536",
+    ),
+    (TRANSACTION_IDS, ("a",), TYPE, "KAFKA_TRANSACTION_CONTEXT must be of class list"),
+    (TRANSACTION_IDS, [None], TYPE, "element 0 of KAFKA_TRANSACTION_CONTEXT must be a str"),
+    (
+        HINT,
+        NextTransactionalIdHint(5, 2**31),
+        VALUE,
+        "last_parallelism of a NextTransactionalIdHint must be",
+    ),
     (TRY, 5, TYPE, r"TRY\(BYTE\) must be a Success or a Failure, got 5"),
     (TRY, Success("a"), TYPE, "BYTE must be an int"),
     (TRY, Failure("a.E", 5), TYPE, "a Failure with bytes as its data, got 5"),  # type: ignore[arg-type]  # a user may

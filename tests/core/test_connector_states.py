@@ -72,7 +72,8 @@ from keygroups.savepoint import (
 )
 from keygroups.state_keys import BYTES
 
-ICEBERG_STATE, READERS = connector_committables.ICEBERG_STATE, connector_committables.READERS
+ICEBERG_STATE = "iceberg-files-committer-state"
+READERS = connector_committables.READERS
 read_connector_committable = connector_committables.read_connector_committable
 read_manifests = connector_committables.read_manifests
 read_paimon = connector_committables.read_paimon
@@ -132,6 +133,25 @@ def test_a_source_with_splits_of_both(tmp_path: Path) -> None:
     inside = i32(0) + versioned(1, kinesis[2])
     hybrid = source(tmp_path / "3", [[of_hybrid(0, 0, shard)]], coordinator(0, inside))
     assert hybrid.source_splits().enumerator_fields == kinesis[3]
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "place", "known"),
+    [("Kinesis", 1, -4, [0, 1]), ("DynamoDB Streams", 0, -12, [0, 1, 2])],
+)
+def test_statuses_of_shards(name: str, version: int, place: int, known: list[int]) -> None:
+    """Kinesis' shards are assigned or not, those of DynamoDB finished too; there is no other.
+
+    Kinesis' sources: SplitAssignmentStatus.
+    """
+    data = next(case[2] for case in ENUMERATORS if case[:2] == (name, version))
+    for status in range(-1, 4):
+        other = data[:place] + i32(status) + data[len(data) + place + 4 :]
+        if status in known:
+            enumerator_of(LAYOUT_OF[name], (version, other), "file")
+        else:
+            with pytest.raises(SavepointError, match=f"status of a shard {status} is not known"):
+                enumerator_of(LAYOUT_OF[name], (version, other), "file")
 
 
 def test_a_source_of_which_nothing_is_known(tmp_path: Path) -> None:

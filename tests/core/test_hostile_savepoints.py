@@ -8,8 +8,8 @@ functions, the processor time and the memory of each are bounded by a multiple o
 from __future__ import annotations
 
 import json
+import re
 import resource
-import struct
 import sys
 import time
 from collections import Counter
@@ -18,19 +18,20 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from support.bytes import flink_connectors
 from support.bytes.connector_bytes import CASES as SPLITS
 from support.bytes.connector_bytes import COMMITTABLES, ENUMERATORS
 from support.bytes.extreme_savepoints import EXTREMES
 from support.bytes.hostile_savepoints import watched
 from support.bytes.random_savepoints import CLASSES, Files, Maker
 from support.bytes.savepoint_calls import CALLS, MORE_CALLS, Call, removed
-from support.bytes.source_bytes import source, versioned
+from support.bytes.source_bytes import coordinator, versioned
 from support.growth import count_bytes
 from support.inside.savepoints import ReadTask
 
 from keygroups.cli import main
 from keygroups.errors import InvalidValueError, KeyGroupsError
-from keygroups.savepoint import read_savepoint
+from keygroups.savepoint import read_savepoint, sinks, sources
 
 pytest.importorskip("cramjam", reason="some are compressed: the extra savepoint")
 pytest.importorskip("fsspec", reason="some name URLs: the extra savepoint")
@@ -158,6 +159,31 @@ def test_nothing_but_its_own_files(seed: int, cases: int, asked: int, tmp_path: 
     assert counts["SavepointError"] > cases / 2
 
 
+OF_CONNECTORS = [
+    *(
+        flink_connectors.Held(name, version, READERS, versioned(version, data))
+        for name, version, data, *_ in SPLITS
+    ),
+    *(
+        flink_connectors.Held(name, version, READERS, coordinator=coordinator(version, data))
+        for name, version, data, *_ in ENUMERATORS
+    ),
+    *(
+        flink_connectors.Held(name, version, COMMITTER, versioned(version, data))
+        for name, version, data, *_ in COMMITTABLES
+    ),
+    *(
+        held
+        for held in (
+            *flink_connectors.SPLITS,
+            *flink_connectors.ENUMERATORS,
+            *flink_connectors.SINKS,
+        )
+        for _ in range(4)
+    ),
+]
+
+
 def test_connectors(tmp_path: Path) -> None:
     """Of each layout of a split, an enumerator and a committable that is known, by its cases."""
     chosen, counts = Random(44), Counter[str]()
@@ -165,27 +191,60 @@ def test_connectors(tmp_path: Path) -> None:
     calls = {name: CALLS[name] for name in names}
     folder = tmp_path / "savepoint"
 
-    def damaged(version: int, data: bytes) -> bytes:
+    def damaged(data: bytes) -> bytes:
         changed = bytearray(data)
-        for _ in range(chosen.randrange(3)):
+        for _ in range(chosen.randrange(3) if data else 0):
             changed[chosen.randrange(len(data))] = chosen.choice((0, 1, 0x7F, 0x80, 0xFF))
-        return versioned(version, bytes(changed))
+        return bytes(changed)
 
-    for cases, state in ((SPLITS, READERS), (ENUMERATORS, READERS), (COMMITTABLES, COMMITTER)):
-        for _, version, data, *_ in cases:
-            element = damaged(version, data)
-            held = None if cases is not ENUMERATORS else struct.pack(">i", 1) + element
-            source(folder, [[] if held else [element]], held, state=state)
-            start = time.process_time()
-            with watched() as seen:
-                read(folder, counts, 0, len(calls), calls)
-            assert not [event for event in seen if not is_own(folder, *event)]
-            assert time.process_time() - start < SECONDS
-            size = len(element)
-            used = count_bytes(partial(read, folder, counts, 0, len(calls), calls))
-            assert used < MEMORY + MORE_MEMORY * size, (version, size)
+    for held in OF_CONNECTORS:
+        size = len(held.element) + len(held.coordinator or b"")
+        state = held.coordinator and damaged(held.coordinator)
+        held._replace(element=damaged(held.element), coordinator=state).written(folder)
+        start = time.process_time()
+        with watched() as seen:
+            read(folder, counts, 0, len(calls), calls)
+        assert not [event for event in seen if not is_own(folder, *event)]
+        assert time.process_time() - start < SECONDS
+        used = count_bytes(partial(read, folder, counts, 0, len(calls), calls))
+        assert used < MEMORY + MORE_MEMORY * size, (held.name, held.version, size)
     print(dict(counts))
     assert min(counts["answers"], counts["InvalidValueError"]) > 100
+
+
+def test_each_known_layout_is_among_those_of_connectors(tmp_path: Path) -> None:
+    """Each version in the table of the help of sources, and each class in that of sinks."""
+    splits = [(name, version) for name, version, *_ in SPLITS]
+    splits += [(held.name, held.version or 0) for held in flink_connectors.SPLITS]
+    enumerators = [(name, version) for name, version, *_ in ENUMERATORS]
+    enumerators += [(held.name, held.version or 0) for held in flink_connectors.ENUMERATORS]
+    rows = re.findall(
+        r"^    (\w[\w ]*?)  +(?:(\w+Serializer) +([\d to]+?)|a union list of pairs)  +"
+        r"([\w ]+?)  +\w",
+        sources.__doc__ or "",
+        re.MULTILINE,
+    )
+    assert len(rows) == (sources.__doc__ or "").count("Serializer ") + 2
+    for name, serializer, versions, of_enumerator in rows:
+        assert {it for it in splits if it[0] == name} == {
+            (name, version) for version in (span(versions) if serializer else [0])
+        }
+        known = [] if of_enumerator == "none" else span(of_enumerator)
+        assert {it for it in enumerators if it[0] == name} == {(name, it) for it in known}
+    assert {name for name, *_ in rows} == {name for name, _ in splits}
+    read = set()
+    for held in flink_connectors.SINKS:
+        state = held.written(tmp_path).sink_state()
+        read |= {type(it.committable).__name__ for it in state.committables}
+        read |= {type(it).__name__ for it in state.writers}
+    parts = {"SinkState", "Committable", "PartFile", "UnknownCommittable", "UnknownWriterState"}
+    assert read == {*sinks.__all__} - parts == {held.name for held in flink_connectors.SINKS}
+
+
+def span(text: str) -> list[int]:
+    """Return the versions that a cell of the table has, as 0 or 0 to 3."""
+    first, last = (int(number) for number in (text.split(" to ") * 2)[:2])
+    return [*range(first, last + 1)]
 
 
 @pytest.mark.parametrize(

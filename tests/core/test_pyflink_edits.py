@@ -34,7 +34,7 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.savepoint.descriptors import StateDescriptor
-from keygroups.types import INT, LONG, PYFLINK, STRING
+from keygroups.types import BIG_DEC, INT, LONG, PYFLINK, STRING
 
 TIME = 1_790_000_000_000
 NAMES = ["value", "list", "map", "maplp", "reducing", "aggregating"]
@@ -307,11 +307,18 @@ def test_wrong_declarations(
 
 
 WRONG_TYPES: list[tuple[Any, str]] = [
-    (ValueStateDescriptor("value", INT), "VALUE <PYFLINK.*: a INT of 4 bytes in 8"),
+    (
+        ValueStateDescriptor("value", INT),
+        "VALUE <PYFLINK.*: 4 of 8 bytes are a INT, if it is declared as in ",
+    ),
     (ListStateDescriptor("list", LONG), "LIST <.*: [0-9]+ bytes are too few for a LONG"),
-    (MapStateDescriptor("map", LONG, LONG), "MAP <.*: 6 bytes are too few for a LONG"),
-    (MapStateDescriptor("map", STRING, STRING), "MAP <.*: a SQL_STRING of 4 bytes in 8"),
-    (ValueStateDescriptor("value", pyflink.LIST(STRING)), "VALUE <.*: a ARRAY.* 4 bytes in 8"),
+    (
+        MapStateDescriptor("map", LONG, LONG),
+        "MAP <.*: 6 bytes are too few for a LONG, if it is declared",
+    ),
+    (MapStateDescriptor("map", STRING, STRING), "MAP <.*: 4 of 8 bytes are a SQL_STRING"),
+    (ValueStateDescriptor("value", BIG_DEC), "VALUE <.*no text of a Decimal, if it is declared"),
+    (ValueStateDescriptor("value", pyflink.LIST(STRING)), "VALUE <.*: 4 of 8 bytes are a ARRAY"),
 ]
 
 

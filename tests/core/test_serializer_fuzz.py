@@ -1,9 +1,10 @@
 """Damaged snapshots and values of every serializer: whatever byte is another or missing.
 
-Of what Flink wrote (`serializer_cases.py`) each byte is changed in three ways, and the bytes are
-cut at each place; the default suite takes some of them. A reader may then raise what
-`keygroups/_serializers/base.py` says and nothing else, and what is cut must end too early, so
-that whoever has more bytes fetches them. `pytest -rP` shows what came of how many.
+Of what Flink wrote (`serializer_cases.py`), and of what connectors and Beam do, each byte is
+changed in three ways, and the bytes are cut at each place; the default suite takes some of them. A
+reader may then raise what `keygroups/_serializers/base.py` says and nothing else, and what is cut
+must end too early, so that whoever has more bytes fetches them. `pytest -rP` shows what came of
+how many.
 """
 
 from __future__ import annotations
@@ -14,8 +15,12 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 import pytest
-from support.bytes.serializer_cases import Case, cases
-from support.inside.serializers import TRUNCATED, UnreadableError
+from support.bytes import java_bytes as java
+from support.bytes import savepoint_bytes as sb
+from support.bytes.beam_bytes import CODERS, OF_KEYS, beam_snapshot, stream
+from support.bytes.serializer_cases import Case, Value, cases
+from support.bytes.sink_bytes import kafkas, producer_bytes, started, two_phases
+from support.inside.serializers import REGISTRY, TRUNCATED, UnreadableError
 
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.savepoint import Serializer
@@ -30,6 +35,33 @@ TIMES = 400  # bytes in memory that one byte may take: a list's of empty lists a
 GROUPS: dict[str, list[Case]] = defaultdict(list)
 for case in cases():
     GROUPS[case.group].append(case)
+
+
+def by_hand(name: str, snapshot: bytes, *values: bytes) -> None:
+    """Add a case of a serializer that Flink's own jars do not have, in the group of its name."""
+    read = tuple(Value(None, value, True) for value in values)
+    case = Case(name, ["2.3.0"], "", None, False, None, snapshot, read)
+    GROUPS[case.group].append(case)
+
+
+KAFKA_IDS = sb.i32(2) + sb.utf("tx-1") + sb.utf("\U0001f600")
+for version in ("", "011"):
+    transaction, ids = kafkas("TransactionState", version), kafkas("ContextState", version)
+    by_hand(f"kafka.transaction{version}", transaction, started("tx-1")[:-8], started(None)[:-8])
+    by_hand(f"kafka.ids{version}", ids, KAFKA_IDS)
+    by_hand(f"kafka.hint{version}", kafkas("NextTransactionalIdHint", version), bytes(12))
+    state = b"\1" + producer_bytes(started("tx-2"), [started("tx-1")], ("tx-1", "tx-2"))
+    by_hand(f"kafka.state{version}", two_phases(transaction, ids), state)
+for is_legacy in (True, False):
+    for coder, value in ((OF_KEYS, b"\3bob"), (f"{CODERS}StringUtf8Coder", b"\3\xe2\x82\xac")):
+        coders = beam_snapshot(stream(java.instance(coder)), is_legacy=is_legacy)
+        by_hand(f"beam.{coder}", coders, value)
+PAIR = "org.apache.flink.api.scala.typeutils.Tuple2CaseClassSerializerSnapshot"
+by_hand(
+    "scala.Tuple2",
+    sb.composite(PAIR, 2, [sb.simple("Int")] * 2, sb.utf("scala.Tuple2$mcII$sp")),
+    bytes(8),
+)
 
 all_or_few = pytest.mark.parametrize(
     "most", [FEW, pytest.param(10**9, marks=pytest.mark.slow)], ids=["few", "all"]
@@ -97,6 +129,20 @@ def outcome(serializer: Serializer, data: bytes) -> str:
         return "an error"
     assert 0 <= end <= len(data)
     return "a value"
+
+
+def test_each_serializer_is_in_a_group() -> None:
+    seen: set[type[Serializer]] = set()
+
+    def see(serializer: Serializer) -> None:
+        seen.add(type(serializer))
+        for part in serializer.parts:
+            see(part)
+
+    for group in GROUPS:
+        for _, serializer, _ in snapshots(group):
+            see(serializer)
+    assert {*REGISTRY.values()} <= seen
 
 
 @all_or_few

@@ -292,6 +292,13 @@ def read_queue(version: int, cursor: Any) -> dict[str, Any]:
 QUEUES = SplitLayout("queues", (1, 2), read_queue, name=("queue",), position=("at",))
 
 
+def test_the_text_of_a_layout() -> None:
+    assert repr(QUEUES) == (
+        "SplitLayout(source='queues', versions=(1, 2), name=('queue',), position=('at',), "
+        "enumerator_versions=())"
+    )
+
+
 def test_splits_of_ones_own(tmp_path: Path) -> None:
     elements = [[versioned(1, texts("a"))], [versioned(2, texts("b") + i64(5))]]
     operator_id = source(tmp_path, elements).operator_id

@@ -16,14 +16,27 @@ import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import point
 from support.bytes.source_bytes import (
+    A0,
+    A1,
+    KAFKA,
     LOCAL,
+    NEWEST,
     NO_STOP,
+    NUMBER,
+    OF_KAFKA,
+    OF_TOPICS,
+    OLDEST,
+    PARTITION,
+    SHARD,
+    by_kryo,
     clusters,
     coordinator,
     file_split,
     framed,
     in_cluster,
+    kafka_element,
     kafka_split,
+    kryo_text,
     of_hybrid,
     partitions,
     path_bytes,
@@ -217,16 +230,8 @@ def test_offsets_are_values() -> None:
 
 # --- Kafka's, read -------------------------------------------------------------------------------
 
-A0, A1 = kafka_split("a", 0, 40), kafka_split("a", 1, -3, 90)
 READ_A0 = KafkaSplit("a", 0, 40, None, subtask=0, is_assigned=True)
 READ_A1 = KafkaSplit("a", 1, SpecialOffset.COMMITTED, 90, subtask=1, is_assigned=True)
-OLDEST = (
-    struct.pack(">iiii", 1, 0, 7, 2)  # subtasks, version of splits; a subtask, its splits
-    + framed(A0)
-    + framed(A1)
-)
-OF_TOPICS = struct.pack(">i", 2) + b"\0\1a\0\0\0\0" + b"\0\1a\0\0\0\1"
-NEWEST = struct.pack(">ii", 2, 0) + framed(A0) + bytes(4) + framed(A1) + bytes(4) + b"\1"
 
 
 @pytest.mark.parametrize(
@@ -316,7 +321,7 @@ def test_lag_in_reports(tmp_path: Path) -> None:
     assert "  3 splits; 1,060 records behind in 2 of them\n" in str(report)
     header, *rows = (line.split() for line in str(report).splitlines()[2:])
     assert header == ["split", "goes", "on", "at", "subtask", "records", "behind"]
-    assert [row[-1] for row in rows[:2]] == ["60", "1,000"]
+    assert [row[-2:] for row in rows] == [["0", "60"], ["0", "1,000"], ["90", "0"]]
     assert "1,060 records behind in 2 of them" in html_report(savepoint)
     [report] = operator_reports(read_savepoint(tmp_path / "savepoint", ends={("a", 0): 99}))
     assert "records behind in 1 of them" in str(report)
@@ -1051,29 +1056,6 @@ def test_random_bytes_are_read_or_refused(tmp_path: Path) -> None:
 
 
 # --- the older consumers -------------------------------------------------------------------------
-
-KAFKA = "topic-partition-offset-states"
-PARTITION = "org.apache.flink.streaming.connectors.kafka.internals.KafkaTopicPartition"
-SHARD = "org.apache.flink.streaming.connectors.kinesis.model.StreamShardMetadata"
-NUMBER = "org.apache.flink.streaming.connectors.kinesis.model.SequenceNumber"
-
-
-def by_kryo(java_class: str, *fields: bytes) -> bytes:
-    """As Kryo's FieldSerializer does: a class by its name, a new object, fields by their names."""
-    name = java_class[:-1].encode() + bytes([ord(java_class[-1]) | 0x80])
-    return b"\1\0" + name + b"\1" + b"".join(fields)
-
-
-def kryo_text(text: str) -> bytes:
-    return b"\1" + text[:-1].encode() + bytes([ord(text[-1]) | 0x80])
-
-
-def kafka_element(topic: str, partition: int, offset: int) -> bytes:
-    written = by_kryo(PARTITION, b"\x03", bytes([2 * partition]), kryo_text(topic))
-    return written + struct.pack(">q", offset)
-
-
-OF_KAFKA = sb.tuple_of(sb.kryo_of(PARTITION), sb.simple("Long"))
 
 
 def test_kafka_consumer(tmp_path: Path) -> None:

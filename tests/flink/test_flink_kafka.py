@@ -331,6 +331,60 @@ def test_offsets_are_rewound(cluster: KafkaCluster, broker: Broker, tmp_path: Pa
     assert_went_on(cluster.run(job), [clicks], offsets)
 
 
+@pytest.mark.parametrize("parallelism", [2, 3])
+def test_offsets_of_a_source_of_several_clusters_are_rewound(
+    parallelism: int, cluster: KafkaCluster, broker: Broker, tmp_path: Path
+) -> None:
+    clicks = topic(f"several-rewound-{parallelism}", 400)
+    broker.produce(clicks)
+    first = cluster.run(Job([clicks.name], 400, source="dynamic"))
+    back = {(clicks.name, 0): 7, (clicks.name, 2): 100}
+    offsets = clicks.ends | back
+    counts = clicks.counts(offsets)
+    [old] = first.points
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as editor:
+        moved = {("cluster-a", *partition): offset for partition, offset in back.items()}
+        editor.operator("clicks").set_offsets(moved)
+        editor.operator("by-user").map_entries("count", lambda entry: counts[entry.key])
+    clicks = clicks.more(100)
+    broker.produce(clicks)
+    job = Job([clicks.name], records_from([clicks], offsets), source="dynamic")
+    job = replace(job, savepoint=tmp_path / "new", parallelism=parallelism)
+    assert_went_on(cluster.run(job), [clicks], offsets)
+
+
+@pytest.mark.parametrize("parallelism", [2, 3])
+def test_offsets_of_the_second_of_two_sources_are_rewound(
+    parallelism: int, cluster: KafkaCluster, broker: Broker, tmp_path: Path
+) -> None:
+    """The first source of a HybridSource, which was read to its end, is not read again."""
+    names = [f"{name}-rewound-{parallelism}" for name in ("first", "second")]
+    read, clicks = topic(names[0], 60, 3), topic(names[1], 400)
+    broker.produce(read, alone=True)  # or the broker has a wrong end
+    broker.produce(clicks)
+    first = cluster.run(Job(names, 460, source="hybrid"))
+    back = {(clicks.name, 1): 0, (clicks.name, 3): 50}
+    offsets = clicks.ends | back
+    counts = read.counts() + clicks.counts(offsets)
+    [old] = first.points
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as editor:
+        editor.operator("clicks").set_offsets(back)
+        editor.operator("by-user").map_entries("count", lambda entry: counts[entry.key])
+    clicks = clicks.more(100)
+    broker.produce(clicks)
+    job = Job(names, records_from([clicks], offsets), source="hybrid")
+    ran = cluster.run(replace(job, savepoint=tmp_path / "new", parallelism=parallelism))
+    assert ran.failure is None
+    assert ran.offsets == sorted(
+        (*partition, offset)
+        for partition, end in clicks.ends.items()
+        for offset in range(offsets[partition], end)
+    )
+    [point] = map(read_savepoint, ran.points)
+    assert counts_of(point) == read.counts() + clicks.counts()
+    assert offsets_of(point) == clicks.ends
+
+
 def test_a_topic_is_dropped(cluster: KafkaCluster, broker: Broker, tmp_path: Path) -> None:
     """A job that no longer names it reads it on, unless the savepoint has lost it too."""
     clicks, orders = topic("kept", 400), topic("dropped", 60, 3)

@@ -42,6 +42,8 @@ def values_of_flink(value: object) -> object:
         assert_type(value.subtask_index, int)
     pending = values.TransactionHolder("a", 0)
     state = values.TwoPhaseCommitState(pending, [], None)
+    hint = values.NextTransactionalIdHint(5, 1)
+    assert_type(hint.last_parallelism, int)
     assert_type(state.pending_transaction, values.TransactionHolder | None)
     rows = values.Row([1], "+U"), values.TtlValue(0, 5), values.TimestampData(0, 1)
     windows = values.TimeWindow(0, 5), values.GlobalWindow(), values.CountWindow(3)

@@ -15,6 +15,7 @@ from keygroups._serializers import (
     cep,
     collections,
     compounds,
+    kafka_producer,
     pyflink,
     scalars,
     streaming,
@@ -54,7 +55,13 @@ from keygroups._values.cep import (
 )
 from keygroups._values.rows import Row
 from keygroups._values.sql import CountWindow, MetaSqnInfo, Node, RowSqnInfo, WindowKey
-from keygroups._values.streaming import BufferEntry, TransactionHolder, TwoPhaseCommitState
+from keygroups._values.streaming import (
+    BufferEntry,
+    KafkaTransaction,
+    NextTransactionalIdHint,
+    TransactionHolder,
+    TwoPhaseCommitState,
+)
 from keygroups.binary_row import items_of
 from keygroups.errors import UnsupportedKeyTypeError
 from keygroups.logical_types import LogicalType
@@ -386,6 +393,21 @@ COLUMNS: dict[
     streaming.StreamElementSerializer: TEXT,  # no keyed state has such values
     streaming.TwoPhaseCommitSerializer: _two_phase_of,
     streaming.LegacyTwoPhaseCommitSerializer: _two_phase_of,
+    **dict.fromkeys(
+        (kafka_producer.TransactionSerializer, kafka_producer.TransactionSerializer011),
+        struct_of(KafkaTransaction._fields, [STRING, LONG, SHORT], KafkaTransaction),
+    ),
+    **dict.fromkeys(
+        (
+            kafka_producer.TransactionContextSerializer,
+            kafka_producer.TransactionContextSerializer011,
+        ),
+        array_of(STRING),
+    ),
+    **dict.fromkeys(
+        (kafka_producer.TransactionHintSerializer, kafka_producer.TransactionHintSerializer011),
+        struct_of(NextTransactionalIdHint._fields, [LONG, INT], NextTransactionalIdHint),
+    ),
     streaming.MetaSqnInfoSerializer: struct_of(MetaSqnInfo._fields, [LONG, LONG], MetaSqnInfo),
     streaming.RowSqnInfoSerializer: struct_of(RowSqnInfo._fields, [LONG, LONG], RowSqnInfo),
     cep.EventIdSerializer: struct_of(EventId._fields, [INT, LONG], EventId),

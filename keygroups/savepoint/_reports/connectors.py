@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence, Sized
 
 from keygroups._checks import show
 from keygroups._show.tables import Section
+from keygroups._values.streaming import KafkaTransaction
 from keygroups.errors import printable, short
 from keygroups.savepoint._sinks.committables import (
     Committable,
     Committed,
     KafkaProducerState,
-    KafkaTransaction,
     SinkState,
     SinkWriter,
     UnknownWriterState,

@@ -8,15 +8,24 @@ v5.0.0: KafkaCommittableSerializer and KafkaWriterStateSerializer. Those of file
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from keygroups._checks import show
+from keygroups._serializers import kafka_producer
+from keygroups._serializers.base import Serializer
 from keygroups._serializers.data_input import Cursor
-from keygroups.errors import SavepointError
+from keygroups._serializers.streaming import TwoPhaseCommitSerializer
+from keygroups._values.streaming import (
+    KafkaTransaction,
+    NextTransactionalIdHint,
+    TransactionHolder,
+    TwoPhaseCommitState,
+)
+from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.savepoint._sinks.connector_committables import (
     ICEBERG_STATE,
     ConnectorCommittable,
@@ -47,18 +56,6 @@ PRODUCER_STATE, HINT_STATE = "state", "next-transactional-id-hint-v2"
 _MAGIC = 0xB91F252C - (1 << 32)
 _STATES = ("RECEIVED", "RETRY", "FAILED", "COMMITTED")  # Flink: CommitRequestState
 _OWNERSHIPS = ("IMPLICIT_BY_SUBTASK_ID", "EXPLICIT_BY_WRITER_STATE")  # TransactionOwnership
-
-
-class KafkaTransaction(NamedTuple):
-    """A transaction of Kafka that is prepared: what `kafka-transactions.sh` names it by.
-
-    FlinkKafkaProducer has one without an id, None, and with a producer and an epoch of -1, where
-    it writes without transactions.
-    """
-
-    transactional_id: str | None
-    producer_id: int
-    epoch: int
 
 
 class UnknownCommittable(NamedTuple):
@@ -323,61 +320,91 @@ def _kafka_writer(version: int, cursor: Cursor, subtask: int) -> KafkaWriterStat
 
 # --- FlinkKafkaProducer --------------------------------------------------------------------------
 
+_HINTS = (kafka_producer.TransactionHintSerializer(),)
+# Older versions have no flag before the pending transaction, whose start is always written.
+_PRODUCERS = tuple(
+    TwoPhaseCommitSerializer(
+        kafka_producer.TransactionSerializer(),
+        kafka_producer.TransactionContextSerializer(),
+        has_flag,
+    )
+    for has_flag in (True, False)
+)
+
 
 def read_producer_state(elements: Iterable[tuple[str, int, object]], name: str) -> SinkState:
-    """Return the state of FlinkKafkaProducer; the arguments are those of `read_sink_state`."""
+    """Return the state of FlinkKafkaProducer; the arguments are those of `read_sink_state`.
+
+    Kafka's sink: TwoPhaseCommitSinkFunction.initializeState, FlinkKafkaProducer.initializeState.
+    """
     committables: list[Committable] = []
     writers: dict[int, KafkaProducerState] = {}
-    for state, subtask, element in elements:
+    for state_name, subtask, element in elements:
         writer = writers.get(subtask, KafkaProducerState(subtask))
-        cursor = _cursor(element, subtask, name)
-        if state == HINT_STATE:
-            writer = writer._replace(next_free_id=cursor.i64())
-            cursor.i32()  # the parallelism
-            cursor.expect_end("a hint of transactional ids")
+        where = f"{name}, an element of subtask {subtask}"
+        if state_name == HINT_STATE:
+            hint: NextTransactionalIdHint = _value(element, _HINTS, _is_hint, where)
+            writer = writer._replace(next_free_id=hint.next_free_transactional_id)
         else:
-            waiting, writer = _producer(cursor, writer)
-            committables += (_waiting(transaction, None, subtask) for transaction in waiting)
+            state: TwoPhaseCommitState = _value(element, _PRODUCERS, _is_of_kafka, where)
+            if state.pending_transaction is not None:
+                pending, since = state.pending_transaction
+                writer = writer._replace(pending=pending, pending_since=since)
+            if state.context is not None:
+                writer = writer._replace(transactional_ids=tuple(state.context.value))
+            committables += (
+                _waiting(holder.handle, None, subtask)
+                for holder in state.pending_commit_transactions
+            )
         writers[subtask] = writer
     return SinkState(tuple(committables), tuple(writers[subtask] for subtask in sorted(writers)))
 
 
-def _producer(
-    cursor: Cursor, writer: KafkaProducerState
-) -> tuple[list[KafkaTransaction], KafkaProducerState]:
-    """Read an element, before whose pending transaction newer versions have a flag.
+def _value(
+    element: object,
+    serializers: Sequence[Serializer],
+    is_one: Callable[[object], bool],
+    where: str,
+) -> Any:
+    """Return the value of an element, which is bytes where its serializer is not known.
 
-    The bytes do not say which: they are those of one layout alone. Kafka's sink:
-    TwoPhaseCommitSinkFunction.StateSerializer, TransactionStateSerializer, ContextStateSerializer.
+    So it is with a copy of Kafka's classes in a package of the job's own. Which version wrote the
+    bytes they do not say: they are those of one layout alone.
     """
-    read = []
-    for has_flag in (True, False):
-        with suppress(SavepointError):
-            read.append(_producer_state(cursor.within(0, len(cursor.data)), writer, has_flag))
-    if len(read) != 1:
-        raise cursor.error("no state of FlinkKafkaProducer")
-    return read[0]
+    values = [element]
+    if isinstance(element, bytes):
+        values = []
+        for serializer in serializers:
+            with suppress(InvalidValueError):
+                values.append(serializer.decode(element))
+    found = [value for value in values if is_one(value)]
+    if len(found) != 1:
+        raise SavepointError(f"{where} is no state of FlinkKafkaProducer: {show(element)}")
+    return found[0]
 
 
-def _producer_state(
-    cursor: Cursor, writer: KafkaProducerState, has_flag: bool
-) -> tuple[list[KafkaTransaction], KafkaProducerState]:
-    if not has_flag or cursor.bool():
-        pending, since = _started(cursor)
-        writer = writer._replace(pending=pending, pending_since=since)
-    waiting = [_started(cursor)[0] for _ in range(cursor.count(19))]
-    if cursor.bool():
-        ids = tuple(cursor.utf() for _ in range(cursor.count(2)))
-        writer = writer._replace(transactional_ids=ids)
-    cursor.expect_end("the state of a producer")
-    return waiting, writer
+def _is_hint(value: object) -> bool:
+    return isinstance(value, NextTransactionalIdHint)
 
 
-def _started(cursor: Cursor) -> tuple[KafkaTransaction, int]:
-    """Read a transaction and its start; it has an id where the semantic is EXACTLY_ONCE."""
-    transactional_id = cursor.utf() if cursor.bool() else None
-    producer, epoch, since = cursor.i64(), cursor.u16(), cursor.i64()
-    epoch -= (epoch & 0x8000) << 1
-    if producer < -1 or epoch < -1 or transactional_id == "" or since < 0:
-        raise cursor.error("no transaction of Kafka")
-    return KafkaTransaction(transactional_id, producer, epoch), since
+def _is_of_kafka(value: object) -> bool:
+    if not isinstance(value, TwoPhaseCommitState):
+        return False
+    pending, waiting, context = value
+    ids = [] if context is None else context.value
+    return (
+        isinstance(ids, list)
+        and all(isinstance(name, str) for name in ids)
+        and all(_is_started(it) for it in [*waiting, *([] if pending is None else [pending])])
+    )
+
+
+def _is_started(holder: TransactionHolder) -> bool:
+    """Return whether a transaction is Kafka's; it has an id where the semantic is EXACTLY_ONCE."""
+    it, since = holder
+    return (
+        isinstance(it, KafkaTransaction)
+        and it.transactional_id != ""
+        and min(it.producer_id, it.epoch) >= -1
+        and since >= 0
+    )

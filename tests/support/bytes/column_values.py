@@ -15,6 +15,7 @@ from keygroups.savepoint import (
     TimeWindow,
     TtlValue,
 )
+from keygroups.savepoint.sinks import KafkaTransaction
 from keygroups.savepoint.values import (
     Bitmap,
     BufferEntry,
@@ -27,6 +28,7 @@ from keygroups.savepoint.values import (
     LocalTime,
     Lockable,
     MetaSqnInfo,
+    NextTransactionalIdHint,
     NFAState,
     Node,
     NodeId,
@@ -45,6 +47,7 @@ from keygroups.savepoint.values import (
     WindowKey,
 )
 from keygroups.state_keys import BYTES, GLOBAL_WINDOW, VOID_NAMESPACE, Serializer
+from support.bytes.sink_bytes import of_producers
 from support.inside.serializers import (
     CHAR,
     DOUBLE,
@@ -406,6 +409,29 @@ VALUES: list[tuple[Serializer, str, list[tuple[Any, Any]]]] = [
                 (None, [("a", 5)], 1),
             )
         ],
+    ),
+    *(
+        (
+            made,
+            "struct<transactional_id:string,producer_id:bigint,epoch:smallint>",
+            [
+                (KafkaTransaction("a", 1000, 1), ("a", 1000, 1)),
+                (KafkaTransaction(None, -1, -1), (None, -1, -1)),
+            ],
+        )
+        for made in of_producers("TransactionState")
+    ),
+    *(
+        (made, "array<string>", [(["b", "a"], ["b", "a"]), ([], [])])
+        for made in of_producers("ContextState")
+    ),
+    *(
+        (
+            made,
+            "struct<next_free_transactional_id:bigint,last_parallelism:int>",
+            [(NextTransactionalIdHint(5, 1), (5, 1))],
+        )
+        for made in of_producers("NextTransactionalIdHint")
     ),
     (
         MetaSqnInfoSerializer(),

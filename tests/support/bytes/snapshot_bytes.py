@@ -44,6 +44,7 @@ WRAPPED = (
 RUNTIME = "org.apache.flink.runtime.state."
 SINK = "org.apache.flink.streaming.api.functions.sink."
 TWO_PHASE = "TwoPhaseCommitSinkFunction$StateSerializerSnapshot"
+PRODUCER = "org.apache.flink.streaming.connectors.kafka.FlinkKafkaProducer"
 MULTISETS = "org.apache.flink.table.runtime.sequencedmultisetstate.linked."
 SINGLE_THREAD = (
     "org.apache.flink.api.common.typeutils.SingleThreadAccessCheckingTypeSerializer"
@@ -96,6 +97,15 @@ COMPOUNDS = [
             "TWO_PHASE_COMMIT(INT, STRING)",
         )
         for package in ("", "legacy.")
+    ),
+    *(
+        (sb.snapshot(f"{PRODUCER}{old}${name}Serializer${name}SerializerSnapshot", 3), text)
+        for old in ("", "011")
+        for name, text in (
+            ("TransactionState", "KAFKA_TRANSACTION"),
+            ("ContextState", "KAFKA_TRANSACTION_CONTEXT"),
+            ("NextTransactionalIdHint", "KAFKA_TRANSACTION_HINT"),
+        )
     ),
     *(
         (

@@ -135,3 +135,40 @@ def pending(
     """As PendingSplitsCheckpointSerializer does, in little-endian order."""
     data = struct.pack("<Iiii", magic, version, len(splits), len(paths))
     return data + b"".join(framed(one, "<") for one in (*splits, *paths))
+
+
+A0, A1 = kafka_split("a", 0, 40), kafka_split("a", 1, -3, 90)
+OLDEST = (
+    struct.pack(">iiii", 1, 0, 7, 2)  # subtasks, version of splits; a subtask, its splits
+    + framed(A0)
+    + framed(A1)
+)
+OF_TOPICS = struct.pack(">i", 2) + b"\0\1a\0\0\0\0" + b"\0\1a\0\0\0\1"
+NEWEST = struct.pack(">ii", 2, 0) + framed(A0) + bytes(4) + framed(A1) + bytes(4) + b"\1"
+"""Enumerators of the versions 0, 1 and 3, whose two splits are assigned."""
+
+
+# --- the older consumers -------------------------------------------------------------------------
+
+KAFKA = "topic-partition-offset-states"
+PARTITION = "org.apache.flink.streaming.connectors.kafka.internals.KafkaTopicPartition"
+SHARD = "org.apache.flink.streaming.connectors.kinesis.model.StreamShardMetadata"
+NUMBER = "org.apache.flink.streaming.connectors.kinesis.model.SequenceNumber"
+
+
+def by_kryo(java_class: str, *fields: bytes) -> bytes:
+    """As Kryo's FieldSerializer does: a class by its name, a new object, fields by their names."""
+    name = java_class[:-1].encode() + bytes([ord(java_class[-1]) | 0x80])
+    return b"\1\0" + name + b"\1" + b"".join(fields)
+
+
+def kryo_text(text: str) -> bytes:
+    return b"\1" + text[:-1].encode() + bytes([ord(text[-1]) | 0x80])
+
+
+def kafka_element(topic: str, partition: int, offset: int) -> bytes:
+    written = by_kryo(PARTITION, b"\x03", bytes([2 * partition]), kryo_text(topic))
+    return written + struct.pack(">q", offset)
+
+
+OF_KAFKA = sb.tuple_of(sb.kryo_of(PARTITION), sb.simple("Long"))
