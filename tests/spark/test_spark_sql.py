@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from support.inside.adapter import LambdaFree, SqlFunctions, SqlText
+from support.inside.adapter import LambdaFree, SqlFunctions, SqlText, is_connect
 from support.selections import first_by_default
 from support.spark.session_settings import changed
 from support.spark.spark_columns import COLUMNS
@@ -292,7 +292,32 @@ def test_string_without_a_lambda_is_short() -> None:
     key: Any = SqlText("key")
     text: Any = LambdaFree(SqlFunctions()).hash_string(key)
     assert text.text.count("`(") <= 100
+    assert not re.search("`bigint`[(]-?[0-9]", text.text)  # but 1L, which is looked up nowhere
     assert "->" not in text.text
+
+
+def test_analysis_takes_few_passes(spark: SparkSession, functions: list[str]) -> None:
+    """A pass of Spark's analyser over all that it has; a cast that it has to find is one more."""
+    if is_connect(spark):
+        pytest.skip("the server has its analyser")
+    session: Any = spark
+    executor = session._jvm.org.apache.spark.sql.catalyst.rules.RuleExecutor
+
+    def passes(expression: str, of: DataFrame) -> int:
+        executor.resetMetrics()
+        of.selectExpr(expression)
+        rule = r"Analyzer\$ResolveReferences .*/ (\d+)"
+        return int(re.findall(rule, executor.dumpTimeSpent())[0])
+
+    keys = spark.range(1).selectExpr("id", "cast(id as string) AS key")
+    name = "flink_test_passes"
+    spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {name}(n BIGINT) RETURNS BIGINT RETURN n")
+    try:
+        least = passes(f"{name}(id)", keys)
+    finally:
+        drop(spark, [name])
+    for call in ("string(key, 128, 4)", "long(id, 128, 4)", "double(id, 128, 4)"):
+        assert passes(f"flink_subtask_{call}", keys) <= least + 2
 
 
 # --- names and arguments -------------------------------------------------------------------

@@ -103,7 +103,7 @@ class Portable:
         F = self.F
         scrambled = self._murmur(code).cast("bigint")
         # abs() of Integer.MIN_VALUE is 2^31 in a bigint; the mask makes it Flink's 0.
-        return F.abs(scrambled).bitwiseAND(F.lit(mask)).cast("int")
+        return F.abs(scrambled).bitwiseAND(murmur.long(F, mask)).cast("int")
 
     def _murmur(self, code: Column) -> Column:
         """Murmur3, from a state of 0, of an int column that is never null."""
@@ -181,7 +181,9 @@ class Portable:
     ) -> Column:
         """Return the subtask of a key group that is in bounds; null where that is null."""
         # "/" gives a double, exact here: the dividend is below 2^30.
-        return self.F.floor(key_group * parallelism / max_parallelism).cast("int")
+        dividend = (key_group * parallelism).cast("double")
+        divisor = self.F.lit(max_parallelism).cast("double")
+        return self.F.floor(dividend / divisor).cast("int")
 
     def fold(self, codes: list[Column], start: int) -> Column:
         """Java's 31-fold of int columns; a null counts 0."""
@@ -281,16 +283,24 @@ class Portable:
         """String.hashCode: the 31-fold of the UTF-16 code units."""
         F = self.F
 
-        def one_unit(code: Column, character: Column) -> Column:
-            return self.low32(code * 31 + F.ascii(character))  # ascii() gives any code point.
+        # All are bigints: where Spark's analyser has to cast, it takes one more pass.
+        def one_unit(code: Column, point: Column) -> Column:
+            return self.low32(code * murmur.long(F, 31) + point)
 
-        def one_or_two_units(code: Column, character: Column) -> Column:
-            point = F.ascii(character)
-            above = point - 0x10000
-            high = F.shiftright(above, 10) + 0xD800
-            low = above.bitwiseAND(F.lit(0x3FF)) + 0xDC00
-            two_units = self.low32(code * 961 + high * 31 + low)
-            return F.when(point < 0x10000, one_unit(code, character)).otherwise(two_units)
+        def one_or_two_units(code: Column, point: Column) -> Column:
+            above = point - murmur.long(F, 0x10000)
+            high = F.shiftright(above, 10) + murmur.long(F, 0xD800)
+            low = above.bitwiseAND(murmur.long(F, 0x3FF)) + murmur.long(F, 0xDC00)
+            both = high * murmur.long(F, 31) + low
+            two_units = self.low32(code * murmur.long(F, 961) + both)
+            is_one = point < murmur.long(F, 0x10000)
+            return F.when(is_one, one_unit(code, point)).otherwise(two_units)
+
+        def fold(text: Column, step: Callable[[Column, Column], Column]) -> Column:
+            # ascii() gives any code point.
+            return F.aggregate(
+                F.split(text, ""), zero, lambda code, c: step(code, F.ascii(c).cast("bigint"))
+            )
 
         zero = F.lit(0).cast("bigint")
         units = F.encode(column, "UTF-16BE")
@@ -303,8 +313,8 @@ class Portable:
         )
         # Lambdas are interpreted, so the longer one is only for strings that need it.
         return self.as_code(
-            F.when(one_unit_each, F.aggregate(F.split(column, ""), zero, one_unit)).otherwise(
-                F.aggregate(F.split(F.decode(units, "UTF-16BE"), ""), zero, one_or_two_units)
+            F.when(one_unit_each, fold(column, one_unit)).otherwise(
+                fold(F.decode(units, "UTF-16BE"), one_or_two_units)
             ),
         )
 

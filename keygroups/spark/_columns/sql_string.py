@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from pyspark.sql import Column
 
+from keygroups.spark._columns.murmur import long
 from keygroups.spark._columns.portable import Portable
 
 # Arrays.hashCode starts from 1: a first byte of -31 makes that 0.
@@ -37,11 +38,13 @@ class LambdaFree(Portable):
         for digit in range(1, _DIGITS + 1):
             digits = F.regexp_replace(units, F.lit("(.)(.)(.)(.)"), F.lit(f"0${digit}"))
             bytes_ = F.unhex(F.concat(F.lit(_START.hex()), digits))
-            folds.append(self.array_hash([bytes_]) * 16 ** (_DIGITS - digit))
+            folds.append(self.array_hash([bytes_]) * long(F, 16 ** (_DIGITS - digit)))
         empty = _ARRAY_BASE**2
         spare = empty * (16**_DIGITS // 15 - 1)
-        code = self.as_code(F.when(is_ascii, once).otherwise(self.total(folds, 0) - spare) - empty)
-        is_right = self.low32((once - empty) * (_ARRAY_BASE + 1) + _ARRAY_BASE**3 - twice) == 0
+        by_units = self.total(folds, 0) - long(F, spare)
+        code = self.as_code(F.when(is_ascii, once).otherwise(by_units) - long(F, empty))
+        both = (once - long(F, empty)) * long(F, _ARRAY_BASE + 1) + long(F, _ARRAY_BASE**3)
+        is_right = self.low32(both - twice) == long(F, 0)
         refused = F.raise_error(
             F.lit("this Spark hashes arrays otherwise than known: use keygroups.spark.functions")
         )

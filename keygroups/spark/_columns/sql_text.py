@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import datetime as dt
 import inspect
+import re
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from itertools import count
@@ -26,6 +27,8 @@ _CASTS = {
     *("boolean", "tinyint", "smallint", "int", "bigint", "float", "double"),
     *("string", "binary", "date"),
 }
+
+_WHOLE = re.compile("-?[0-9]+L?")
 
 
 def _function(name: str) -> Callable[..., SqlText]:
@@ -73,6 +76,8 @@ class SqlText:
     def cast(self, spark_type: str | T.DataType) -> SqlText:
         """Write a cast; a name must be one that means the same under all settings."""
         name = spark_type if isinstance(spark_type, str) else _type_text(spark_type)
+        if name == "bigint" and _WHOLE.fullmatch(self.text):
+            return SqlText(f"{self.text.rstrip('L')}L")  # No function that Spark has to look up.
         if name in _CASTS:
             return SqlText(f"`{name}`({self.text})")
         return SqlText(f"CAST({self.text} AS {name})")
