@@ -141,7 +141,7 @@ def read_spark(kind: str, path: str) -> None:
 
     from keygroups.spark import read_keyed_state
 
-    spark = local_session("local[1]")  # that of the paths before, if there are any
+    spark = local_session("local[1]")  # All paths have the same session.
     df = read_keyed_state(spark, path, UID, columns=["key", "value"])
     numbers, texts = [], [F.length("key")]
     for name, type_name in df.select("value.*").dtypes:
