@@ -69,10 +69,13 @@ def read_paths(side: str, kind: str, paths: Sequence[str]) -> None:
 
     Behind them are those of a JVM's compilers, and at the end those of all.
     """
-    clock, of_compilers = time.process_time, float
+    clock: Callable[[], float] = time.process_time
+    of_compilers: Callable[[], float] = float
     if side == "read_spark":
-        from bench_spark_savepoint import compiler_seconds as of_compilers
-        from bench_spark_savepoint import cpu_seconds as clock
+        import bench_spark_savepoint
+
+        clock = bench_spark_savepoint.cpu_seconds
+        of_compilers = bench_spark_savepoint.compiler_seconds
     for path in paths:
         before, compiled = clock(), of_compilers()
         OURS[side](kind, path)
@@ -138,7 +141,7 @@ def read_spark(kind: str, path: str) -> None:
 
     from keygroups.spark import read_keyed_state
 
-    spark = local_session("local[1]")  # that of the paths before, if there are any
+    spark = local_session("local[1]")  # All paths have the same session.
     df = read_keyed_state(spark, path, UID, columns=["key", "value"])
     numbers, texts = [], [F.length("key")]
     for name, type_name in df.select("value.*").dtypes:
@@ -412,8 +415,10 @@ class Race:
         for _ in range(self.rounds):
             results = set()
             for side in ("theirs", *work.ours):
-                mine = side != "theirs"
-                took = self.ours(work, side, *paths) if mine else self.theirs(work, *paths)
+                if side == "theirs":
+                    took = self.theirs(work, *paths)
+                else:
+                    took = self.ours(work, side, *paths)
                 lines = [took.printed[start : start + 5] for start in range(0, 5 * len(paths), 5)]
                 results.add(tuple(tuple(sums) for *sums, _, _ in lines))
                 times = [(float(cpu), float(compilers)) for *_, cpu, compilers in lines[1:]]

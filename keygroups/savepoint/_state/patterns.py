@@ -106,8 +106,8 @@ _MAKERS: dict[type[Serializer], Callable[[Serializer], bytes | None]] = {
 def pattern_scan(pattern: bytes | None, scan: Scan) -> Scan:
     """Return a Scan for values of a pattern, which leaves others to `scan`.
 
-    Without a pattern, before one is worth compiling, and while most values are others, it is `scan`
-    alone.
+    Without a pattern, while one is not worth compiling, and where most values are others, it is
+    `scan` alone.
     """
     if pattern is None:
         return scan

@@ -81,7 +81,7 @@ def _of_units(data: bytes, pos: Ints, numbers: Ints, counts: Ints) -> tuple[pa.A
     rows, firsts = np.repeat(np.arange(len(numbers)), sizes), np.cumsum(sizes) - sizes
     octets = octets_at(data, np.arange(len(rows)) + (starts - firsts)[rows])
     is_last = octets < 0x80
-    before = np.cumsum(is_last) - is_last
+    before: Ints = np.cumsum(is_last) - is_last
     is_of_text = before - before[firsts][rows] < counts[rows]
     octets, is_last, rows = octets[is_of_text], is_last[is_of_text], rows[is_of_text]
     lasts = np.flatnonzero(is_last)
