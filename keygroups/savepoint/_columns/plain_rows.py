@@ -42,7 +42,7 @@ _NONE = type(None)
 
 
 class PlainPart(NamedTuple):
-    """How keys, values or user keys become plain fields, `width` each, and values again.
+    """A way from keys, values or user keys to plain fields, `width` each, and back.
 
     `fields_of` returns None for a value that is not plain.
     """
@@ -211,7 +211,7 @@ def _getter(places: Sequence[int]) -> Callable[[Any], PlainFields]:
 
 
 class _Field(NamedTuple):
-    """What a plain field is: of one of some classes, and in the range of a code of struct.
+    """The classes of a plain field, and for an int the range of a code of struct.
 
     A text has neither code nor check, and is one of UTF-8; a check says whether another is plain.
     """

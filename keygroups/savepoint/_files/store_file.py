@@ -251,7 +251,7 @@ class StoreFile:
 
     @property
     def next_cost(self) -> int:
-        """How much of the room the next span takes, 0 if there is none."""
+        """The room that the next span takes, 0 if there is none."""
         return 0 if self._next is None else _cost(*self._next)
 
     def ask_next(self) -> None:
