@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         SplitDifference,
         StateComparison,
     )
+    from keygroups.savepoint.comparing import CommittableDifference
 
 _DIFFERENT = 1  # the status of diff and cmp for different files
 
@@ -61,12 +62,13 @@ def _diff(options: argparse.Namespace) -> Iterator[str]:
 
     JSON: here, there, has_differences, operators (of all: operator, operator_id, only, which is
     null, only_here or only_there, changes with name, here and there, states and operator_states,
-    splits of sources, coordinator, has_channel_state). Each state has state, kind, changes, equal,
-    changed, touched, only_here, only_there and examples: kind, here and there, each null or with
-    key_group, subtask, key, namespace, user_key, value, last_access and timestamp, as far as such
-    an entry has them. growth, null without the extra, has paths, states (operator, operator_id,
-    state, kind, growth, and bytes, entries and elements at each point) and key_groups (operator,
-    key_group, bytes at each point); of more than two points these are all there is.
+    splits of sources, committables of sinks, coordinator, has_channel_state). Each state has
+    state, kind, changes, equal, changed, touched, only_here, only_there and examples: kind, here
+    and there, each null or with key_group, subtask, key, namespace, user_key, value, last_access
+    and timestamp, as far as such an entry has them. growth, null without the extra, has paths,
+    states (operator, operator_id, state, kind, growth, and bytes, entries and elements at each
+    point) and key_groups (operator, key_group, bytes at each point); of more than two points these
+    are all there is.
     """
     if options.exit_code:
         options.fault = WRONG_ARGUMENT  # The status 1 means _DIFFERENT here.
@@ -132,7 +134,8 @@ def _operator_data(operator: OperatorComparison) -> dict[str, Any]:
         "changes": [*map(_change_data, operator.changes)],
         "states": [*map(_state_data, operator.states)],
         "operator_states": [*map(_state_data, operator.operator_states)],
-        "splits": [*map(_split_data, operator.splits)],
+        "splits": [*map(_side_data, operator.splits)],
+        "committables": [*map(_side_data, operator.committables)],
     }
 
 
@@ -151,9 +154,9 @@ def _change_data(change: Change) -> dict[str, Any]:
     }
 
 
-def _split_data(split: SplitDifference) -> dict[str, Any]:
-    sides = {name: getattr(split, name) for name in ("here", "there")}
-    return {"kind": split.kind} | {
+def _side_data(difference: SplitDifference | CommittableDifference) -> dict[str, Any]:
+    sides = {name: getattr(difference, name) for name in ("here", "there")}
+    return {"kind": difference.kind} | {
         name: None if side is None else record_data(side) for name, side in sides.items()
     }
 

@@ -1,12 +1,13 @@
-"""The differences of two savepoints: of operators, states, entries and splits.
+"""The differences of two savepoints: of operators, states, entries, splits and committables.
 
 `Savepoint.compare` with another returns a `SavepointComparison`, with an `OperatorComparison` for
 each operator; in it is a `StateComparison` for each state, which counts the entries that are
 equal, changed, only here and only there, and has a few of them, each an `EntryDifference`. A split
-of a source that differs is a `SplitDifference`, and any other property, such as a parallelism, a
-`Change`. `Savepoint.differences` yields all entries that differ. The savepoints may have different
-formats and parallelisms. `keygroups.spark.compare_savepoints` compares on executors, and
-`keygroups diff OLD NEW` in a shell.
+of a source that differs is a `SplitDifference`, a transaction or file that a sink is to commit a
+`CommittableDifference`, and any other property, such as a parallelism, a `Change`.
+`Savepoint.differences` yields all entries that differ. The savepoints may have different formats
+and parallelisms. `keygroups.spark.compare_savepoints` compares on executors, and `keygroups diff
+OLD NEW` in a shell.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from keygroups._checks import record_repr, show
 from keygroups._show.tables import Section, date_text, html_sections
 from keygroups.errors import printable, short
 from keygroups.savepoint._comparison.value_texts import change_text, text_change
+from keygroups.savepoint._sinks.committables import Committable, committed_text
 from keygroups.savepoint._sources.file_splits import FileSplit
 from keygroups.savepoint._sources.kafka import KafkaSplit
 from keygroups.savepoint._sources.split_layouts import ConnectorSplit
@@ -28,6 +30,7 @@ from keygroups.savepoint._state.operator_state import OperatorStateElement
 
 __all__ = [
     "Change",
+    "CommittableDifference",
     "EntryDifference",
     "OperatorComparison",
     "SavepointComparison",
@@ -39,9 +42,9 @@ __dir__ = __all__.copy
 _WIDTH = 80  # characters of a line; paths alone may be longer
 _PARTS = (60, 40, 28, 20)  # characters of a key or a value: the first that makes a line fit
 _AROUND = 8  # characters of an arrow, of "..." on both sides and of spaces
-_SPLITS = 20  # lines of an operator
+_SPLITS = 20  # lines of an operator's splits, and of what it is to commit
 _NAMES = {"key": "key", "key_bytes": "key bytes", "namespace": " in", "user_key": ", user key"}
-_LONGEST = 60  # characters of a field of a split
+_LONGEST = 60  # characters of a field of a split, of the name of a committable
 _SHOWN = 50  # entries in a table
 _COUNTS = ("equal", "changed", "touched", "only_here", "only_there")
 
@@ -182,6 +185,29 @@ def _fields_of(split: KafkaSplit | FileSplit | ConnectorSplit) -> dict[str, Any]
     return {name: value for name, value in split._asdict().items() if name != "subtask"}
 
 
+class CommittableDifference(NamedTuple):
+    """A transaction or file that a restore commits of one of two savepoints, or of both otherwise.
+
+    `kind` is "only_here", "only_there" or "changed", `here` and `there` are the committable in
+    either savepoint. Who has it is no difference.
+    """
+
+    kind: str
+    here: Committable | None
+    there: Committable | None
+
+    def __str__(self) -> str:
+        sides = [side for side in (self.here, self.there) if side is not None]
+        texts = [f"committable {short(committed_text(sides[0].committable), _LONGEST)}"]
+        for field in ("checkpoint_id", "writer_subtask", "state", "retries"):
+            values = [getattr(side, field) for side in sides]
+            if values[0] != values[-1]:
+                texts.append(f"{field} {change_text(values[0], values[1], _LONGEST)}")
+        if len(sides) == 1 and sides[0].checkpoint_id is not None:
+            texts.append(f"checkpoint {sides[0].checkpoint_id:,}")
+        return printable(", ".join(texts))
+
+
 @dataclass(frozen=True)
 class StateComparison:
     """A state in two savepoints; `kind` is that of StateDescriptor, or the mode of operator state.
@@ -240,7 +266,7 @@ class OperatorComparison:
     what its readers hold of them is an operator state too. `coordinator` is "equal", "changed",
     "only_here" or "only_there", as the state of its coordinator is, None where it has none.
     `has_channel_state` says that an unaligned checkpoint has in-flight data of it, which is not
-    compared.
+    compared. `committables` are what a sink is to commit, as `splits` are.
     """
 
     operator: str
@@ -252,6 +278,7 @@ class OperatorComparison:
     splits: tuple[SplitDifference, ...]
     coordinator: str | None
     has_channel_state: bool
+    committables: tuple[CommittableDifference, ...] = ()
 
     @property
     def has_differences(self) -> bool:
@@ -260,6 +287,7 @@ class OperatorComparison:
             self.only is not None
             or bool(self.changes)
             or bool(self.splits)
+            or bool(self.committables)
             or self.coordinator not in (None, "equal")
             or any(state.has_differences for state in self._all())
         )
@@ -293,10 +321,12 @@ class OperatorComparison:
             yield "  in-flight data of an unaligned checkpoint is not compared"
 
     def _split_lines(self) -> Iterator[str]:
-        for split in self.splits[:_SPLITS]:
-            yield f"{split.kind.replace('_', ' '):<10} {split}"
-        if len(self.splits) > _SPLITS:
-            yield f"and {len(self.splits) - _SPLITS:,} splits more"
+        """Yield the lines of the splits of a source, and of what a sink is to commit."""
+        for name, differences in (("splits", self.splits), ("committables", self.committables)):
+            for difference in differences[:_SPLITS]:
+                yield f"{difference.kind.replace('_', ' '):<10} {difference}"
+            if len(differences) > _SPLITS:
+                yield f"and {len(differences) - _SPLITS:,} {name} more"
 
     def _properties(self) -> Iterator[tuple[str, str, str]]:
         """Yield rows of what differs besides entries: the operator, the state or "", a text."""

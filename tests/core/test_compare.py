@@ -50,6 +50,7 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
+from keygroups.savepoint.comparing import CommittableDifference
 from keygroups.savepoint.values import Bitmap, Left, Right
 from keygroups.state_keys import BYTES
 from keygroups.types import LONG, STRING
@@ -901,7 +902,7 @@ def test_command_in_json_has_changes_by_their_names(
     assert list(state) == ["state", "kind", "changes", *counts, "examples"]
     assert list(reports) == [
         *("operator", "operator_id", "only", "changes", "states", "operator_states", "splits"),
-        *("coordinator", "has_channel_state"),
+        *("coordinator", "has_channel_state", "committables"),
     ]
 
 
@@ -1260,6 +1261,7 @@ NO_OPERATOR = OperatorComparison("a", "0" * 32, None, (), (), (), (), None, Fals
         ({"only": "only_there"}, True),
         ({"changes": (Change("parallelism", 1, 2),)}, True),
         ({"splits": (SplitDifference("changed", None, None),)}, True),
+        ({"committables": (CommittableDifference("changed", None, None),)}, True),
         ({"states": (NO_STATE, replace(NO_STATE, changed=1))}, True),
         ({"operator_states": (replace(NO_STATE, only_here=1), NO_STATE)}, True),
     ],

@@ -170,12 +170,14 @@ def comparison() -> savepoint.SavepointComparison:
     changes = (savepoint.Change("kind", "UNION", "SPLIT_DISTRIBUTE"),)
     state = savepoint.StateComparison("rules", "UNION", changes, 5, 0, 0, 1, 0, (example,))
     split = savepoint.SplitDifference("only_here", savepoint.KafkaSplit("a", 0, 5), None)
+    waiting = savepoint.Committable(transaction(), 7, 0, 0, "RECEIVED", 0)
     return savepoint.SavepointComparison(
         "/a",
         "/b",
         (
             savepoint.OperatorComparison(
-                "by-user", "0" * 32, None, (), (state,), (), (split,), "equal", False
+                *("by-user", "0" * 32, None, (), (state,), (), (split,), "equal", False),
+                (savepoint.comparing.CommittableDifference("only_here", waiting, None),),
             ),
         ),
     )

@@ -56,6 +56,7 @@ from keygroups.savepoint import (
     operator_reports,
     read_savepoint,
 )
+from keygroups.savepoint.comparing import CommittableDifference
 from keygroups.savepoint.values import (
     NextTransactionalIdHint,
     Some,
@@ -417,6 +418,95 @@ def test_states_of_other_transactions(
     operator = producer(tmp_path, state, struct.pack(">qi", 5, 1), known)
     with pytest.raises(SavepointError, match="is no state of FlinkKafkaProducer: TwoPhaseCommitS"):
         operator.sink_state()
+
+
+def test_a_list_of_another_kind_beside_the_hint(tmp_path: Path) -> None:
+    known = (INT, kafkas("NextTransactionalIdHint"))
+    operator = producer(tmp_path, sb.i32(5), struct.pack(">qi", 5, 1), known)
+    with pytest.raises(SavepointError, match="is no state of FlinkKafkaProducer: 5$"):
+        operator.sink_state()
+
+
+# --- compared ------------------------------------------------------------------------------------
+
+
+def one_checkpoint(committable: bytes, checkpoint: int = 7, **tries: int) -> bytes:
+    """As CommittableCollectorSerializer does, of one checkpoint and one writer."""
+    subtask = bytes(4) + listed(0, request(committable, **tries)) + bytes(8)
+    return collector(struct.pack(">qi", checkpoint, 1) + listed(2, subtask))
+
+
+def test_what_two_sinks_are_to_commit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A transaction of one of both, and one that was tried; who has it is no difference."""
+    first, second = (struct.pack(">hq", 3, it) + sb.utf(f"tx-0-{it}") for it in (7, 8))
+    old = [one_checkpoint(first, 1), one_checkpoint(second), one_checkpoint(KAFKA, 1_234)]
+    new = [one_checkpoint(KAFKA, 1_234), one_checkpoint(second, state=1, retries=2)]
+    for name, elements in (("old", old), ("new", new)):
+        sink(tmp_path / name, [*((COMMITTER, element) for element in elements), ("list", b"")])
+    here, there = (read_savepoint(tmp_path / name) for name in ("old", "new"))
+    [operator] = here.compare(there).operators
+    gone, waiting, _ = here.operator("out").sink_state().committables
+    tried = there.operator("out").sink_state().committables[1]
+    assert operator.committables == (
+        CommittableDifference("only_here", gone, None),
+        CommittableDifference("changed", waiting, tried),
+    )
+    assert operator.has_differences
+    assert [*map(str, operator.committables)] == [
+        "committable tx-0-7, producer 7, epoch 3, checkpoint 1",
+        "committable tx-0-8, producer 8, epoch 3, state 'RECEIVED' -> 'RETRY', retries 0 -> 2",
+    ]
+    assert str(there.compare(here)).splitlines()[-2].split()[:2] == ["changed", "committable"]
+    assert str(there.compare(here)).splitlines()[-1] == (
+        "  only there committable tx-0-7, producer 7, epoch 3, checkpoint 1"
+    )
+    assert here.compare(there, states=["list"]).operators[0].committables == ()
+    [same] = here.compare(here).operators
+    assert (same.committables, same.has_differences) == ((), False)
+    assert main(["diff", str(tmp_path / "old"), str(tmp_path / "new"), "--json"]) == 0
+    [data] = json.loads(capsys.readouterr().out)["operators"]
+    kinds = [(it["kind"], it["there"] and it["there"]["retries"]) for it in data["committables"]]
+    assert kinds == [("only_here", None), ("changed", 2)]
+
+
+def test_a_checkpoint_of_a_transaction_that_is_not_told() -> None:
+    what = Committable(TRANSACTION, None, 0, None, "RECEIVED", 0)
+    text = "committable tx-0-7, producer 1000, epoch 3"
+    assert str(CommittableDifference("only_there", None, what)) == text
+    later = what._replace(checkpoint_id=1_234, writer_subtask=2)
+    assert str(CommittableDifference("only_here", later, None)) == f"{text}, checkpoint 1,234"
+    assert str(CommittableDifference("changed", what, later)) == (
+        f"{text}, checkpoint_id None -> 1234, writer_subtask None -> 2"
+    )
+
+
+def test_sinks_of_which_one_is_none_or_cannot_be_read(tmp_path: Path) -> None:
+    """There is no answer then, and the elements of the states are compared."""
+    elements = {
+        "sink": (COMMITTER, one_checkpoint(KAFKA)),
+        "other": ("list", b""),
+        "bad": (COMMITTER, b"?"),
+        "unknown": (COMMITTER, one_checkpoint(b"?")),
+        "none": (COMMITTER, collector()),
+    }
+    for name, element in elements.items():
+        sink(tmp_path / name, [element])
+    here = read_savepoint(tmp_path / "sink")
+    for name, count in (("other", 0), ("bad", 0), ("unknown", 1), ("none", 1)):
+        [operator] = here.compare(read_savepoint(tmp_path / name)).operators
+        assert len(operator.committables) == count, name
+        assert operator.has_differences
+
+
+def test_twenty_committables_of_an_operator_are_shown(tmp_path: Path) -> None:
+    more = [struct.pack(">hq", 3, it) + sb.utf(f"tx-{it}") for it in range(21)]
+    for count in (20, 21):
+        folder = tmp_path / str(count)
+        sink(folder, [(COMMITTER, one_checkpoint(it)) for it in more[:count]])
+        sink(tmp_path / "none", [(COMMITTER, collector())])
+        report = str(read_savepoint(folder).compare(read_savepoint(tmp_path / "none")))
+        assert report.count("only here  committable tx-") == 20
+        assert ("and 1 committables more" in report) == (count > 20)
 
 
 # --- a sink that is removed ----------------------------------------------------------------------

@@ -343,6 +343,8 @@ def a_savepoint_by_subject(found: savepoint.Savepoint, operator: savepoint.Opera
     of_operator: comparing.OperatorComparison = compared.operators[0]
     of_state: comparing.StateComparison = of_operator.states[0]
     split_differences: tuple[comparing.SplitDifference, ...] = of_operator.splits
+    to_commit: tuple[comparing.CommittableDifference, ...] = of_operator.committables
+    assert_type(to_commit[0].kind, str)
     assert_type(of_state.changes, tuple[comparing.Change, ...])
     for difference in found.differences(found):
         assert_type(difference, comparing.EntryDifference)

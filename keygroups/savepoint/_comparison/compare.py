@@ -31,6 +31,13 @@ from keygroups.savepoint._comparison.states import (
 )
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import OperatorStateHandle
+from keygroups.savepoint._sinks.committables import (
+    HINT_STATE,
+    SINK_STATES,
+    Committable,
+    SinkState,
+    UnknownCommittable,
+)
 from keygroups.savepoint._sources.connector_layouts import PULSAR
 from keygroups.savepoint._sources.consumers import KinesisSplit
 from keygroups.savepoint._sources.file_splits import FileSplit
@@ -53,6 +60,7 @@ from keygroups.savepoint._state.writing.spill import SortKey, sorted_entries
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 from keygroups.savepoint.comparing import (
     Change,
+    CommittableDifference,
     EntryDifference,
     OperatorComparison,
     SplitDifference,
@@ -122,6 +130,9 @@ class ComparedOperator(Protocol):
 
     def source_splits(self) -> SourceSplits | None:
         """Return the splits of a source."""
+
+    def sink_state(self) -> SinkState | None:
+        """Return the state of a sink."""
 
     def coordinator_state(self) -> bytes | None:
         """Return the state of the operator's coordinator."""
@@ -200,6 +211,7 @@ class OperatorPair:
             tuple(self._splits(sources)),
             self._coordinator() if self._has_coordinator else None,
             any(side._has_channel_state for side in (first, second) if side is not None),
+            tuple(self._committables()),
         )
 
     def _found(self) -> Iterator[_Found]:
@@ -244,6 +256,25 @@ class OperatorPair:
                 yield SplitDifference(ONLY[first is None], first, second)
             elif first._replace(subtask=None) != second._replace(subtask=None):
                 yield SplitDifference("changed", first, second)
+
+    def _committables(self) -> Iterator[CommittableDifference]:
+        """Yield the committables that are not the same, of a sink that can be read."""
+        own, other = self._own, self._other
+        if own is None or other is None:
+            return
+        if self.state_names.isdisjoint((*SINK_STATES, HINT_STATE)):
+            return
+        try:
+            sinks = [operator.sink_state() for operator in (own, other)]
+        except (SavepointError, InvalidValueError):
+            return
+        known = [_by_name(sink.committables if sink is not None else ()) for sink in sinks]
+        for name in dict.fromkeys(chain(*known)):
+            first, second = (side.get(name) for side in known)
+            if first is None or second is None:
+                yield CommittableDifference(ONLY[first is None], first, second)
+            elif first._replace(subtask=0) != second._replace(subtask=0):
+                yield CommittableDifference("changed", first, second)
 
     def _enumerator_changes(self, sources: Sequence[SourceSplits]) -> Iterator[Change]:
         """Yield the fields of the enumerators that are not the same, where both are known."""
@@ -450,6 +481,21 @@ def _compared(pairs: Sequence[StatePair], own: _Placed, other: _Placed) -> Itera
     if other_entry is not None:
         for _, rest in chain([(other_place, other_entry)], other):
             yield _Found(pairs[rest.state >> 1], "only_there", None, rest)
+
+
+def _by_name(committables: Iterable[Committable]) -> dict[object, Committable]:
+    """Return committables by their texts, each with how many like it there are before it.
+
+    What is not known is compared as elements of the committer's state.
+    """
+    found: dict[object, Committable] = {}
+    times: Counter[str] = Counter()
+    for what in committables:
+        if not isinstance(what.committable, UnknownCommittable):
+            name = repr(what.committable)
+            found[name, times[name]] = what
+            times[name] += 1
+    return found
 
 
 def _by_id(

@@ -45,6 +45,9 @@ class OperatorShare:
     def source_splits(self) -> None:
         """Return nothing: splits belong to no key group."""
 
+    def sink_state(self) -> None:
+        """Return nothing: the state of a sink belongs to no key group."""
+
     def coordinator_state(self) -> None:
         """Return nothing: a coordinator's state belongs to no key group."""
 

@@ -6,18 +6,17 @@ from collections.abc import Iterator, Sequence, Sized
 
 from keygroups._checks import show
 from keygroups._show.tables import Section
-from keygroups._values.streaming import KafkaTransaction
 from keygroups.errors import printable, short
 from keygroups.savepoint._sinks.committables import (
     Committable,
-    Committed,
     KafkaProducerState,
     SinkState,
     SinkWriter,
     UnknownWriterState,
+    committed_text,
+    file_text,
 )
-from keygroups.savepoint._sinks.connector_committables import ConnectorCommittable
-from keygroups.savepoint._sinks.part_files import BucketState, FileCommittable, PartFile
+from keygroups.savepoint._sinks.part_files import BucketState
 from keygroups.savepoint._sources.consumers import KinesisSplit
 from keygroups.savepoint._sources.file_splits import FileSplit
 from keygroups.savepoint._sources.kafka import KafkaSplit, SpecialOffset
@@ -97,7 +96,7 @@ def _committables(committables: Sequence[Committable], words: str, caption: str)
 
 def _committable(what: Committable) -> Sequence[str]:
     checkpoint = "" if what.checkpoint_id is None else f"{what.checkpoint_id:,}"
-    name = short(printable(_committed(what.committable)), _LABEL)
+    name = short(printable(committed_text(what.committable)), _LABEL)
     return name, checkpoint, str(what.subtask), what.state
 
 
@@ -108,27 +107,9 @@ def _counted(count: int, one: str, many: str) -> str:
     )
 
 
-def _committed(what: Committed) -> str:
-    if isinstance(what, KafkaTransaction):
-        name = what.transactional_id or "no transaction"
-        return f"{name}, producer {what.producer_id}, epoch {what.epoch}"
-    if isinstance(what, FileCommittable):
-        removed = [what.abandoned and _file(what.abandoned), what.compacted]
-        texts = [_file(what.pending)] if what.pending else []
-        return "; ".join(texts + [f"{path} is removed" for path in removed if path])
-    if isinstance(what, ConnectorCommittable):
-        return f"{what.sink}: {what.name}"
-    return f"{show(what.data)}, version {what.version}"
-
-
-def _file(file: PartFile) -> str:
-    size = "" if file.bytes is None else f", {file.bytes:,} bytes"
-    return f"{file.path or file.hidden_path or 'a file'}{size}"
-
-
 def _writer(writer: SinkWriter) -> tuple[str, str, str]:
     if isinstance(writer, KafkaProducerState):
-        pending = "" if writer.pending is None else f"open: {_committed(writer.pending)}"
+        pending = "" if writer.pending is None else f"open: {committed_text(writer.pending)}"
         ids = ", ".join(writer.transactional_ids)
         return (
             f"of FlinkKafkaProducer: {short(printable(ids), _LABEL)}",
@@ -136,8 +117,8 @@ def _writer(writer: SinkWriter) -> tuple[str, str, str]:
             str(writer.subtask),
         )
     if isinstance(writer, BucketState):
-        files = [f"in progress: {_file(writer.in_progress)}"] if writer.in_progress else []
-        files += [_file(file) for _, file in writer.pending]
+        files = [f"in progress: {file_text(writer.in_progress)}"] if writer.in_progress else []
+        files += [file_text(file) for _, file in writer.pending]
         path, text = (short(printable(t), _LABEL) for t in (writer.path, "; ".join(files)))
         return path, text, str(writer.subtask)
     if isinstance(writer, UnknownWriterState):

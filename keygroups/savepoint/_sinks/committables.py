@@ -38,6 +38,7 @@ from keygroups.savepoint._sinks.part_files import (
     BUCKETS_STATE,
     BucketState,
     FileCommittable,
+    PartFile,
     read_bucket,
     read_file_committable,
     versioned,
@@ -83,6 +84,26 @@ class Committable(NamedTuple):
     writer_subtask: int | None
     state: str
     retries: int
+
+
+def committed_text(what: Committed) -> str:
+    """Return a few words on a transaction or file, as reports have them."""
+    if isinstance(what, KafkaTransaction):
+        name = what.transactional_id or "no transaction"
+        return f"{name}, producer {what.producer_id}, epoch {what.epoch}"
+    if isinstance(what, FileCommittable):
+        removed = [what.abandoned and file_text(what.abandoned), what.compacted]
+        texts = [file_text(what.pending)] if what.pending else []
+        return "; ".join(texts + [f"{path} is removed" for path in removed if path])
+    if isinstance(what, ConnectorCommittable):
+        return f"{what.sink}: {what.name}"
+    return f"{show(what.data)}, version {what.version}"
+
+
+def file_text(file: PartFile) -> str:
+    """Return the name of a file, the one that it will have if that is known, and its size."""
+    size = "" if file.bytes is None else f", {file.bytes:,} bytes"
+    return f"{file.path or file.hidden_path or 'a file'}{size}"
 
 
 class KafkaWriterState(NamedTuple):

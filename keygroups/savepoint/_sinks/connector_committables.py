@@ -181,7 +181,6 @@ def _manifest(cursor: Cursor) -> tuple[Any, ...]:
     added = (fields.get("added_files_count"), fields.get("added_rows_count"))
     if not all(isinstance(count, int | None) for count in added):
         raise cursor.error("a count of a manifest that is no number")
-    cursor.take(cursor.left)
     return path, size, *added
 
 

@@ -140,7 +140,6 @@ def _named(path: str | None, size: int | None, cursor: Cursor) -> PartFile:
 def _stream(version: int, cursor: Cursor) -> PartFile:
     """Read what a file system needs to go on with a file, of one that is not known nothing."""
     if version != 1 or cursor.left < 20 or _little(cursor, 4) not in (_LOCAL, _HADOOP):
-        cursor.take(cursor.left)
         return PartFile(None, None, None)
     size, *lengths = (_little(cursor, count) for count in (8, 4, 4))
     if size > LONG_MAX:
