@@ -46,9 +46,8 @@ from support.inside.columns import (  # noqa: E402
     framed_chains,
     rocksdb_columns,
     scans,
+    texts,
 )
-
-from keygroups.savepoint._columns.readers import texts  # noqa: E402
 
 BOOLEAN, BYTE, SHORT, INT, LONG, FLOAT, DOUBLE, STRING = map(
     sb.simple, ("Boolean", "Byte", "Short", "Int", "Long", "Float", "Double", "String")
