@@ -154,6 +154,14 @@ def test_statuses_of_shards(name: str, version: int, place: int, known: list[int
                 enumerator_of(LAYOUT_OF[name], (version, other), "file")
 
 
+def test_a_state_of_mysql_that_no_version_wrote() -> None:
+    """Version 3 of 2.1.0 and of 2.2.0 are tried, and neither reads what is one byte longer."""
+    data = next(case[2] for case in ENUMERATORS if case[:2] == ("MySQL CDC", 3))
+    for damaged in (data + b"\0", data[:-1]):
+        with pytest.raises(SavepointError, match="no enumerator of MySQL CDC"):
+            enumerator_of(LAYOUT_OF["MySQL CDC"], (3, damaged), "file")
+
+
 def test_a_source_of_which_nothing_is_known(tmp_path: Path) -> None:
     for version, data in ((1, b""), (0, i32(0, 0, 0)), (7, b"?")):
         found = enumerator_in(tmp_path / str(version), version, data)
