@@ -392,6 +392,7 @@ def test_entries_behind_in_pulsar(tmp_path: Path) -> None:
         operator.source_splits({(a, 3): (301, 0)})
     wrong: list[tuple[Any, type[Exception], str]] = [
         ({(a, 3): 5}, InvalidTypeError, "must map a topic and a number to the ledger and"),
+        ({(a, 3): (5, -2)}, InvalidValueError, "entry in the end of .* must be from -1"),
         ({(a, 3): (-1, 5)}, InvalidValueError, "ledger in the end of .* must be"),
         ({(a, -2): (1, 5)}, InvalidValueError, "number of .* in ends must be"),
         ([1], InvalidTypeError, "ends must be a mapping of partitions"),
