@@ -154,6 +154,14 @@ def test_statuses_of_shards(name: str, version: int, place: int, known: list[int
                 enumerator_of(LAYOUT_OF[name], (version, other), "file")
 
 
+def test_a_state_of_mysql_that_no_version_wrote() -> None:
+    """Version 3 of 2.1.0 and of 2.2.0 are tried, and neither reads what is one byte longer."""
+    data = next(case[2] for case in ENUMERATORS if case[:2] == ("MySQL CDC", 3))
+    for damaged in (data + b"\0", data[:-1]):
+        with pytest.raises(SavepointError, match="no enumerator of MySQL CDC"):
+            enumerator_of(LAYOUT_OF["MySQL CDC"], (3, damaged), "file")
+
+
 def test_a_source_of_which_nothing_is_known(tmp_path: Path) -> None:
     for version, data in ((1, b""), (0, i32(0, 0, 0)), (7, b"?")):
         found = enumerator_in(tmp_path / str(version), version, data)
@@ -384,6 +392,7 @@ def test_entries_behind_in_pulsar(tmp_path: Path) -> None:
         operator.source_splits({(a, 3): (301, 0)})
     wrong: list[tuple[Any, type[Exception], str]] = [
         ({(a, 3): 5}, InvalidTypeError, "must map a topic and a number to the ledger and"),
+        ({(a, 3): (5, -2)}, InvalidValueError, "entry in the end of .* must be from -1"),
         ({(a, 3): (-1, 5)}, InvalidValueError, "ledger in the end of .* must be"),
         ({(a, -2): (1, 5)}, InvalidValueError, "number of .* in ends must be"),
         ([1], InvalidTypeError, "ends must be a mapping of partitions"),
