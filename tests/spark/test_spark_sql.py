@@ -292,7 +292,7 @@ def test_string_without_a_lambda_is_short() -> None:
     key: Any = SqlText("key")
     text: Any = LambdaFree(SqlFunctions()).hash_string(key)
     assert text.text.count("`(") <= 100
-    assert not re.search("`bigint`[(]-?[0-9]", text.text)  # but 1L, which is looked up nowhere
+    assert not re.search("`bigint`[(]-?[0-9]", text.text)  # a literal such as 1L needs no cast
     assert "->" not in text.text
 
 
@@ -303,9 +303,9 @@ def test_analysis_takes_few_passes(spark: SparkSession, functions: list[str]) ->
     session: Any = spark
     executor = session._jvm.org.apache.spark.sql.catalyst.rules.RuleExecutor
 
-    def passes(expression: str, of: DataFrame) -> int:
+    def passes(expression: str, df: DataFrame) -> int:
         executor.resetMetrics()
-        of.selectExpr(expression)
+        df.selectExpr(expression)
         rule = r"Analyzer\$ResolveReferences .*/ (\d+)"
         return int(re.findall(rule, executor.dumpTimeSpent())[0])
 
