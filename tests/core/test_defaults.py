@@ -30,6 +30,7 @@ KeyTrace is_inferred=False
 LogicalType fields=() nullable=True names=()
 Operator.key_sizes top=10
 Operator.to_arrow by_key=False
+OperatorComparison committables=()
 OperatorEditor.map_batches allow_any_last_access=False
 OperatorEditor.map_entries allow_any_last_access=False
 OperatorEditor.set_ttl has_ttl=True allow_any_last_access=False

@@ -695,6 +695,7 @@ def test_only_what_is_named_is_moved(tmp_path: Path) -> None:
         ({("a", 0): -1}, InvalidValueError, "must be from 0 to"),
         ({("a", 0): 91}, InvalidValueError, "must be at least its offset 91, got 90"),
         ({"a": 1}, InvalidTypeError, "partition in offsets must be a tuple"),
+        ({("a", 0): 1, ("a", Index()): 2}, InvalidValueError, "offsets must have .* once"),
         (None, InvalidTypeError, "offsets must be a mapping of partitions"),
     ],
 )

@@ -247,6 +247,10 @@ class WrongError(Exception):
     """Something of the caller's own."""
 
 
+class Number(int):
+    """A value that is written when it comes, as its class is not that of its column."""
+
+
 @pytest.mark.parametrize("error", [WrongError, KeyboardInterrupt])
 def test_an_error_in_the_block(
     error: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -258,7 +262,7 @@ def test_an_error_in_the_block(
         with SavepointWriter(tmp_path / "savepoint") as writer:
             operator = writer.add_operator("uid", STRING, COUNTS, 128, 3, sort=True)
             for number in range(20):
-                operator.write("count", f"user {number}", number)
+                operator.write("count", f"user {number}", Number(number))
             assert len([*tmp_path.rglob("*/0")]) == 1
             raise error("mine")
 
@@ -277,7 +281,7 @@ def test_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with SavepointWriter("memory://sorted/savepoint") as writer:
         operator = writer.add_operator("uid", STRING, COUNTS, 128, 3, sort=True)
         for key in reversed(keys):
-            operator.write("count", key, 5)
+            operator.write("count", key, Number(5))
         assert len([*tmp_path.iterdir()]) == 1
     assert opened.written > 10
     assert not [*tmp_path.iterdir()]
