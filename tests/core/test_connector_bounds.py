@@ -1,0 +1,290 @@
+"""The bounds of what connectors wrote: each count, and the end of each frame in another one.
+
+The bytes are put together as the public source of the connectors writes them, which the modules
+of their layouts name: the least element of each count is written as DataOutput and the
+connectors' own serializers do it for empty texts, sets and flags that are not set.
+"""
+
+from __future__ import annotations
+
+import ast
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import pytest
+from support.bytes.connector_bytes import (
+    ARN,
+    JAVA,
+    JOB,
+    MYSQL_STREAM,
+    NO,
+    NULL,
+    STREAM,
+    TOPIC,
+    YES,
+    i32,
+    i64,
+    paimon_row,
+    texts,
+)
+from support.bytes.sink_bytes import COMMITTER, WRITER, sink
+from support.bytes.source_bytes import framed, versioned
+from support.inside.savepoints import connector_committables, connector_layouts, split_layouts
+from support.inside.serializers import Cursor
+
+import keygroups
+from keygroups.errors import SavepointError
+from keygroups.savepoint import UnknownWriterState
+
+LAYOUT_OF = {layout.source: layout for layout in connector_layouts.LAYOUTS}
+SOURCES = Path(keygroups.__file__).parent / "savepoint"
+MODULES = sorted(path for name in ("_sources", "_sinks") for path in (SOURCES / name).glob("*.py"))
+FORWARDERS = {"unordered", "_inline"}  # whose callers say how large an element is
+MANY = 200  # elements, more than what follows them has bytes
+
+Read = Callable[[bytes, Path], object]
+
+
+def split(name: str, version: int) -> Read:
+    return lambda data, _: split_layouts.split_of(LAYOUT_OF[name], version, data, 0, "file")
+
+
+def enumerator(name: str, version: int) -> Read:
+    layout = LAYOUT_OF[name]
+    return lambda data, _: split_layouts.enumerator_of(layout, (version, data), "file")
+
+
+def committable(version: int) -> Read:
+    read = connector_committables.read_connector_committable
+    return lambda data, _: read(version, Cursor(data, "file"))
+
+
+def paimon(version: int) -> Read:
+    return lambda data, _: connector_committables.read_paimon(version, Cursor(data, "file"))
+
+
+def manifests(data: bytes, _: Path) -> object:
+    return connector_committables.read_manifests(5, Cursor(versioned(2, data), "file"))
+
+
+def writer(version: int) -> Read:
+    def read(data: bytes, folder: Path) -> object:
+        [state] = sink(folder, [(WRITER, versioned(version, data))]).sink_state().writers
+        if isinstance(state, UnknownWriterState):
+            raise SavepointError("the state of no writer")
+        return state
+
+    return read
+
+
+def committer(data: bytes, folder: Path) -> object:
+    return sink(folder, [(COMMITTER, versioned(1, data))]).sink_state()
+
+
+# --- counts -------------------------------------------------------------------------------------
+
+
+class Counted(NamedTuple):
+    """A count, its least element, and the bytes around them.
+
+    No element is of less than `size` bytes; its own is larger where the connector has more in
+    each than is looked at before the elements are read.
+    """
+
+    read: Read
+    before: bytes
+    size: int
+    element: bytes
+    after: bytes = b""
+    between: bytes = b""  # the count and its elements
+
+
+BUCKET = struct.pack(">i", 0x1E764B79) + versioned(1, framed(b"b", "<")) + texts("p") + i64(5) + NO
+CDC_BEGIN = i32(2) + texts("stream-split", "") + NO + NO
+LEAST_CHUNK = framed(i32(1) + texts("", "", "", "", "") + NO + i32(0))
+LEAST_PULSAR = texts("t") + i32(0, 0, 0) + framed(JAVA) + NO + NO
+LEAST_MONGODB = i32(1) + texts("", "", "", "{}", "{}", "{}") + i32(0)
+LEAST_JDBC = texts("", "") + framed(NULL) * 2
+LEAST_ICEBERG = framed(i32(0) + i64(0) + i32(1) + framed(b"{}"))
+LEAST_PAIMON = i64(0) + YES + i32(0, 10, 0)
+CASES: dict[str, Counted] = {
+    "chunks of MySQL": Counted(
+        split("MySQL CDC", 2), MYSQL_STREAM + NO + NO, 9, texts("", "", "", "") + NO, i32(0)
+    ),
+    "tables of MySQL": Counted(
+        split("MySQL CDC", 1), MYSQL_STREAM + NO + NO + i32(0), 4, texts("", "")
+    ),
+    "chunks of CDC": Counted(
+        split("CDC", 3), CDC_BEGIN, 11, texts("", "", "", "", "") + NO, i32(0, 0)
+    ),
+    "tables of CDC": Counted(split("CDC", 3), CDC_BEGIN + i32(0), 6, texts("") + i32(0), i32(0)),
+    "checkpoints of CDC": Counted(
+        enumerator("CDC", 7), i32(5, 1, 0, 0, 0, 0, 0, 0) + NO + i32(0), 10, texts("") + i64(0)
+    ),
+    "processed tables": Counted(
+        enumerator("CDC", 3), i32(3, 1), 2, texts(""), i32(0, 0, 0) + NO + i32(0) + NO
+    ),
+    "chunks that no reader has": Counted(
+        enumerator("CDC", 3), i32(3, 1, 0), 4, LEAST_CHUNK, i32(0, 0) + NO + i32(0) + NO
+    ),
+    "assigned chunks": Counted(
+        *(enumerator("CDC", 3), i32(3, 1, 0, 0), 6, texts("") + LEAST_CHUNK),
+        i32(0) + NO + i32(0) + NO,
+    ),
+    "offsets of chunks": Counted(
+        enumerator("CDC", 3), i32(3, 1, 0, 0, 0), 3, texts("") + NO, NO + i32(0) + NO
+    ),
+    "remaining tables": Counted(
+        enumerator("CDC", 3), i32(3, 1, 0, 0, 0, 0) + NO, 2, texts(""), NO
+    ),
+    "parents of a shard": Counted(
+        split("Kinesis", 1), texts(ARN, "s", "LATEST") + NO, 2, texts(""), texts("", "")
+    ),
+    "shards": Counted(
+        *(enumerator("Kinesis", 0), NO, 4, framed(texts(ARN, "s", "LATEST") + NO)),
+        between=i32(0),
+    ),
+    "children of a shard": Counted(
+        split("DynamoDB Streams", 2), STREAM + NO + NO + NO, 7, texts("", "", "") + NO
+    ),
+    "ranges": Counted(split("Pulsar", 2), TOPIC, 8, i32(0, 0), framed(JAVA) + NO + NO),
+    "partitions of one range": Counted(
+        enumerator("Pulsar", 1), b"", 14, texts("t") + i32(0, 0, 0)
+    ),
+    "partitions": Counted(enumerator("Pulsar", 3), b"", 10, texts("t") + i32(0, 0)),
+    "splits of Pulsar": Counted(enumerator("Pulsar", 0), i32(0), 22, LEAST_PULSAR, i32(0, 0) + NO),
+    "shared splits": Counted(enumerator("Pulsar", 0), i32(0, 0), 8, i32(0, 0), i32(0) + NO),
+    "readers of Pulsar": Counted(enumerator("Pulsar", 0), i32(0, 0, 0), 8, i32(0, 0), NO),
+    "topics of a reader": Counted(enumerator("Pulsar", 0), i32(0, 0, 0, 1, 0), 2, texts(""), NO),
+    "collections": Counted(enumerator("MongoDB", 0), b"", 2, texts(""), i32(0, 0, 0) + NO),
+    "splits of MongoDB": Counted(
+        enumerator("MongoDB", 0), i32(0, 0), 20, LEAST_MONGODB, i32(0) + NO
+    ),
+    "assigned splits of MongoDB": Counted(
+        enumerator("MongoDB", 0), i32(0, 0, 0), 22, texts("") + LEAST_MONGODB, NO
+    ),
+    "splits of JDBC": Counted(
+        enumerator("JDBC", 0), b"", 12, LEAST_JDBC, i32(0, 0) + framed(NULL)
+    ),
+    "tasks of Iceberg 2": Counted(split("Iceberg", 2), i32(0) + i64(0), 2, texts("{}")),
+    "tasks of Iceberg 3": Counted(split("Iceberg", 3), i32(0) + i64(0), 4, framed(b"{}")),
+    "splits of Iceberg": Counted(
+        enumerator("Iceberg", 1), NO + i32(3), 6, LEAST_ICEBERG + texts("ASSIGNED")
+    ),
+    "counts of splits": Counted(enumerator("Iceberg", 2), NO + i32(3, 0), 4, i32(0)),
+    "splits of Paimon": Counted(
+        enumerator("Paimon", 1), b"", 4, framed(texts("") + JAVA + i64(0)), i64(0)
+    ),
+    "fields of equality": Counted(
+        *(committable(1), texts("t", "") + i64(0) + NO, 4, i32(0)),
+        texts(*JOB) + i64(5) + framed(b""),
+    ),
+    "manifests": Counted(committable(2), texts("t", "", *JOB) + i64(5), 4, framed(b"")),
+    "files that deletes refer to": Counted(manifests, i32(0, 0), 2, texts("")),
+    "tables of Paimon": Counted(paimon(1), i64(0, 0), 8, framed(b"t") + framed(LEAST_PAIMON)),
+    "offsets of a log": Counted(paimon(3), i64(0) + YES, 12, bytes(12), i32(3, 0)),
+    "properties": Counted(paimon(5), i64(0) + YES, 4, texts("", ""), i32(3, 0)),
+    "messages": Counted(paimon(3), i64(0) + YES + i32(0, 3), 40, framed(b"") + bytes(36)),
+    "rows of files": Counted(
+        *(paimon(3), i64(0) + YES + i32(0, 3, 1) + framed(b"") + i32(0), 4),
+        *(framed(paimon_row("d")), bytes(28)),
+    ),
+    "transactions of Kafka": Counted(writer(2), texts("p") + i32(0, 1, 0), 10, texts("") + i64(0)),
+    "committables": Counted(committer, i32(1), 4, framed(b"")),
+    "checkpoints of a bucket": Counted(writer(1), BUCKET + i32(1), 12, i64(3) + i32(0)),
+    "files of a bucket": Counted(writer(1), BUCKET + i32(1, 1) + i64(3), 4, framed(b"")),
+}
+
+
+Site = tuple[str, int]
+
+
+def sites() -> Iterator[set[Site]]:
+    """Yield the lines of each call that counts elements of a size that it names."""
+    for path in MODULES:
+        for function in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(function, ast.FunctionDef) and function.name not in FORWARDERS:
+                for node in ast.walk(function):
+                    if isinstance(node, ast.Call) and is_count(node):
+                        assert node.end_lineno is not None
+                        lines = range(node.lineno, node.end_lineno + 1)
+                        yield {(path.name, line) for line in lines}
+
+
+def is_count(call: ast.Call) -> bool:
+    """Tell whether a call reads a count of elements, and says how large one is at least."""
+    match call:
+        case ast.Call(func=ast.Attribute(value=ast.Name("cursor" | "inside"), attr="count")):
+            return bool(call.args)
+        case ast.Call(func=ast.Name("unordered" | "_inline")):
+            return len(call.args) == 3 or call.func.id == "_inline"
+    return False
+
+
+def counts_in(
+    case: Counted, data: bytes, folder: Path
+) -> tuple[list[tuple[Site, int, bool]], Any]:
+    """Return the counts that are read, each its place, its number and whether it is taken.
+
+    And what is read of the bytes, None where they are refused.
+    """
+    found: list[tuple[Site, int, bool]] = []
+    count = Cursor.count
+
+    def noted(cursor: Cursor, size: int = 1) -> int:
+        number = struct.unpack_from(">i", cursor.data, cursor.pos)[0]
+        place = caller()
+        try:
+            count(cursor, size)
+        except SavepointError:
+            found.append((place, number, False))
+            raise
+        found.append((place, number, True))
+        return int(number)
+
+    with patch.object(Cursor, "count", noted):
+        try:
+            read = case.read(data, folder)
+        except SavepointError:
+            read = None
+    return found, read
+
+
+def caller() -> Site:
+    """Return the place of what counts in the modules, none of which forwards a size."""
+    import sys
+
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        code = frame.f_code
+        if Path(code.co_filename) in MODULES and code.co_name not in FORWARDERS:
+            return Path(code.co_filename).name, frame.f_lineno
+        frame = frame.f_back
+    return "", 0
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_as_many_elements_as_there_are_bytes_for(name: str, tmp_path: Path) -> None:
+    """One more than fits is refused by its count, before any is read."""
+    case = CASES[name]
+    assert len(case.after) < MANY
+    assert case.size <= len(case.element)
+    whole = case.before + i32(MANY) + case.between + MANY * case.element + case.after
+    assert counts_in(case, whole, tmp_path / "1")[1] is not None
+    more = case.before + i32(MANY + 1) + bytes(MANY * case.size)
+    found, _ = counts_in(case, more, tmp_path / "2")
+    assert {is_taken for _, number, is_taken in found if number == MANY + 1} == {False}
+
+
+def test_each_count_has_a_case(tmp_path: Path) -> None:
+    """A count of a layout that is new fails here, until its least element is above."""
+    met: set[Site] = set()
+    for number, case in enumerate(CASES.values()):
+        more = case.before + i32(MANY + 1) + bytes(MANY * case.size)
+        found, _ = counts_in(case, more, tmp_path / str(number))
+        met |= {place for place, count, _ in found if count == MANY + 1}
+    assert [sorted(lines) for lines in sites() if not lines & met] == []
