@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import struct
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -18,14 +19,18 @@ from unittest.mock import patch
 import pytest
 from support.bytes.connector_bytes import (
     ARN,
+    HEX,
     JAVA,
     JOB,
+    LSN,
     MYSQL_STREAM,
     NO,
     NULL,
+    OFFSET,
     STREAM,
     TOPIC,
     YES,
+    as_json,
     i32,
     i64,
     paimon_row,
@@ -38,7 +43,7 @@ from support.inside.serializers import Cursor
 
 import keygroups
 from keygroups.errors import SavepointError
-from keygroups.savepoint import UnknownWriterState
+from keygroups.savepoint import KafkaWriterState, UnknownWriterState
 
 LAYOUT_OF = {layout.source: layout for layout in connector_layouts.LAYOUTS}
 SOURCES = Path(keygroups.__file__).parent / "savepoint"
@@ -256,8 +261,6 @@ def counts_in(
 
 def caller() -> Site:
     """Return the place of what counts in the modules, none of which forwards a size."""
-    import sys
-
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         code = frame.f_code
@@ -288,3 +291,167 @@ def test_each_count_has_a_case(tmp_path: Path) -> None:
         found, _ = counts_in(case, more, tmp_path / str(number))
         met |= {place for place, count, _ in found if count == MANY + 1}
     assert [sorted(lines) for lines in sites() if not lines & met] == []
+
+
+# --- the ends of frames -------------------------------------------------------------------------
+
+CHUNK = i32(1) + texts("a", "a:0", "ROW<`id` INT>", HEX, HEX)
+INSIDE: dict[str, tuple[Read, Callable[[bytes], bytes]]] = {
+    "a chunk of MySQL": (
+        enumerator("MySQL CDC", 2),
+        lambda more: (
+            i32(2, 1, 0, 0, 1)
+            + texts("a:0")
+            + framed(CHUNK + OFFSET + i32(0) + more)
+            + i32(0)
+            + NO
+        ),
+    ),
+    "a chunk of CDC": (
+        enumerator("CDC", 3),
+        lambda more: (
+            i32(3, 1, 0, 0, 1)
+            + texts("a:0")
+            + framed(CHUNK + YES + as_json(LSN) + i32(0) + more)
+            + i32(0)
+            + NO
+            + i32(0)
+            + NO
+        ),
+    ),
+    "a chunk that no reader has": (
+        enumerator("CDC", 3),
+        lambda more: (
+            i32(3, 1, 0, 1) + framed(CHUNK + NO + i32(0) + more) + i32(0, 0) + NO + i32(0) + NO
+        ),
+    ),
+    "a shard": (
+        enumerator("Kinesis", 0),
+        lambda more: NO + i32(1, 0) + framed(texts(ARN, "s", "LATEST") + NO + more),
+    ),
+    "a position of Iceberg": (
+        enumerator("Iceberg", 1),
+        lambda more: YES + i32(1) + framed(YES + i64(7) + NO + more) + i32(3, 0),
+    ),
+    "the manifests of a checkpoint": (manifests, lambda more: i32(0, 0, 0) + more),
+    "the manifests of a table": (
+        committable(2),
+        lambda more: (
+            texts("t", "", *JOB) + i64(5) + i32(1) + framed(versioned(2, i32(0, 0, 0)) + more)
+        ),
+    ),
+    "a table of Paimon": (
+        paimon(1),
+        lambda more: i64(0, 0) + i32(1) + framed(b"t") + framed(LEAST_PAIMON + more),
+    ),
+    "all tables of Paimon": (
+        paimon(1),
+        lambda more: i64(0, 0) + i32(1) + framed(b"t") + framed(LEAST_PAIMON) + more,
+    ),
+    "a writer of Kafka": (writer(2), lambda more: texts("p") + i32(0, 1, 0, 0) + more),
+    "a writer of an older Kafka": (writer(1), lambda more: texts("p") + more),
+    "a bucket": (writer(3), lambda more: BUCKET + more),
+    "the name of a bucket": (
+        writer(3),
+        lambda more: (
+            BUCKET[:4] + versioned(1, framed(b"b", "<") + more) + texts("p") + i64(5) + NO
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_a_byte_more_in_a_frame(name: str, tmp_path: Path) -> None:
+    """What is in a frame takes up all of it: one byte more, and it is of no connector."""
+    read, data = INSIDE[name]
+    read(data(b""), tmp_path / "1")
+    for more in (b"\0", b"\1"):
+        with pytest.raises(SavepointError):
+            read(data(more), tmp_path / f"2{more!r}")
+
+
+# --- the numbers of versions, and the names of numbers ------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "rest"), [(0, b""), (1, b""), (2, i32(0, 1, 0, 0)), (3, i32(0, 1, 0, 0)), (3, b"")]
+)
+def test_versions_of_a_writer_of_kafka(version: int, rest: bytes, tmp_path: Path) -> None:
+    """KafkaWriterStateSerializer has been of versions 1 and 2: those after them may be others."""
+    data = texts("p") + rest
+    [state] = sink(tmp_path, [(WRITER, versioned(version, data))]).sink_state().writers
+    if version in (1, 2):
+        assert isinstance(state, KafkaWriterState)
+        assert state.transactional_id_prefix == "p"
+    else:
+        assert state == UnknownWriterState(0, version, data)
+
+
+@pytest.mark.parametrize("number", range(-1, 3))
+def test_owners_of_transactions_of_kafka(number: int, tmp_path: Path) -> None:
+    """TransactionOwnership of flink-connector-kafka, by its ordinal, and no other."""
+    names = {0: "IMPLICIT_BY_SUBTASK_ID", 1: "EXPLICIT_BY_WRITER_STATE"}
+    element = versioned(2, texts("p") + i32(3, 4, number, 1) + texts("p-1") + i64(9))
+    [state] = sink(tmp_path, [(WRITER, element)]).sink_state().writers
+    if number in names:
+        assert state == KafkaWriterState("p", 0, 3, 4, names[number], (("p-1", 9),))
+    else:
+        assert isinstance(state, UnknownWriterState)
+
+
+@pytest.mark.parametrize("number", range(-1, 6))
+@pytest.mark.parametrize(("source", "version"), [("MySQL CDC", 4), ("CDC", 6)])
+def test_statuses_of_an_assigner(source: str, version: int, number: int) -> None:
+    """AssignerStatus of flink-cdc, by its status code, and no other."""
+    names = {
+        0: "INITIAL_ASSIGNING",
+        1: "INITIAL_ASSIGNING_FINISHED",
+        2: "NEWLY_ADDED_ASSIGNING",
+        3: "NEWLY_ADDED_ASSIGNING_SNAPSHOT_FINISHED",
+        4: "NEWLY_ADDED_ASSIGNING_FINISHED",
+    }
+    data = i32(4, 1, 0, 0, 0, 0, number, 0) + NO + i32(0)
+    layout = LAYOUT_OF[source]
+    if number in names:
+        fields, _ = split_layouts.enumerator_of(layout, (version, data), "file")
+        assert (fields or {})["status"] == names[number]
+    else:
+        with pytest.raises(SavepointError, match=f"status of an assigner {number} is not known"):
+            split_layouts.enumerator_of(layout, (version, data), "file")
+
+
+@pytest.mark.parametrize("is_finished", [False, True])
+@pytest.mark.parametrize(
+    ("source", "version", "rest"), [("MySQL CDC", 2, b""), ("CDC", 3, i32(0) + NO)]
+)
+def test_statuses_of_an_older_assigner(
+    source: str, version: int, rest: bytes, is_finished: bool
+) -> None:
+    """Before there were statuses a flag said whether the snapshot's chunks are all assigned."""
+    data = i32(version, 1, 0, 0, 0, 0) + bytes([is_finished]) + rest
+    fields, _ = split_layouts.enumerator_of(LAYOUT_OF[source], (version, data), "file")
+    status = "INITIAL_ASSIGNING_FINISHED" if is_finished else "INITIAL_ASSIGNING"
+    assert (fields or {})["status"] == status
+
+
+@pytest.mark.parametrize(
+    ("status", "is_known"),
+    [
+        ("UNASSIGNED", True),
+        ("ASSIGNED", True),
+        ("COMPLETED", True),
+        ("FINISHED", False),
+        ("assigned", False),
+        ("", False),
+    ],
+)
+def test_statuses_of_splits_of_iceberg(status: str, is_known: bool) -> None:
+    """IcebergSourceSplitStatus of Iceberg, by its name, and no other."""
+    data = NO + i32(3, 1) + LEAST_ICEBERG + texts(status)
+    if is_known:
+        fields, splits = split_layouts.enumerator_of(LAYOUT_OF["Iceberg"], (1, data), "file")
+        assert (fields or {})["statuses"] == (status,)
+        assert len(splits) == 1
+    else:
+        with pytest.raises(SavepointError, match="a status of no split"):
+            split_layouts.enumerator_of(LAYOUT_OF["Iceberg"], (1, data), "file")
