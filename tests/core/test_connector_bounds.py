@@ -19,6 +19,7 @@ from unittest.mock import patch
 import pytest
 from support.bytes.connector_bytes import (
     ARN,
+    COMMITTABLES,
     HEX,
     JAVA,
     JOB,
@@ -371,6 +372,17 @@ def test_a_byte_more_in_a_frame(name: str, tmp_path: Path) -> None:
 
 
 # --- the numbers of versions, and the names of numbers ------------------------------------------
+
+
+@pytest.mark.parametrize("case", COMMITTABLES, ids=lambda case: f"{case[0]}-{case[1]}-{case[3]}")
+def test_versions_of_committables(case: tuple[Any, ...], tmp_path: Path) -> None:
+    """The bytes of one version are of no other, but for Paimon's, of which several are alike."""
+    name, version, data, *_ = case
+    read = paimon if name == "Paimon" else committable
+    read(version)(data, tmp_path)
+    for other in {*range(-1, 8)} - ({2, 3, 4, 5} if name == "Paimon" else {version}):
+        with pytest.raises(SavepointError):
+            read(other)(data, tmp_path)
 
 
 @pytest.mark.parametrize(
