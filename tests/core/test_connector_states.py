@@ -639,6 +639,7 @@ def test_damaged_manifests(data: bytes) -> None:
         (1, texts("job", "operator") + i64(5) + framed(MANIFEST)),
         (2, texts("", "main", *JOB) + i64(5) + i32(0)),
         (3, i64(1, 5) + texts("t")),
+        (3, texts("db.t", "main", *JOB) + i64(5) + framed(b"")),
     ],
 )
 def test_what_is_of_no_sink(version: int, data: bytes) -> None:
