@@ -458,6 +458,26 @@ def test_lag_in_a_report(tmp_path: Path) -> None:
     assert section.header[-1] == "entries behind"
 
 
+@pytest.mark.parametrize(
+    ("name", "version", "number", "text"),
+    [
+        ("Kinesis", 0, 0, "last_seen_shard none, assigned_splits 0, finished_splits 0"),
+        ("Kinesis", 1, 0, "last_seen_shard shard-1, assigned_splits 1, finished_splits 0"),
+        ("JDBC", 0, 1, "completed_splits 0, pending_splits 1, state b'\\xac\\xed\\x00\\x05sr"),
+        ("MySQL CDC", 1, 0, "is_stream_assigned True"),
+        ("Iceberg", 2, 0, "snapshot 2, statuses 1, split_counts 2"),
+        ("Paimon", 1, 0, "next_snapshot 12"),
+    ],
+)
+def test_an_enumerator_in_a_report(
+    name: str, version: int, number: int, text: str, tmp_path: Path
+) -> None:
+    """Of many things it says how many they are; a text and bytes are shown themselves."""
+    data = [case[2] for case in ENUMERATORS if case[:2] == (name, version)][number]
+    [words] = splits_section(enumerator_in(tmp_path, version, data)).texts
+    assert f"; its enumerator: {text}" in words
+
+
 def test_kinesis_has_no_lag(tmp_path: Path) -> None:
     operator = source(tmp_path, [[versioned(0, SHARDS[0])]])
     with pytest.raises(InvalidValueError, match="do not count the records between them"):
