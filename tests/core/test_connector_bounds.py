@@ -361,17 +361,56 @@ INSIDE: dict[str, tuple[Read, Callable[[bytes], bytes]]] = {
 }
 
 
+SAYS = {  # The others are of one layout of several that are tried.
+    "a chunk of MySQL": "after a split$",
+    "a chunk of CDC": "after a split$",
+    "a chunk that no reader has": "after a split of CDC$",
+    "a shard": "after a split of Kinesis$",
+    "a position of Iceberg": "after a position$",
+    "the manifests of a checkpoint": "after manifests$",
+    "all tables of Paimon": "after committables$",
+}
+
+
 @pytest.mark.parametrize("name", INSIDE)
 def test_a_byte_more_in_a_frame(name: str, tmp_path: Path) -> None:
     """What is in a frame takes up all of it: one byte more, and it is of no connector."""
     read, data = INSIDE[name]
     read(data(b""), tmp_path / "1")
+    says = f"1 bytes are left {SAYS[name]}" if name in SAYS else None
     for more in (b"\0", b"\1"):
-        with pytest.raises(SavepointError):
+        with pytest.raises(SavepointError, match=says):
             read(data(more), tmp_path / f"2{more!r}")
 
 
 # --- the numbers of versions, and the names of numbers ------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("read", "data", "message"),
+    [
+        (split("MySQL CDC", 4), i32(3), "kind of a split 3 is not known, only 2"),
+        (split("CDC", 6), i32(0), "kind of a split 0 is not known, only 2"),
+        (split("MongoDB", 0), i32(2), "kind of a split 2 is not known, only 1"),
+        (enumerator("MySQL CDC", 5), i32(5, 1), "version of a split 5 is not known, only 1, 2, 3"),
+        (enumerator("MySQL CDC", 5), i32(0, 1), "version of a split 0 is not known, only 1, 2, 3"),
+        (enumerator("CDC", 8), i32(2, 1), "version of a split 2 is not known, only 3, 4, 5, 6$"),
+        (enumerator("CDC", 8), i32(7, 1), "version of a split 7 is not known, only 3, 4, 5, 6$"),
+        (enumerator("CDC", 8), i32(6, 4), "kind of an enumerator 4 is not known, only 1, 2, 3$"),
+        (enumerator("CDC", 8), i32(6, 0), "kind of an enumerator 0 is not known, only 1, 2, 3$"),
+        (enumerator("Kinesis", 1), NO + i32(0, 3), "version of a split 3 is not known, only 0, 1"),
+        (enumerator("Iceberg", 1), NO + i32(4), "version of a split 4 is not known, only 1, 2, 3"),
+        (
+            enumerator("Iceberg", 1),
+            YES + i32(2, 0),
+            "version of a position 2 is not known, only 1",
+        ),
+    ],
+)
+def test_numbers_that_are_not_known(read: Read, data: bytes, message: str, tmp_path: Path) -> None:
+    """The error says which number it is, and which are known."""
+    with pytest.raises(SavepointError, match=message):
+        read(data, tmp_path)
 
 
 @pytest.mark.parametrize("case", COMMITTABLES, ids=lambda case: f"{case[0]}-{case[1]}-{case[3]}")
