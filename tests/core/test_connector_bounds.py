@@ -226,8 +226,10 @@ def is_count(call: ast.Call) -> bool:
     match call:
         case ast.Call(func=ast.Attribute(value=ast.Name("cursor" | "inside"), attr="count")):
             return bool(call.args)
-        case ast.Call(func=ast.Name("unordered" | "_inline")):
-            return len(call.args) == 3 or call.func.id == "_inline"
+        case ast.Call(func=ast.Name("unordered")):
+            return len(call.args) == 3  # The fourth is a count that was read before.
+        case ast.Call(func=ast.Name("_inline")):
+            return True
     return False
 
 
@@ -506,3 +508,44 @@ def test_statuses_of_splits_of_iceberg(status: str, is_known: bool) -> None:
     else:
         with pytest.raises(SavepointError, match="a status of no split"):
             split_layouts.enumerator_of(LAYOUT_OF["Iceberg"], (1, data), "file")
+
+
+# --- texts and places that few have -------------------------------------------------------------
+
+LONE = b'{"a": "\xed\xa0\x80"}'  # as Java's writeUTF has a surrogate that is not one of a pair
+
+
+def test_texts_that_are_no_unicode() -> None:
+    """Java's texts may have half of a pair of surrogates, in JSON too."""
+    text = struct.pack(">H", len(LONE)) + LONE
+    mongo = i32(1) + texts("", "", "") + text * 3 + i32(0)
+    read = split_layouts.split_of(LAYOUT_OF["MongoDB"], 0, mongo, 0, "file")
+    assert [read.fields[name] for name in ("min", "max", "hint")] == [{"a": "\ud800"}] * 3
+    for version, task in ((2, text), (3, framed(LONE))):
+        data = i32(0) + i64(0) + i32(1) + task
+        read = split_layouts.split_of(LAYOUT_OF["Iceberg"], version, data, 0, "file")
+        assert read.fields["files"] == ((None, None, None),)
+
+
+@pytest.mark.parametrize(
+    ("offset", "is_mysql"),
+    [
+        ({"file": "b.1", "pos": "4"}, True),
+        ({"kind": "EARLIEST", "row": "0"}, True),
+        ({"lsn": "4"}, False),
+        ({}, False),
+    ],
+)
+def test_whose_place_in_a_log_it_is(offset: dict[str, str], is_mysql: bool) -> None:
+    """BinlogOffset of flink-cdc has a file, or a kind of place; no other database's has one."""
+    place = YES + as_json(offset)
+    mysql = i32(2) + texts("binlog-split", "") + place + NO + i32(0, 0)
+    cdc = i32(2) + texts("stream-split", "") + place + NO + i32(0, 0, 0)
+    for source, version, data in (("MySQL CDC", 2, mysql), ("CDC", 3, cdc)):
+        layout = LAYOUT_OF[source]
+        if is_mysql is (source == "MySQL CDC"):
+            read = split_layouts.split_of(layout, version, data, 0, "file")
+            assert read.fields["starting_offset"] == offset
+        else:
+            with pytest.raises(SavepointError, match="place in a binlog"):
+                split_layouts.split_of(layout, version, data, 0, "file")
