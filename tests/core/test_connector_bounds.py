@@ -337,6 +337,10 @@ INSIDE: dict[str, tuple[Read, Callable[[bytes], bytes]]] = {
         lambda more: YES + i32(1) + framed(YES + i64(7) + NO + more) + i32(3, 0),
     ),
     "the manifests of a checkpoint": (manifests, lambda more: i32(0, 0, 0) + more),
+    "the manifests behind a version": (
+        lambda data, _: connector_committables.read_manifests(5, Cursor(data, "file")),
+        lambda more: versioned(2, i32(0, 0, 0)) + more,
+    ),
     "the manifests of a table": (
         committable(2),
         lambda more: (
@@ -370,6 +374,7 @@ SAYS = {  # The others are of one layout of several that are tried.
     "a shard": "after a split of Kinesis$",
     "a position of Iceberg": "after a position$",
     "the manifests of a checkpoint": "after manifests$",
+    "the manifests behind a version": "after manifests$",
     "all tables of Paimon": "after committables$",
 }
 
@@ -424,6 +429,18 @@ def test_versions_of_committables(case: tuple[Any, ...], tmp_path: Path) -> None
     for other in {*range(-1, 8)} - ({2, 3, 4, 5} if name == "Paimon" else {version}):
         with pytest.raises(SavepointError):
             read(other)(data, tmp_path)
+
+
+@pytest.mark.parametrize("version", range(-1, 7))
+def test_versions_of_several_tables_of_paimon(version: int, tmp_path: Path) -> None:
+    """WrappedManifestCommittableSerializer of Paimon is of version 1."""
+    data = i64(0, 0) + i32(1) + framed(b"t") + framed(LEAST_PAIMON)
+    if version == 1:
+        assert paimon(1)(data, tmp_path)
+    else:
+        message = f"version of committables of several tables {version} is not known, only 1$"
+        with pytest.raises(SavepointError, match=message):
+            paimon(version)(data, tmp_path)
 
 
 @pytest.mark.parametrize(
