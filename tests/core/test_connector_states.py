@@ -257,6 +257,20 @@ def test_json_that_no_report_could_show(text: str) -> None:
     assert split.fields["min"] == {"a": [1.5, {"b": 2}]}
 
 
+@pytest.mark.parametrize("opened", ["[", '{"a":'])
+def test_json_that_is_as_deep_as_is_read(opened: str) -> None:
+    """Fifty values within the object of a text are read, and one more is not."""
+    closed = "]" if opened == "[" else "}"
+    for depth in (49, 50, 51):
+        text = opened * (depth - 1) + opened[0] + closed * depth
+        data = MONGO + texts('{"a": ' + text + "}", "{}", "{}") + i32(0)
+        if depth <= 50:
+            assert split_of(LAYOUT_OF["MongoDB"], 0, data, 0, "file").fields["min"].keys() == {"a"}
+        else:
+            with pytest.raises(SavepointError, match="nests more than 50 deep"):
+                split_of(LAYOUT_OF["MongoDB"], 0, data, 0, "file")
+
+
 def test_a_serialized_split_of_another_class() -> None:
     """Each class and field of Iceberg's that a split has is looked at."""
     data = REAL["Iceberg split 1"]
@@ -598,6 +612,10 @@ def test_manifests_by_their_schema() -> None:
     """The first field of another type ends what is read."""
     rest = {"name": "partitions", "type": ["null", {"type": "array"}]}
     data = avro([PATH, SIZE, NULLABLE, rest], b"\2a\x0a\0???")
+    found = read_manifests(5, Cursor(versioned(1, data), "file"))
+    assert found.fields["manifests"] == (("a", 5, None, None),)
+    behind = {"name": "added_files_count", "type": "int"}
+    data = avro([PATH, SIZE, rest, behind], b"\2a\x0a\4\4\4")
     found = read_manifests(5, Cursor(versioned(1, data), "file"))
     assert found.fields["manifests"] == (("a", 5, None, None),)
     assert found.version == 1

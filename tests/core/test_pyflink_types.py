@@ -167,6 +167,14 @@ def test_types_that_are_refused() -> None:
         (lambda: pyflink.ROW(LONG, number), InvalidTypeError, "field 1 must be a key type"),
         (lambda: pyflink.ROW(LONG, names=["a", "b"]), InvalidValueError, "names must be 1 diff"),
         (
+            lambda: pyflink.ROW(LONG, LONG, names=["a", "a"]),
+            *(InvalidValueError, "names must be 2 different ones, one for each field, got 2"),
+        ),
+        (
+            lambda: pyflink.ROW(LONG, LONG, names=["a", "b", "a"]),
+            *(InvalidValueError, "names must be 2 different ones, one for each field, got 3"),
+        ),
+        (
             lambda: pyflink.ROW(LONG, names=5),  # type: ignore[arg-type]  # A user may do so.
             InvalidTypeError,
             "names must be an iterable of str, got 5",
