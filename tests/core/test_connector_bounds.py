@@ -529,7 +529,8 @@ def test_statuses_of_splits_of_iceberg(status: str, is_known: bool) -> None:
 
 # --- texts and places that few have -------------------------------------------------------------
 
-LONE = b'{"a": "\xed\xa0\x80"}'  # as Java's writeUTF has a surrogate that is not one of a pair
+LONE = b'{"a": "\xed\xa0\x80"}'
+"""JSON with half of a pair of surrogates, as Java's writeUTF writes it."""
 
 
 def test_texts_that_are_no_unicode() -> None:
