@@ -257,6 +257,20 @@ def test_json_that_no_report_could_show(text: str) -> None:
     assert split.fields["min"] == {"a": [1.5, {"b": 2}]}
 
 
+@pytest.mark.parametrize("opened", ["[", '{"a":'])
+def test_json_that_is_as_deep_as_is_read(opened: str) -> None:
+    """Fifty values within the object of a text are read, and one more is not."""
+    closed = "]" if opened == "[" else "}"
+    for depth in (49, 50, 51):
+        text = opened * (depth - 1) + opened[0] + closed * depth
+        data = MONGO + texts('{"a": ' + text + "}", "{}", "{}") + i32(0)
+        if depth <= 50:
+            assert split_of(LAYOUT_OF["MongoDB"], 0, data, 0, "file").fields["min"].keys() == {"a"}
+        else:
+            with pytest.raises(SavepointError, match="nests more than 50 deep"):
+                split_of(LAYOUT_OF["MongoDB"], 0, data, 0, "file")
+
+
 def test_a_serialized_split_of_another_class() -> None:
     """Each class and field of Iceberg's that a split has is looked at."""
     data = REAL["Iceberg split 1"]
@@ -458,6 +472,26 @@ def test_lag_in_a_report(tmp_path: Path) -> None:
     assert section.header[-1] == "entries behind"
 
 
+@pytest.mark.parametrize(
+    ("name", "version", "number", "text"),
+    [
+        ("Kinesis", 0, 0, "last_seen_shard none, assigned_splits 0, finished_splits 0"),
+        ("Kinesis", 1, 0, "last_seen_shard shard-1, assigned_splits 1, finished_splits 0"),
+        ("JDBC", 0, 1, "completed_splits 0, pending_splits 1, state b'\\xac\\xed\\x00\\x05sr"),
+        ("MySQL CDC", 1, 0, "is_stream_assigned True"),
+        ("Iceberg", 2, 0, "snapshot 2, statuses 1, split_counts 2"),
+        ("Paimon", 1, 0, "next_snapshot 12"),
+    ],
+)
+def test_an_enumerator_in_a_report(
+    name: str, version: int, number: int, text: str, tmp_path: Path
+) -> None:
+    """Of many things it says how many they are; a text and bytes are shown themselves."""
+    data = [case[2] for case in ENUMERATORS if case[:2] == (name, version)][number]
+    [words] = splits_section(enumerator_in(tmp_path, version, data)).texts
+    assert f"; its enumerator: {text}" in words
+
+
 def test_kinesis_has_no_lag(tmp_path: Path) -> None:
     operator = source(tmp_path, [[versioned(0, SHARDS[0])]])
     with pytest.raises(InvalidValueError, match="do not count the records between them"):
@@ -580,6 +614,10 @@ def test_manifests_by_their_schema() -> None:
     data = avro([PATH, SIZE, NULLABLE, rest], b"\2a\x0a\0???")
     found = read_manifests(5, Cursor(versioned(1, data), "file"))
     assert found.fields["manifests"] == (("a", 5, None, None),)
+    behind = {"name": "added_files_count", "type": "int"}
+    data = avro([PATH, SIZE, rest, behind], b"\2a\x0a\4\4\4")
+    found = read_manifests(5, Cursor(versioned(1, data), "file"))
+    assert found.fields["manifests"] == (("a", 5, None, None),)
     assert found.version == 1
 
 
@@ -639,6 +677,7 @@ def test_damaged_manifests(data: bytes) -> None:
         (1, texts("job", "operator") + i64(5) + framed(MANIFEST)),
         (2, texts("", "main", *JOB) + i64(5) + i32(0)),
         (3, i64(1, 5) + texts("t")),
+        (3, texts("db.t", "main", *JOB) + i64(5) + framed(b"")),
     ],
 )
 def test_what_is_of_no_sink(version: int, data: bytes) -> None:

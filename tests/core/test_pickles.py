@@ -10,6 +10,7 @@ import os
 import pickle
 import random
 import re
+import struct
 import sys
 import time
 import tracemalloc
@@ -310,6 +311,22 @@ def test_what_is_there_often_is_read_as_often() -> None:
         assert read_pickle(pickle.dumps(value, 4)) == value
     with pytest.raises(ForeignPickleError, match="too often in others"):
         read_pickle(pickle.dumps([tuple(range(100))] * 1_000, 4))
+
+
+def test_as_many_bytes_as_a_memo_may_make() -> None:
+    """They are 256 times those of the pickle, and a MiB, to the byte."""
+
+    def repeated(size: int, rest: int) -> bytes:
+        text, other = (b"X" + struct.pack("<I", n) + b"a" * n for n in (size, rest))
+        return b"\x80\x04]\x94(" + text + b"\x94" + b"h\1" * 731 + other + b"e."
+
+    most = repeated(3_001, 4)
+    texts = read_pickle(most)
+    assert sum(map(len, texts)) == 256 * len(most) + (1 << 20)
+    more = repeated(3_002, 3)
+    assert len(more) == len(most)
+    with pytest.raises(ForeignPickleError, match=r"would become .* and more"):
+        read_pickle(more)
 
 
 @pytest.mark.parametrize("make", [deep, doubled, doubled_text, lambda n: [()] * n])

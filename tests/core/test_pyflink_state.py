@@ -286,6 +286,7 @@ def test_pickled_keys_that_have_several_pickles(name: str) -> None:
     seen = {line[1]: line[2:] for line in truth(PICKLED_KEYS)["seen"] if line[0] == name}
     states = [ValueStateDescriptor("cnt", LONG)]
     operator = savepoint(PICKLED_KEYS).operator(f"by-{name}").as_pyflink(pyflink.PICKLED, states)
+    assert "cnt: VALUE <PYFLINK(PICKLED_KEY), LONG>" in map(str, operator.states)
     keys = []
     for entry in operator.entries(["cnt"]):
         subtask, shown = seen[entry.value - 1000]

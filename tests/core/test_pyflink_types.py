@@ -88,15 +88,25 @@ def test_keys_of_java_sql(serializer: Any, key: Any, millis: int | None, code: i
 
 
 REFUSED: list[tuple[Any, Any, str]] = [
-    (SqlDateKeySerializer(SqlDateSerializer()), dt.datetime(2024, 1, 1), "must be a date"),
-    (SqlTimeKeySerializer(SqlTimeSerializer()), "a", "must be a time"),
+    (
+        SqlDateKeySerializer(SqlDateSerializer()),
+        dt.datetime(2024, 1, 1),
+        "SQL_DATE must be a date",
+    ),
+    (SqlTimeKeySerializer(SqlTimeSerializer()), "a", "SQL_TIME must be a time"),
     (
         SqlTimestampKeySerializer(SqlTimestampSerializer()),
         dt.datetime(2024, 1, 1, tzinfo=UTC),
         "SQL_TIMESTAMP must have no zone",
     ),
-    (SqlTimestampKeySerializer(SqlTimestampSerializer()), "a", "must be a datetime"),
+    (SqlTimestampKeySerializer(SqlTimestampSerializer()), "a", "SQL_TIMESTAMP must be a dat"),
 ]
+
+
+def test_a_decimal_of_another_class() -> None:
+    for value in (5, 1.5, "1"):
+        with pytest.raises(InvalidTypeError, match="BIG_DEC must be a Decimal, got"):
+            DECIMAL.encode(value)
 
 
 @pytest.mark.parametrize(("serializer", "key", "message"), REFUSED)
@@ -112,6 +122,19 @@ def test_keys_of_a_jvm_elsewhere() -> None:
         SqlDateKeySerializer(SqlDateSerializer()).decode(hour)
     with pytest.raises(InvalidValueError, match="is not on the first day in UTC"):
         SqlTimeKeySerializer(SqlTimeSerializer()).decode((-1).to_bytes(8, "big", signed=True))
+
+
+@pytest.mark.parametrize(
+    ("key_type", "text"),
+    [
+        (PYFLINK(kt.SQL_DATE("UTC")), "PYFLINK(SQL_DATE(SQL_DATE))"),
+        (PYFLINK(kt.SQL_TIME("UTC")), "PYFLINK(SQL_TIME(SQL_TIME))"),
+        (PYFLINK(kt.SQL_TIMESTAMP("UTC")), "PYFLINK(SQL_TIMESTAMP(SQL_TIMESTAMP))"),
+    ],
+)
+def test_texts_of_keys(key_type: Any, text: str) -> None:
+    """What a report and an error say of the keys: the type around what Flink stores."""
+    assert str(stored_key(key_type)) == text
 
 
 def test_null_keys() -> None:
@@ -143,6 +166,14 @@ def test_types_that_are_refused() -> None:
         (lambda: pyflink.TUPLE(), InvalidValueError, "field_types must be at least one"),
         (lambda: pyflink.ROW(LONG, number), InvalidTypeError, "field 1 must be a key type"),
         (lambda: pyflink.ROW(LONG, names=["a", "b"]), InvalidValueError, "names must be 1 diff"),
+        (
+            lambda: pyflink.ROW(LONG, LONG, names=["a", "a"]),
+            *(InvalidValueError, "names must be 2 different ones, one for each field, got 2"),
+        ),
+        (
+            lambda: pyflink.ROW(LONG, LONG, names=["a", "b", "a"]),
+            *(InvalidValueError, "names must be 2 different ones, one for each field, got 3"),
+        ),
         (
             lambda: pyflink.ROW(LONG, names=5),  # type: ignore[arg-type]  # A user may do so.
             InvalidTypeError,

@@ -431,6 +431,7 @@ EMPTY_BITMAP = Bitmap(struct.pack("<II", 12346, 0))
         (NodeSerializer(INT, *[LONG] * 5), Node(1, 2, 3, 4, 5, 6)),
         (NodeSerializer(STRING, *[STRING] * 5), Node._make([None, "b", None, "d", "e", ""])),
         (PythonRowSerializer((LogicalType("DATE"), BIGINT), (INT, LONG)), Row((-(2**31), 1))),
+        (PythonRowSerializer((parse_logical_type("INT"),), (INT,)), Row((5,))),
         (
             PythonRowSerializer(
                 (parse_logical_type("TIMESTAMP_LTZ(6)"),), (TimestampDataSerializer(6),)

@@ -186,7 +186,8 @@ def plan(mutant: Mutant, changed: list[str]) -> list[list[str]]:
     statement = range(mutant.edit.first, mutant.edit.last + 1)
     reached = {test for line in statement for test in lines.get(line, [])}
     first = []
-    if "" in reached or not reached:  # run by an import, or only in another process
+    by_import = {test for test in reached if not test or test.startswith(OF_ALL)}
+    if by_import or not reached:  # run by an import, or only in another process
         first = [OF_ALL]
         reached.update(*lines.values())
     reached.discard("")
