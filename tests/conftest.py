@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -28,6 +28,9 @@ from support.flink.flink_sql import FlinkSql, jdk_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# The most cases of a test that a run of everything takes.
+SHARE = 4
 
 FLIGHTS = Path(__file__).resolve().parents[1] / "examples" / "data" / "nycflights13.parquet"
 
@@ -60,6 +63,30 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     scheduler._split_scope = scope_of
     return scheduler
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Have a run of everything, as the README's, take some cases of each test that is not long.
+
+    What has more cases than that gives its first, its last and those that divide the rest evenly.
+    Whoever names files, or chooses with `-k` or `-m`, gets all that is there.
+    """
+    options = config.option
+    asked = options.keyword or options.markexpr != config.getini("addopts")[-1]
+    if asked or config.args != config.getini("testpaths"):
+        return
+    cases: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("long") is None:
+            cases[item.nodeid.partition("[")[0]].append(item)
+    share = {
+        all_of[(len(all_of) - 1) * number // (SHARE - 1)]
+        for all_of in cases.values()
+        for number in range(SHARE)
+    }
+    config.hook.pytest_deselected(items=[item for item in items if item not in share])
+    items[:] = [item for item in items if item in share]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -48,6 +48,7 @@ def test_its_links_are_there() -> None:
     assert all((PAGE.parent / link).exists() for link in links)
 
 
+@pytest.mark.long
 def test_its_classes_are_there() -> None:
     names = {text for text in QUOTED if re.fullmatch(r"[A-Z]\w+", text)}
     defined = {
@@ -69,6 +70,7 @@ def imported(path: Path) -> Iterator[str]:
             yield str(node.module)
 
 
+@pytest.mark.long
 def test_nobody_imports_what_is_above() -> None:
     """Each module is in a row, and imports none of a row above it."""
     floors = {}
@@ -123,6 +125,7 @@ def test_a_file_format_is_in_the_files_of_its_row() -> None:
     }
 
 
+@pytest.mark.long
 def test_the_bytes_between_the_parts_of_a_value_are_in_one_file() -> None:
     """The comma of a list; the marks before a value of a map, which columns take by their name."""
     assert files_with(lambda node: isinstance(node, ast.Constant) and node.value == b",") == {

@@ -126,6 +126,7 @@ def check(vectors: Iterator[Vector]) -> Counter[str]:
     return counts
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("vectors", "least"),
     [

@@ -106,6 +106,7 @@ def test_an_edit_is_that_of_one_process(tmp_path: Path) -> None:
     assert cluster.described == [f"edit_savepoint: by-string, to {tmp_path / 'a'}"] * 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [1, 16 << 20])
 def test_entries_that_only_move_do_so_in_pieces(
     size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -103,6 +103,7 @@ def test_shares_find_what_the_whole_does(
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [

@@ -278,6 +278,7 @@ def check_model(model: Model, verbs: list[Verb], parallelism: int) -> None:
         assert read_model(new) == expected
 
 
+@pytest.mark.long
 @examples(6)
 @given(models(), verbs_of, st.sampled_from([1, 3]))
 def test_against_a_model(model: Model, verbs: list[Verb], parallelism: int) -> None:

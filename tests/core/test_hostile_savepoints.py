@@ -184,6 +184,7 @@ OF_CONNECTORS = [
 ]
 
 
+@pytest.mark.long
 def test_connectors(tmp_path: Path) -> None:
     """Of each layout of a split, an enumerator and a committable that is known, by its cases."""
     chosen, counts = Random(44), Counter[str]()
@@ -247,6 +248,7 @@ def span(text: str) -> list[int]:
     return [*range(first, last + 1)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("calls", "asked"),
     [(CALLS, 1), pytest.param(MORE_CALLS, len(MORE_CALLS), marks=pytest.mark.slow)],

@@ -57,6 +57,7 @@ def definition(name: str) -> Any:
     return {"$ref": f"#/$defs/{name}"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", ["2.3.0-heap-canonical", "2.3.0-wide-canonical", "2.3.0-pojo-canonical"]
 )

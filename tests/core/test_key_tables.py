@@ -72,6 +72,7 @@ def by_tables(operator: Operator) -> Held:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", POINTS)
 def test_a_row_has_what_the_tables_of_the_states_have(name: str) -> None:
     old: Point = point(name)

@@ -55,6 +55,7 @@ def literal(value: Any) -> str:
     return repr(str(value))
 
 
+@pytest.mark.long
 def test_keys_of_flink() -> None:
     """Every golden vector, its type and its key written as text, has the hash that Flink gave."""
     compared = 0

@@ -44,6 +44,7 @@ def write_old(path: Path) -> None:
             written.write("count", key, int(key[5:]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("moments", [3, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("program", "prepare"),

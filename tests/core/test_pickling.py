@@ -463,6 +463,7 @@ def test_copies(make: Callable[[], object], is_used: bool) -> None:
             assert hash_of(same) == hash_of(value)
 
 
+@pytest.mark.long
 def test_copies_in_other_processes() -> None:
     """In one that starts afresh, as on Windows and on macOS, and in a fork of it."""
     values = [make() for make in MADE]

@@ -122,6 +122,7 @@ def check_tables(checkout: Path, forgotten: str) -> None:
     assert {table for outcome, table in outcomes if outcome == "PASSED"} >= TABLES - {forgotten}
 
 
+@pytest.mark.long
 def test_a_scalar_key_type(checkout: Path) -> None:
     recipe = recipe_of("Add a scalar key type")
     assert {place.path for place in PLACES} <= set(re.findall(r"`([\w./]+\.\w+)`", recipe))

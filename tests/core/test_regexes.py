@@ -76,8 +76,8 @@ def regexes() -> Iterator[Regex]:
         module = path.relative_to(ROOT).with_suffix("").as_posix()
         tree = tree_of(path)
         names = constants(tree)
-        node: Any
-        for node in ast.walk(tree):
+        nodes: list[Any] = [*ast.walk(tree)]
+        for node in nodes:
             if isinstance(node, ast.ImportFrom):
                 assert node.module != "re", f"{module} hides who calls re"
             if isinstance(node, ast.alias):
@@ -88,7 +88,7 @@ def regexes() -> Iterator[Regex]:
             flags = 0
             if method == "compile":
                 flags = sum(evaluated(flag, names) for flag in rest)
-                methods = methods_of(tree, node)
+                methods = methods_of(nodes, node)
             else:
                 methods = {method}
             texts = GIVEN.get((module, ast.unparse(pattern)))
@@ -121,23 +121,21 @@ def evaluated(node: ast.expr, names: dict[str, Any]) -> Any:
     return eval(ast.unparse(node), dict(names))
 
 
-def methods_of(tree: ast.Module, call: ast.expr) -> set[str]:
+def methods_of(nodes: list[ast.AST], call: ast.expr) -> set[str]:
     """Return the methods of a compiled pattern that its module calls, at once or by its name."""
     at_once = {
-        node.attr
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and node.value is call
+        node.attr for node in nodes if isinstance(node, ast.Attribute) and node.value is call
     }
     if at_once:
         return at_once
     [name] = [
         ast.unparse(node.targets[0])
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Assign) and node.value is call
     ]
     found = {
         node.attr
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) == name
     }
     assert found, f"{name} is not used"

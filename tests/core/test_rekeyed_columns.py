@@ -104,6 +104,7 @@ KEYS: dict[KeyType, list[Any]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("groups", [128, pytest.param(1_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("key_type", KEYS, ids=repr)
 def test_keys_of_each_type(key_type: KeyType, groups: int, tmp_path: Path, both: Both) -> None:
@@ -129,6 +130,7 @@ def test_texts_that_arrow_does_not_hold(tmp_path: Path, both: Both) -> None:
         assert isinstance(by_columns, list)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", [97, pytest.param(7, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("key_type", [STRING, LONG, TUPLE(STRING, LONG)], ids=repr)
 def test_damaged_files(key_type: KeyType, step: int, tmp_path: Path, both: Both) -> None:

@@ -1329,6 +1329,7 @@ def test_remedy(remedy: Remedy) -> None:
     remedy.try_it()
 
 
+@pytest.mark.long
 def test_every_remedy_is_tried() -> None:
     """A message that says what to do has its case above; each case has its message."""
     assert untried(REMEDIES, ADVICE, of_spark=False) == []

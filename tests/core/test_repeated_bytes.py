@@ -266,6 +266,7 @@ def most_bytes(run: Callable[[], object], folder: Path) -> int:
     return max(held, rest)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", SHAPES)
 def test_what_is_made_of_a_few_bytes(shape: str, tmp_path: Path) -> None:
     folder = SHAPES[shape](tmp_path / "old")
@@ -283,6 +284,7 @@ def test_what_is_made_of_a_few_bytes(shape: str, tmp_path: Path) -> None:
         assert made <= most, f"{shape}, {verb}: {made:,} bytes of {size:,}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("compressed", [False, True])
 def test_long_keys_that_are_read(compressed: bool, tmp_path: Path) -> None:
     """A key of 1,000 bytes with 5,000 user keys: the batches are of some bytes each."""

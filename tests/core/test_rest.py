@@ -141,6 +141,7 @@ def test_what_a_status_says(status: int) -> None:
     assert text.endswith(f": status {status}") == (status in (199, 400))
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 def test_proxy_that_drips(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "")

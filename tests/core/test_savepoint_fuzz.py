@@ -74,6 +74,7 @@ def peak(folder: Path) -> tuple[int, dict[str, str]]:
         tracemalloc.stop()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("small", SMALL)
 @pytest.mark.parametrize("every", [SAMPLE, pytest.param(1, marks=pytest.mark.slow)])
 def test_damage(small: str, every: int, tmp_path: Path, record_property: Record) -> None:

@@ -175,6 +175,7 @@ def change(one: Point, max_parallelism: int, path: Path) -> int:
     return check(old, read_savepoint(path), report)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", some(READABLE, QUICK))
 def test_max_parallelisms(name: str, tmp_path: Path) -> None:
     """Each entry, timer and window of each point; all else as it was."""
@@ -575,6 +576,7 @@ def told(savepoint: Savepoint) -> list[object]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["1.14.6-heap-canonical", "1.14.6-rocks-canonical"])
 def test_version_2_of_metadata(name: str, tmp_path: Path) -> None:
     """What is written of it is the same as of version 3, which Flink restores."""

@@ -322,6 +322,7 @@ def rekeyed(operator: Operator, max_parallelism: int | None) -> Counter[str] | N
 SAMPLE = 211  # damages for one that the default suite takes
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["canonical", "sql", "snappy"])
 @pytest.mark.parametrize("every", [SAMPLE, pytest.param(3, marks=pytest.mark.slow)])
 def test_any_damage(name: str, every: int, tmp_path: Path, record_property: Record) -> None:

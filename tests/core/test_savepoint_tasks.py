@@ -27,6 +27,7 @@ def parts_of(task: ReadTask, size: int) -> list[ReadTask]:
     return [pickle.loads(pickle.dumps(part)) for part in task.split(size)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [*NAMES, "2.3.0-heaptimers-checkpoint"])
 @pytest.mark.parametrize("size", [1, 300, 10**9])
 def test_the_parts_of_a_task_read_what_it_reads(name: str, size: int) -> None:

@@ -120,6 +120,7 @@ def test_the_same_in_every_process() -> None:
 # --- every subtask, the first key, in order -------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key_type", [INT, LONG, STRING], ids=repr)
 def test_grid(key_type: KeyType) -> None:
     for max_parallelism, parallelism in GRID:

@@ -293,6 +293,7 @@ def test_keys_go_as_far_as_their_type(key_type: KeyType, is_so: Any) -> None:
     hash_code(find(keys(key_type), is_so, settings=often), key_type)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("exponents", [range(-(2**30), -60), range(61, 2**30 + 1)], ids=str)
 def test_decimals_are_small_and_large(exponents: range) -> None:
     often = settings(max_examples=1000, database=None)

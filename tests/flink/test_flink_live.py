@@ -167,6 +167,7 @@ def compare(flink: FlinkOracle, cases: st.SearchStrategy[Key], examples: int) ->
     return answered
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key_type", BULK, ids=repr)
 def test_plain_keys_in_bulk(
     spark: SparkSession, flink: FlinkOracle, key_type: KeyType, record_property: Record

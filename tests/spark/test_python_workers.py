@@ -113,6 +113,7 @@ def test_a_worker_without_keygroups_can_answer() -> None:
     assert text["version"] == ".".join(map(str, sys.version_info[:3]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_zip", [False, True])
 def test_a_worker_with_other_modules_says_so(tmp_path: Path, is_zip: bool) -> None:
     """A copy that is the driver's, as a folder or as `addPyFile` has it, and one that is not."""
@@ -176,6 +177,7 @@ def test_workers_are_asked_once(spark: SparkSession, collected: list[int]) -> No
     assert collected == [1, 1, 1]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("unasked")
 def test_a_python_that_is_not_there(spark: SparkSession) -> None:
     spark.conf.set(SETTING, "/nowhere/python")

@@ -50,6 +50,7 @@ def written(path: Path, groups: int, entries: list[Entry]) -> Savepoint:
     return read_savepoint(path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("groups", [128, 96])
 def test_differences(spark: SparkSession, tmp_path: Path, groups: int) -> None:
     """Of each kind; 0.0 is not -0.0, as a key and as a value, and NaN is itself."""
@@ -158,6 +159,7 @@ def test_key_sizes(spark: SparkSession, name: str) -> None:
     assert [row["bytes"] for row in top.collect()] == [size.bytes for size in expected[:3]]
 
 
+@pytest.mark.long
 def test_verification(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same is at fault as in one process, in however many tasks that is found."""
     monkeypatch.setattr("keygroups.savepoint._verification.verify.TASK_BYTES", 4096)
@@ -171,6 +173,7 @@ def test_verification(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> N
         verify_savepoint(spark, whole, ["nobody"])
 
 
+@pytest.mark.long
 def test_summary(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """The numbers are those of one process, in however many tasks they are counted."""
     monkeypatch.setattr("keygroups.savepoint._summary.summarize.TASK_BYTES", 4096)

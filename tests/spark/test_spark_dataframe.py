@@ -99,6 +99,7 @@ def test_a_key_type_is_proposed(
         with_routing(df, "key", 128, 3)
 
 
+@pytest.mark.long
 def test_routing_keeps_rows_and_order(spark: SparkSession) -> None:
     keys = [f"user-{i}" for i in range(500)] + [None]
     df = spark.createDataFrame([(key, i) for i, key in enumerate(keys)], "key string, n int")
@@ -138,6 +139,7 @@ def test_nested_and_computed_key_columns(spark: SparkSession) -> None:
     assert found["key_group"] == minus_one
 
 
+@pytest.mark.long
 def test_load_counts_rows(spark: SparkSession) -> None:
     keys = [f"user-{i % 97}" for i in range(1000)]
     df = spark.createDataFrame([(key,) for key in keys], "key string")
@@ -147,6 +149,7 @@ def test_load_counts_rows(spark: SparkSession) -> None:
     assert key_group_load(df.limit(0), "key", 4).weights == (0, 0, 0, 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("ddl", "weights", "total"),
     first_by_default(

@@ -115,6 +115,7 @@ def test_it_edits_other_formats(spark: SparkSession, tmp_path: Path, name: str) 
     assert Counter((entry.key, entry.value) for entry in entries) == expected
 
 
+@pytest.mark.long
 def test_what_fails_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
     """An error of the function's own is in Spark's; what it returns is checked as it is here."""
     saved = point(NAME)
@@ -177,6 +178,7 @@ def exclaim(entry: StateEntry) -> Any:
 # --- where a source goes on ---------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_offsets_of_a_dataframe_are_where_the_source_goes_on(
     spark: SparkSession, tmp_path: Path
 ) -> None:

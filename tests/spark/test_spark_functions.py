@@ -305,6 +305,7 @@ def test_list(
     assert [row[0] for row in deep] == [keygroups.hash_code((key,), ROW(key_type)) for key in keys]
 
 
+@pytest.mark.long
 def test_structs(spark: SparkSession, ansi: None, backend: None) -> None:
     """A struct column is a tuple or a row; its names do not matter, a null struct is null."""
     inner = TUPLE(STRING, INT)

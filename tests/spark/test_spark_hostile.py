@@ -190,6 +190,7 @@ def test_each_argument_in_turn(valid: Mapping[str, list[Any]]) -> None:
     print(f"{len(CALLS)} callables, {calls} calls")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(CALLS))
 @pytest.mark.parametrize("examples", [1, pytest.param(30, marks=pytest.mark.slow)])
 def test_mixed_arguments(valid: Mapping[str, list[Any]], name: str, examples: int) -> None:

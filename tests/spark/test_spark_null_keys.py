@@ -201,6 +201,7 @@ def check(call: Call, case: Case, df: DataFrame, path: Path, **nulls: Any) -> No
     assert sorted(map(str, key_groups)) == sorted(map(str, expected(case, text)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("call", "case"), ROWS)
 def test_null_keys(spark: SparkSession, tmp_path: Path, call: Call, case: Case) -> None:
     """Each function, each key, each of what `nulls` may be, and left out."""

@@ -255,6 +255,7 @@ def test_highest_parallelism_plans_quickly(
     assert len(plan) < 250_000
 
 
+@pytest.mark.long
 def test_one_directory_per_subtask(spark: SparkSession, way: str, tmp_path: Path) -> None:
     keys = [f"user-{i}" for i in range(5)]
     df = spark.createDataFrame(list(enumerate(keys)), "n int, key string")
@@ -303,6 +304,7 @@ def test_bad_parallelisms(spark: SparkSession) -> None:
         repartition_by_subtask(df, "id", 128, LONG)  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 def test_pre_aggregate(spark: SparkSession, way: str, capsys: pytest.CaptureFixture[str]) -> None:
     keys = ["hot"] * 5000 + [f"user-{i % 40}" for i in range(1000)]
     df = spark.createDataFrame(list(enumerate(keys)), "n int, key string").repartition(4)
@@ -431,6 +433,7 @@ def subtasks(count: int, parallelism: int) -> list[int]:
     return [keygroups.assign_key_to_parallel_operator(key, 128, parallelism) for key in keys]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("parallelism", [1, 5])
 def test_what_is_placed_passes(numbered: DataFrame, parallelism: int) -> None:
     placed = repartition_by_subtask(numbered, "k", 128, parallelism)
@@ -445,6 +448,7 @@ def test_what_is_placed_passes(numbered: DataFrame, parallelism: int) -> None:
     assert_placed(tuples, ["k", F.col("n")], 128, parallelism, TUPLE(STRING, LONG))
 
 
+@pytest.mark.long
 def test_what_is_not_placed_is_refused(numbered: DataFrame) -> None:
     placed = repartition_by_subtask(numbered, "k", 128, 5)
     rows = Counter(subtasks(300, 5))

@@ -111,6 +111,7 @@ def test_rows_as_they_were_read_are_the_entries_that_were_there(
 # --- changed ------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_rows_are_filtered_and_changed_and_get_other_keys(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -241,6 +242,7 @@ def test_times_are_needed_where_a_state_has_them(spark: SparkSession) -> None:
 # --- what only the job can read -----------------------------------------------------------
 
 
+@pytest.mark.long
 def test_bytes_of_a_serializer_that_is_not_known_come_back(
     spark: SparkSession, tmp_path: Path
 ) -> None:

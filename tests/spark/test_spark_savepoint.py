@@ -164,6 +164,7 @@ def keyed(saved: Point) -> Iterator[Operator]:
 # --- against the reader without Spark ---------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("flink", "step"),
     first_by_default(
@@ -219,6 +220,7 @@ def test_some_key_groups_of_one_state(spark: SparkSession) -> None:
     assert read_keyed_state(spark, HEAP.path, "by-string", key_groups=[]).collect() == []
 
 
+@pytest.mark.long
 def test_entries_of_some_keys(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a list or a DataFrame with nulls and absent keys, and of more keys than are collected."""
     operator = HEAP.read().operator("by-string")
@@ -664,6 +666,7 @@ def test_the_data_source_reads_the_same(formatted: SparkSession) -> None:
     assert assert_same(df, operator, operator.entries(["sum"], groups)) > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "message"),
     first_by_default(  # Spark starts a process for each
@@ -721,6 +724,7 @@ def no_table(formatted: SparkSession) -> Iterator[None]:
     formatted.sql(f"DROP TABLE IF EXISTS {TABLE}")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("no_table")
 @pytest.mark.filterwarnings("ignore:createExternalTable is deprecated:FutureWarning")
 @pytest.mark.parametrize("make", first_by_default(2, MADE))
@@ -864,6 +868,7 @@ def test_the_data_source_sends_some_columns(formatted: SparkSession) -> None:
         ).collect()
 
 
+@pytest.mark.long
 def test_filters_of_one_query_are_not_those_of_the_next(formatted: SparkSession) -> None:
     """Spark 4.1 to 4.3 keeps the partitions that a reader has made with pushed filters."""
     groups = [entry.key_group for entry in HEAP.read().operator("by-string").entries(["count"])]

@@ -128,6 +128,7 @@ def key_of(row: tuple[Any, ...], columns: Any, key_type: KeyType) -> Any:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ansi", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_every_backend_agrees_with_the_core(
     spark: SparkSession, df: DataFrame, ansi: bool
@@ -221,6 +222,7 @@ def test_an_either_in_two_columns(spark: SparkSession) -> None:
     assert [row[0] for row in found] == [assign_to_key_group(key, 128, either) for key in keys]
 
 
+@pytest.mark.long
 def test_skew_of_options(spark: SparkSession) -> None:
     df = spark.createDataFrame([(0.0,), (-0.0,), (None,), (None,)], "d double")
     report = skew_report(df, "d", 128, 8, SCALA_OPTION(DOUBLE, scala="2.13"), 3)

@@ -140,6 +140,7 @@ def groups_of_all(spark: SparkSession) -> list[Settings]:
     return [dict(flips[start::size]) for start in range(size)]
 
 
+@pytest.mark.long
 def test_columns(check_columns: Check, interpreted: None) -> None:
     assert culprits(check_columns, MATTERED) == {}
 

@@ -102,6 +102,7 @@ def sent_by_local_key_by(
     return sent
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("by", "key_type"), first_by_default(1, BY), ids=str)
 @pytest.mark.parametrize(
     "parallelism",
@@ -501,6 +502,7 @@ def test_a_key_that_is_another_each_time_is_refused(
         skew_report(df, key(), 128, 3)
 
 
+@pytest.mark.long
 def test_a_key_that_is_the_same_each_time(spark: SparkSession) -> None:
     """Whatever else of the row is another."""
     df = spark.createDataFrame([("hello", 0.5)], "word string, n double")
@@ -551,6 +553,7 @@ def test_two_instants_of_one_local_time(spark: SparkSession) -> None:
         assert skew_report(df, ["x", "t"], 1, 1, TUPLE(DOUBLE, INSTANT)).distinct_keys == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("parallelism", [100, 64])
 def test_causes_are_those_of_arrays(spark: SparkSession, parallelism: int) -> None:
     """A quarter of the records have one key; 128 key groups are uneven at 100, not at 64."""

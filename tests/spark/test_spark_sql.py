@@ -66,6 +66,7 @@ def drop(spark: SparkSession, names: list[str]) -> None:
 SCALARS = [column for column in COLUMNS if column[0] is not BIG_DEC]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("key_type", "ddl", "keys"),
     first_by_default(2, SCALARS[::-1]),
@@ -392,6 +393,7 @@ MIDNIGHT_IN_UTC = "timestamp_seconds(1767225600)"  # 2026-01-01; in New York sti
 DAY_BEFORE = dt.date(2025, 12, 31)
 
 
+@pytest.mark.long
 def test_casts_of_another_time_zone(spark: SparkSession, functions: list[str]) -> None:
     """An argument is cast in the zone when the function was made, which no query can change."""
     key_types = [LOCAL_DATE, LOCAL_DATE_TIME, INSTANT, STRING, INT]

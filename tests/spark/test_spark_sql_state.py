@@ -50,6 +50,7 @@ def written_alone(path: Path, operator: str, entries: list[tuple[Any, ...]]) -> 
     return written
 
 
+@pytest.mark.long
 def test_a_group_by_from_an_aggregate(spark: SparkSession, tmp_path: Path) -> None:
     """Keys of two columns, a NULL in one, and an accumulator that is one struct."""
     users = [(name, number % 3) for number, name in enumerate(["ann", "bob", None, "\u00e9"] * 9)]

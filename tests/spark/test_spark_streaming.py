@@ -81,6 +81,7 @@ def test_every_record_is_routed_once_across_a_restart(spark: SparkSession, tmp_p
         )
 
 
+@pytest.mark.long
 def test_placement_of_a_stream(spark: SparkSession, tmp_path: Path) -> None:
     source, sink, checkpoint = (tmp_path / name for name in ("source", "sink", "checkpoint"))
     source.mkdir()

@@ -150,6 +150,7 @@ def test_structs_of_texts(texts: DataFrame) -> None:
             assert row.key_group == keygroups.assign_to_key_group(key, 128, key_type)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["c", "v", "b"])
 def test_reports_and_placement(texts: DataFrame, name: str) -> None:
     keys = [row[0] for row in texts.select(name).collect()]

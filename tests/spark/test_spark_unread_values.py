@@ -31,6 +31,7 @@ def column_of(place: str) -> str:
     return COLUMNS.get(place, place)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", PLACES)
 def test_entries(spark: SparkSession, tmp_path: Path, place: str) -> None:
     operator_of(tmp_path / "old", place, OBJECT, OWN, "canonical")

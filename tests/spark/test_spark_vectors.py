@@ -105,6 +105,7 @@ def test_compounds(spark: SparkSession, backend: str, source: str) -> None:
     assert check(spark, groups, f"{source} {backend} compounds") > (30 if source == "own" else 100)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sample", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_sql_rows(spark: SparkSession, backend: str, sample: bool) -> None:
     """Every row that Spark can hold; on the portable backend, which is slow, every third type."""
