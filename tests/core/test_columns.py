@@ -113,6 +113,16 @@ def test_values_come_back() -> None:
     assert texts == 4
 
 
+@pytest.mark.parametrize("key_type", [types.INSTANT, types.LIST(types.INSTANT)], ids=repr)
+def test_moments_come_back_in_the_zone_of_single_values(key_type: types.KeyType) -> None:
+    """PyArrow names its own zone, in which they are equal and do not print alike."""
+    moment = dt.datetime(2026, 1, 2, tzinfo=dt.timezone.utc)
+    value: Any = moment if key_type is types.INSTANT else [moment]
+    column = column_of_key_type(key_type)
+    array = arrow_array(column.convert([value, None]), column.data_type)
+    assert repr(values("values", array, column)) == repr([value, None])
+
+
 @pytest.mark.parametrize(
     ("key_type", "data_type"),
     [

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Collection, Iterable, Sequence
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timezone
 from decimal import Context, Decimal, InvalidOperation
 from itertools import chain, islice, repeat
 from operator import is_
@@ -504,7 +504,12 @@ BIG_INT = ArrowColumn(
 )
 DECIMAL = ArrowColumn(pa.decimal128(10, 0), checked(Decimal))
 DATE = ArrowColumn(pa.date32(), checked(date))
-TIMESTAMP = ArrowColumn(pa.timestamp("us", tz="UTC"), checked(datetime))
+TIMESTAMP = ArrowColumn(
+    pa.timestamp("us", tz="UTC"),
+    checked(datetime),
+    # PyArrow's zone is ZoneInfo("UTC"), or that of pytz where there is one.
+    restored(lambda moment: moment.replace(tzinfo=timezone.utc)),
+)
 TIMESTAMP_NTZ = ArrowColumn(pa.timestamp("us"), checked(datetime))
 DAY_MILLIS = ArrowColumn(pa.int32(), mapped(_day_millis, time, int), restored(_of_day(1_000)))
 DAY_NANOS = ArrowColumn(
