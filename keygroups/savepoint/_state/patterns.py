@@ -178,7 +178,7 @@ def pattern_scan(pattern: bytes | None, scan: Scan) -> Scan:
 
 
 def _ends(pos: int, values: Sequence[bytes]) -> Any:
-    """Return where each of some values ends, which follow one another from a position on."""
+    """Return the ends of some values, of which the first starts at a position."""
     if len(values) < _MANY:
         return [*accumulate(map(len, values), initial=pos)][1:]
     return pos + np.cumsum(np.fromiter(map(len, values), np.int64, len(values)))
