@@ -54,6 +54,7 @@ OF_VALUES: list[list[Serializer]] = [
     [STRING],
     [LONG, NullableSerializer(STRING)],
     [PojoSerializer("a.P", ["a", "b"], [STRING, LONG])],
+    [PojoSerializer("a.P", ["a", "b"], [LONG, LONG])],
 ]
 GIVEN = {
     ("cli/_key_text", "pattern"): ISO,

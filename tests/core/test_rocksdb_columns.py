@@ -191,7 +191,7 @@ def test_long_values(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Sizes of one byte and of two, in one block, and before others."""
-    monkeypatch.setattr(rocksdb_columns, "_LEAST_RUNS", 1)
+    monkeypatch.setattr(rocksdb_columns, "_LEAST_RUNS", 16 if per_run is None else 1)
     long = write_string("x" * (size - 1 - (size > 128)))
     values = [b"\2a", long, b"\0", b"\3bc", long]
     records = [(key(f"{number}"), 5, VALUE, value) for number, value in enumerate(values)]
@@ -201,7 +201,11 @@ def test_long_values(
 
 
 @pytest.mark.parametrize(
-    "restarts", [(), (1,), (0, 1), (0, 0), (0, 3, 2), (0, 1 << 31), (0, (1 << 32) - 1), (5, 0)]
+    "restarts",
+    [
+        *((), (1,), (0, 1), (0, 0), (0, 3, 2), (0, 1 << 31), (0, (1 << 32) - 1), (5, 0)),
+        (0, 20),  # a zero in the first value, as if a whole key started there
+    ],
 )
 @pytest.mark.parametrize("count", [20, 70])
 def test_restarts_that_are_none(
@@ -270,8 +274,8 @@ def test_a_key_of_many_versions(
 ) -> None:
     """They are not held, from piece to piece."""
     monkeypatch.setattr(rocksdb_columns, "_AT_ONCE", 1)
-    versions = [(key("a"), 9_999 - number, VALUE, sb.i64(number)) for number in range(1_009)]
-    operator = operator_of(tmp_path / "a", [sst(versions[:1_000], "s", per_block=100)])
+    versions = [(key("a"), 9_999 - number, VALUE, sb.i64(number)) for number in range(1_101)]
+    operator = operator_of(tmp_path / "a", [sst(versions[:1_100], "s", per_block=100)])
     assert unread.of(operator, 1) == []
     operator = operator_of(tmp_path / "b", [sst(versions, "s", per_block=100)])
     assert unread.of(operator, 1) == [b"\0"]

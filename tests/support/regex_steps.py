@@ -161,7 +161,13 @@ class Steps:
     def _any(self, _: None) -> None:
         self._take(lambda char: char != "\n" or bool(self._flags & re.DOTALL))
 
+    def _assert(self, argument: Any) -> None:
+        self._look(argument, is_there=True)
+
     def _assert_not(self, argument: Any) -> None:
+        self._look(argument, is_there=False)
+
+    def _look(self, argument: Any, is_there: bool) -> None:
         """Add a look ahead, whose own steps are a few, as it has no loops."""
         ahead = copy(self)
         ahead._program = []
@@ -170,7 +176,7 @@ class Steps:
             isinstance(one, Jump) and one.to < at for at, one in enumerate(ahead._program)
         )
         self._program.append(
-            At(lambda text, at: ahead._run(text, at, whole=False, most=_MOST)[1] is None)
+            At(lambda text, at: (ahead._run(text, at, False, _MOST)[1] is not None) == is_there)
         )
 
     def _in(self, members: list[tuple[Any, Any]]) -> None:

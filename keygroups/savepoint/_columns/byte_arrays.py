@@ -146,8 +146,10 @@ def of_octets(data: NDArray[Any], offsets: Int64s) -> pa.Array:
     return pa.Array.from_buffers(BYTES, len(offsets) - 1, buffers)
 
 
-def spans(data: bytes | Octets, starts: Int64s, ends: Int64s) -> pa.Array:
-    """Return the bytes from each start to its end, which all are in order.
+def spans(
+    data: bytes | Octets, starts: Int64s, ends: Int64s, numbers: Int64s | None = None
+) -> pa.Array:
+    """Return the bytes from each start to its end, which all are in order; or those of numbers.
 
     An array of them and of what is between them needs no copy, and take makes one of the spans.
     """
@@ -155,7 +157,8 @@ def spans(data: bytes | Octets, starts: Int64s, ends: Int64s) -> pa.Array:
     offsets[::2], offsets[1::2] = starts, ends
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     between = pa.Array.from_buffers(BYTES, len(offsets) - 1, buffers)
-    return between.take(pa.array(np.arange(0, len(offsets), 2)))
+    places = np.arange(0, len(offsets), 2) if numbers is None else 2 * numbers
+    return between.take(pa.array(places))
 
 
 def octets_of(array: pa.Array) -> tuple[Octets, Int64s]:

@@ -100,16 +100,14 @@ class BatchMapping:
         """Return entries with the columns of `Operator.to_arrow`, and their numbers."""
         encoded = (columns.columns[part] for part in ("encoded_key", "encoded_value"))
         (keys, key_bounds), (stored, bounds) = map(octets_of, encoded)
-        bounds = bounds + len(keys)
 
         def error(number: int, cause: Exception) -> SavepointError:
             return self._place.damaged(self._state, self._entry(columns, number), cause)
 
         rows = FramedRows(
-            keys.tobytes() + stored.tobytes(),
             columns.columns["key_group"],
-            *(key_bounds[:-1], key_bounds[1:]),
-            *(bounds[:-1], bounds[1:]),
+            *(keys.tobytes(), key_bounds[:-1], key_bounds[1:]),
+            *(stored.tobytes(), bounds[:-1], bounds[1:]),
             error,
         )
         decoded = [self._decoder.framed(rows)]

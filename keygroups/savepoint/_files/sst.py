@@ -365,15 +365,21 @@ class SstFile:
         pos, key = 0, b""
         try:
             while pos < end:
-                shared, pos = read_varint(block, pos)
-                unshared, pos = read_varint(block, pos)
+                shared, unshared = block[pos], block[pos + 1]
+                pos += 2
+                if shared | unshared >= 0x80:
+                    shared, pos = read_varint(block, pos - 2)
+                    unshared, pos = read_varint(block, pos)
                 most -= shared
                 if shared > len(key) or most < 0:
                     raise ValueError(f"a key that shares {shared} bytes")
                 key = key[:shared] + block[pos : pos + unshared]
                 pos += unshared
                 if shared:  # The block follows the one before.
-                    delta, pos = read_varint(block, pos, 64)
+                    delta = block[pos]
+                    pos += 1
+                    if delta >= 0x80:
+                        delta, pos = read_varint(block, pos - 1, 64)
                     offset += size + _TRAILER
                     size += delta >> 1 ^ -(delta & 1)
                 else:

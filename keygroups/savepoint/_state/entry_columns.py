@@ -76,13 +76,14 @@ class EntryColumns:
 class FramedRows:
     """Entries in bytes: the offsets of their keys, without the key group, and of their values.
 
-    They are in order.
+    They are in order. Keys and values may lie in the same bytes.
     """
 
-    data: bytes
     key_groups: NDArray[np.int32]
+    keys: bytes
     key_starts: Ints
     key_ends: Ints
+    values: bytes
     value_starts: Ints
     value_ends: Ints
     error: Error
@@ -117,10 +118,10 @@ class ColumnDecoder:
 
     def framed(self, rows: FramedRows) -> EntryColumns:
         """Decode entries; raises SavepointError for one that is none of the state."""
-        if self._key is None or len(rows.data) >= MOST:
+        if self._key is None or max(len(rows.keys), len(rows.values)) >= MOST:
             return self._one_by_one(rows)
         try:
-            columns, ends = decode(self._key, rows.data, rows.key_starts)
+            columns, ends = decode(self._key, rows.keys, rows.key_starts)
             if not np.array_equal(ends, rows.key_ends):
                 raise ValueError("keys of another size")
             if self._has_values:
@@ -133,7 +134,7 @@ class ColumnDecoder:
         return EntryColumns(self.state, len(sizes), columns)
 
     def _values(self, rows: FramedRows) -> dict[str, Column]:
-        data, starts, ends = rows.data, rows.value_starts, rows.value_ends
+        data, starts, ends = rows.values, rows.value_starts, rows.value_ends
         if self._list is not None:
             return {"value": self._list(data, starts, ends)}
         if self._value is None:
@@ -154,12 +155,12 @@ class ColumnDecoder:
             rows.value_starts,
             rows.value_ends,
         )
-        read, data = self.reader.framed, rows.data
+        read, keys, values = self.reader.framed, rows.keys, rows.values
         for number, (key_group, key, key_end, value, end) in enumerate(
             zip(*(span.tolist() for span in spans))
         ):
             try:
-                entries.append(read(key_group, data[key:key_end], data[value:end]))
+                entries.append(read(key_group, keys[key:key_end], values[value:end]))
             except (*TRUNCATED, ValueError) as error:
                 raise rows.error(number, error) from None
         return of_entries(self.state, entries)
@@ -282,7 +283,7 @@ class HeldEntries:
         key_ends = keys + numbers_at(data, starts, _INT)
         keys += self._prefix_bytes
         return self.decoder.framed(
-            FramedRows(data, key_groups, keys, key_ends, key_ends + 4, ends, error)
+            FramedRows(key_groups, data, keys, key_ends, data, key_ends + 4, ends, error)
         )
 
     def _one_by_one(self, counts: Sequence[int]) -> EntryColumns:
@@ -310,22 +311,24 @@ def of_pairs(
         def error(number: int, cause: Exception, keys: list[bytes] = keys) -> SavepointError:
             return not_an_entry(name, keys[number], cause)
 
-        count = len(keys)
-        parts = keys + values
-        ends = np.cumsum(np.fromiter(map(len, parts), np.int64, 2 * count))
-        starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
-        data = b"".join(parts)
+        (key_data, key_starts, key_ends), stored = _joined(keys), _joined(values)
         yield decoder.framed(
             FramedRows(
-                data,
-                numbers_at(data + b"\0\0", starts[:count], of_prefix).astype(np.int32),
-                np.minimum(starts[:count] + prefix_bytes, ends[:count]),
-                ends[:count],
-                starts[count:],
-                ends[count:],
+                numbers_at(key_data + b"\0\0", key_starts, of_prefix).astype(np.int32),
+                key_data,
+                np.minimum(key_starts + prefix_bytes, key_ends),
+                key_ends,
+                *stored,
                 error,
             )
         )
+
+
+def _joined(parts: Sequence[bytes]) -> tuple[bytes, Ints, Ints]:
+    """Return the bytes of all parts, and where each starts and ends there."""
+    sizes = np.fromiter(map(len, parts), np.int64, len(parts))
+    ends = np.cumsum(sizes)
+    return b"".join(parts), ends - sizes, ends
 
 
 def _held(pairs: Pairs, most_bytes: int) -> Iterator[tuple[list[bytes], list[bytes]]]:

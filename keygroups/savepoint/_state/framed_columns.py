@@ -68,9 +68,9 @@ class FramedDecoder(ColumnDecoder):
 
     def framed(self, rows: FramedRows) -> EntryColumns:
         """Return the columns of framed entries."""
-        keys = self._keys(rows.data, rows.key_starts, rows.key_ends)
-        encoded_key = spans(rows.data, rows.key_starts, rows.key_ends)
-        encoded_value = spans(rows.data, rows.value_starts, rows.value_ends)
+        keys = self._keys(rows.keys, rows.key_starts, rows.key_ends)
+        encoded_key = spans(rows.keys, rows.key_starts, rows.key_ends)
+        encoded_value = spans(rows.values, rows.value_starts, rows.value_ends)
         return self._columns(keys, rows.key_groups, encoded_key, encoded_value)
 
     def native(

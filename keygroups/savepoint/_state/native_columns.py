@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from keygroups._serializers.base import Serializer
+from keygroups._serializers.base import Serializer, total_size
 from keygroups._serializers.data_input import MOST_REPEATED
 from keygroups._serializers.scalars import read_count
 from keygroups.savepoint._columns.readers.lists import items_at
@@ -22,8 +22,8 @@ from keygroups.savepoint._columns.readers.parts import (
 from keygroups.savepoint._columns.readers.readers import element_of, reader_of
 from keygroups.savepoint._state.header import StateDescriptor, stored_serializer
 from keygroups.savepoint._state.layouts import EntryFields
-from keygroups.savepoint._state.patterns import item_pattern, pattern_scan
-from keygroups.savepoint._state.scans import entry_scan, skip_scan
+from keygroups.savepoint._state.patterns import item_pattern, pattern_of, pattern_scan
+from keygroups.savepoint._state.scans import native_scan, skip_scan
 from keygroups.savepoint._state.skips import Scan, in_a_row, item_skip, skip_of
 
 _KEYS = ("key", "user_key")  # whose rows of SQL are of kind +I, and have no column of it
@@ -107,7 +107,18 @@ def native_of(state: StateDescriptor, fields: EntryFields) -> Native | None:
         columns["bytes"] = pa.array(ends - starts)
         return columns, np.arange(len(starts))
 
-    return Native(entry_scan(fields.native), decode_entries)
+    return Native(_entry_scan(fields.native), decode_entries)
+
+
+def _entry_scan(parts: Sequence[tuple[str, Serializer]]) -> Scan:
+    """Return a Scan for entries of any parts that are read here; see `native_scan`."""
+    serializers = [serializer for _, serializer in parts]
+    scan = native_scan(parts) or skip_scan(in_a_row(serializers))
+    return (
+        scan
+        if total_size(serializers) is not None
+        else pattern_scan(pattern_of(serializers), scan)
+    )
 
 
 class ItemPlaces(NamedTuple):
@@ -183,6 +194,6 @@ def _map_scan(before: Sequence[Serializer], user_key: Serializer, value: Seriali
         count, middle = read_count(data, middle)
         places = items(data, middle, count)
         check(len(places) > count)
-        return places[-1]
+        return int(places[-1])
 
     return skip_scan(skip)

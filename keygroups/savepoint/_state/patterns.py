@@ -1,7 +1,8 @@
 """Values as regular expressions, so that C code passes over thousands of them.
 
-A String of up to 63 characters, say, is one of 64 alternatives, each a length and as many
+A String of up to 63 characters, say, is one of some alternatives, each a length and as many
 characters; no two alternatives match the same bytes, so that none is tried in vain for long.
+What costs time is each alternative or repetition that `re` enters: there are as few as can be.
 """
 
 from __future__ import annotations
@@ -9,7 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, chain, groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from keygroups._serializers import compounds, scalars, streaming
 from keygroups._serializers.base import Serializer
@@ -20,6 +25,8 @@ _LONGEST_TEXT = 63  # characters
 _LONGEST = 1 << 16  # bytes of a pattern; that of a String has about 5,000
 _WORTH = 1 << 12  # values that are passed over one by one before a pattern is compiled
 _FIRST_SIZE, _SPARE = 64, 256  # bytes
+_MANY = 128  # values of which NumPy adds up the sizes
+_FEW = 16  # bytes that a pattern has one by one
 _MOST_KEPT = 64  # compiled patterns
 
 _compiled: dict[bytes, Callable[[bytes, int, int], list[bytes]]] = {}
@@ -42,8 +49,9 @@ def pattern_of(serializers: Sequence[Serializer]) -> bytes | None:
 
 
 def _pattern(serializer: Serializer) -> bytes | None:
-    if serializer.size is not None:
-        return b".{%d}" % serializer.size
+    size = serializer.size
+    if size is not None:
+        return b"." * size if size <= _FEW else b".{%d}" % size
     make = _MAKERS.get(type(serializer))
     return None if make is None else make(serializer)
 
@@ -54,31 +62,48 @@ def _text() -> bytes:
 
     A character is seven bits in each byte, of which only the last one has the highest bit clear.
     """
-    alternatives = [b"[\\x00\\x01]"]
+    alternatives, others = [b"[\\x00\\x01]"], []
     for count in range(1, _LONGEST_TEXT + 1):
         ascii_, other = (
             b"[\\x00-\\x7f]{%d}" % count,
             b"(?:[\\x80-\\xff]{0,2}[\\x00-\\x7f]){%d}" % count,
         )
-        alternatives.append(b"\\x%02x(?:%b|(?!%b)%b)" % (count + 1, ascii_, ascii_, other))
+        alternatives.append(b"\\x%02x%b" % (count + 1, ascii_))
+        others.append(b"\\x%02x(?!%b)%b" % (count + 1, ascii_, other))
+    alternatives.append(b"(?=[\\x02-\\x%02x])(?:%b)" % (_LONGEST_TEXT + 1, b"|".join(others)))
     return b"(?:%b)" % b"|".join(alternatives)
 
 
 def _pojo(serializer: Serializer) -> bytes | None:
-    fields = [_present(pattern_of([part])) for part in serializer.parts]
-    known = [field for field in fields if field is not None]
-    return b"(?:\\x02%b|\\x01)" % b"".join(known) if len(known) == len(fields) else None
+    """Return the pattern of POJOs: fields of fixed sizes are tried together, as none is null."""
+    fields = []
+    for is_sized, parts in groupby(serializer.parts, lambda part: part.size is not None):
+        patterns = [pattern_of([part]) for part in parts]
+        known = [pattern for pattern in patterns if pattern is not None]
+        if len(known) < len(patterns):
+            return None
+        each = b"".join(_present(pattern) for pattern in known)
+        if is_sized and len(known) > 1:
+            together = b"".join(b"\\x00%b" % pattern for pattern in known)
+            each = b"(?:%b|(?!%b)%b)" % (together, together, each)
+        fields.append(each)
+    return b"(?:\\x02%b|\\x01)" % b"".join(fields)
 
 
-def _present(pattern: bytes | None) -> bytes | None:
+def _present(pattern: bytes) -> bytes:
     """Return the pattern of a 0 and a value, or of another byte for null."""
-    return None if pattern is None else b"(?:\\x00%b|[\\x01-\\xff])" % pattern
+    return b"(?:\\x00%b|[\\x01-\\xff])" % pattern
 
 
 def item_pattern(key: Serializer, value: Serializer) -> bytes | None:
     """Return the pattern of the items of maps: key, whether the value is null, value."""
-    before, behind = pattern_of([key]), _present(pattern_of([value]))
-    return None if before is None or behind is None else before + behind
+    before, behind = pattern_of([key]), pattern_of([value])
+    return None if before is None or behind is None else before + _present(behind)
+
+
+def _nullable(serializer: Serializer) -> bytes | None:
+    pattern = pattern_of(serializer.parts)
+    return None if pattern is None else _present(pattern)
 
 
 def _ttl(serializer: Serializer) -> bytes | None:
@@ -88,7 +113,7 @@ def _ttl(serializer: Serializer) -> bytes | None:
 _MAKERS: dict[type[Serializer], Callable[[Serializer], bytes | None]] = {
     scalars.StringSerializer: lambda serializer: _text(),
     pojos.PojoSerializer: _pojo,
-    compounds.NullableSerializer: lambda made: _present(pattern_of(made.parts)),
+    compounds.NullableSerializer: _nullable,
     streaming.TtlSerializer: _ttl,
     **dict.fromkeys(
         (
@@ -107,7 +132,7 @@ def pattern_scan(pattern: bytes | None, scan: Scan) -> Scan:
     """Return a Scan for values of a pattern, which leaves others to `scan`.
 
     Without a pattern, while one is not worth compiling, and where most values are others, it is
-    `scan` alone.
+    `scan` alone; else it returns an array of NumPy for many.
     """
     if pattern is None:
         return scan
@@ -115,7 +140,7 @@ def pattern_scan(pattern: bytes | None, scan: Scan) -> Scan:
     size = _FIRST_SIZE
     findall = _compiled.get(pattern)
 
-    def find(data: bytes, pos: int, count: int) -> Sequence[int]:
+    def find(data: bytes, pos: int, count: int) -> Sequence[int] | NDArray[np.int64]:
         nonlocal seen, others, size, findall
         if (findall is None and seen < _WORTH) or 2 * others > seen:
             places = scan(data, pos, count)
@@ -127,22 +152,33 @@ def pattern_scan(pattern: bytes | None, scan: Scan) -> Scan:
             if len(_compiled) >= _MOST_KEPT:
                 _compiled.clear()
             _compiled[pattern] = findall
-        places = [pos]
-        while (missing := count + 1 - len(places)) > 0:
+        parts: list[Any] = [[pos]]
+        missing = count
+        while missing:
             # Behind these values there is something else, which might look like more of them.
             end = min(len(data), pos + missing * (size + size // 4) + _SPARE)
-            found = [value for value in findall(data, pos, end)[:missing] if value]
+            found = findall(data, pos, end)[:missing]
+            if found and not found[-1]:
+                del found[-1]
             if found:
-                ends = [*accumulate(map(len, found), initial=pos)]
-                size = (ends[-1] - pos) // len(found)
+                ends = _ends(pos, found)
+                size = int(ends[-1] - pos) // len(found)
             else:
-                ends = [*scan(data, pos, 1)]
+                ends = scan(data, pos, 1)[1:]
                 others += 1
-            if len(ends) == 1:
+            if not len(ends):
                 break
-            places += ends[1:]
-            pos = ends[-1]
-        seen += len(places) - 1
-        return places
+            parts.append(ends)
+            missing -= len(ends)
+            pos = int(ends[-1])
+        seen += count - missing
+        return [*chain.from_iterable(parts)] if count < _MANY else np.concatenate(parts)
 
     return find
+
+
+def _ends(pos: int, values: Sequence[bytes]) -> Any:
+    """Return the ends of some values, of which the first starts at a position."""
+    if len(values) < _MANY:
+        return [*accumulate(map(len, values), initial=pos)][1:]
+    return pos + np.cumsum(np.fromiter(map(len, values), np.int64, len(values)))

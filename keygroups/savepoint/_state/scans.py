@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from keygroups._serializers.base import TRUNCATED, Serializer, total_size
 from keygroups._serializers.scalars import StringSerializer, read_string
 from keygroups.savepoint._state.layouts import EntryFields
-from keygroups.savepoint._state.patterns import pattern_of, pattern_scan
-from keygroups.savepoint._state.skips import Scan, Skip, in_a_row
+from keygroups.savepoint._state.skips import Scan, Skip
 
 _LEAST_RUN = 16  # entries that are looked at together, and twice as many after those
 
@@ -64,17 +63,6 @@ def native_scan(parts: Sequence[tuple[str, Serializer]] | None) -> Scan | None:
         return places
 
     return scan
-
-
-def entry_scan(parts: Sequence[tuple[str, Serializer]]) -> Scan:
-    """Return a Scan for entries of any parts that are read here; see `native_scan`."""
-    serializers = [serializer for _, serializer in parts]
-    scan = native_scan(parts) or skip_scan(in_a_row(serializers))
-    return (
-        scan
-        if total_size(serializers) is not None
-        else pattern_scan(pattern_of(serializers), scan)
-    )
 
 
 def skip_scan(skip: Skip) -> Scan:

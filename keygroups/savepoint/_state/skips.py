@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from keygroups._serializers import (
     arrays,
@@ -24,10 +25,14 @@ from keygroups._serializers.scalars import read_count, read_string
 from keygroups._serializers.sql import python_rows, python_scalars, table_runtime
 from keygroups._serializers.sql import rows as sql_rows
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 Skip = Callable[[bytes, int], int]
 Passed = Callable[[bytes, int, int], "list[int]"]
 """Passes over so many values that follow one another, and returns where each ends."""
-Scan = Callable[[bytes, int, int], Sequence[int]]
+Scan = Callable[[bytes, int, int], "Sequence[int] | NDArray[np.int64]"]
 """Finds at most so many values: where each that is whole starts, and where the last one ends."""
 
 _i32 = struct.Struct(">i").unpack_from

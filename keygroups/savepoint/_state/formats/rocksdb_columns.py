@@ -7,15 +7,15 @@ more files than a few dozen, and all damage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice, pairwise
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import chain, islice, pairwise
+from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from keygroups.errors import SavepointError
+from keygroups.savepoint._columns.byte_arrays import spans
 from keygroups.savepoint._columns.readers.parts import Ints, numbers_at
 from keygroups.savepoint._files.sst import (
     DELETION,
@@ -46,7 +46,9 @@ _MOST_DEPTH = 255  # keys that share bytes with the one before; RocksDB: 15
 _MOST_VERSIONS = 1_000  # records of the key that a piece of a file ends with
 _LONG = 0x80  # varints from here on have more than a byte, from its square on more than two
 _MARK = 8  # bytes behind a key: its sequence number and kind
-_BEHIND = 1 + _MARK  # bytes behind a key in a row
+_WORD = 8  # bytes
+_BEHIND = 2 * _WORD  # bytes behind a key in a row
+_FOUR = np.dtype("<u4")
 
 Bytes = NDArray[np.uint8]
 Run = tuple[bytes, bytes]
@@ -59,8 +61,9 @@ class Irregular(Exception):
 class _Records(NamedTuple):
     """Records in order: a row for each, and where its value is in `data`.
 
-    A row has the key with zeros behind it, its length, and its sequence number and kind, of which
-    each bit is inverted: so rows compare as RocksDB orders records, the newest of a key first.
+    A row has the key with zeros behind it, its length in a byte with zeros behind it, and its
+    sequence number and kind, of which each bit is inverted: so rows compare as RocksDB orders
+    records, the newest of a key first. Each of the three takes whole words of eight bytes.
     """
 
     rows: Bytes
@@ -78,19 +81,25 @@ class _Records(NamedTuple):
         """The rows as what NumPy compares byte by byte."""
         return _ordered(self.rows)
 
-    @property
-    def last_key(self) -> bytes:
-        """The key of the last one."""
-        row = bytes(self.rows[-1])
-        return row[: row[self.width]]
+    def place(self, number: int) -> tuple[bytes, bytes]:
+        """Return the key of a record, and what is behind it in its row: they are in order."""
+        row = bytes(self.rows[number])
+        return row[: row[self.width]], row[self.width :]
 
     def before(self, key: bytes) -> int:
         """Return the number of records with lower keys."""
-        if len(key) > self.width:
-            raise Irregular
-        row = key.ljust(self.width, b"\0") + bytes([len(key)]) + bytes(_MARK)
+        return self._number_of(key, b"\0", "left")
+
+    def through(self, key: bytes) -> int:
+        """Return the number of records with keys that are not higher."""
+        return self._number_of(key, b"\xff", "right")
+
+    def _number_of(self, key: bytes, mark: bytes, side: Literal["left", "right"]) -> int:
+        # A longer key is behind all that it starts with, as its length is.
+        padded, length = key[: self.width].ljust(self.width, b"\0"), min(len(key), 0xFF)
+        row = padded + bytes([length]) + bytes(_MARK - 1) + _MARK * mark
         wanted = np.frombuffer(row, f"S{len(row)}")
-        return int(np.searchsorted(self.ordered, wanted)[0])
+        return int(np.searchsorted(self.ordered, wanted, side)[0])
 
     def some(self, start: int, end: int | None = None) -> _Records:
         """Return the records from a number on, up to another."""
@@ -109,6 +118,17 @@ class _Records(NamedTuple):
         rows[:, : self.width] = self.rows[:, : self.width]
         rows[:, width:] = self.rows[:, self.width :]
         return self._replace(rows=rows)
+
+
+class _Heads(NamedTuple):
+    """The places of records: those of whole keys, then those that share with these, and so on.
+
+    `bounds` are the ends of those of each depth, `ranks` the numbers of all in order.
+    """
+
+    places: Ints
+    bounds: list[int]
+    ranks: Ints
 
 
 def _ordered(rows: Bytes) -> NDArray[np.bytes_]:
@@ -164,17 +184,40 @@ def _behind(count: int, pairs: Pairs) -> Pairs:
 
 
 def _pieces(blocks: Iterator[Block], run: Run, size: int) -> Iterator[_Records]:
-    """Yield the records in some blocks of which the keys are in a run, so many bytes at a time."""
+    """Yield the records in some blocks of which the keys are in a run, so many bytes at a time.
+
+    All records of a key are in one piece: what the next block starts with tells whether the last
+    key has more.
+    """
     start, end = run
-    while held := [*_some(blocks, size)]:
-        records = _decoded(held)
+    blocks = (block for block in blocks if block.end)
+    ahead = [*islice(blocks, 1)]
+    held: _Records | None = None
+    last = (b"", b"")
+    while ahead:
+        records = _decoded([*_some(chain(ahead, blocks), size)])
+        ahead = [*islice(blocks, 1)]
         ordered = records.ordered
-        if not (ordered[1:] > ordered[:-1]).all():
+        if not (ordered[1:] > ordered[:-1]).all() or records.place(0) <= last:
             raise Irregular
-        if len(ordered):
-            records = records.some(records.before(start), records.before(end))
+        last = records.place(-1)
+        if held is not None:
+            records, held = _gathered(_of_one_width([held, records])), None
+        if ahead and _first_key(ahead[0]) == last[0]:
+            count = records.before(last[0])
+            records, held = records.some(0, count), records.some(count)
+            if len(held.rows) > _MOST_VERSIONS:
+                raise Irregular
+        records = records.some(records.before(start), records.before(end))
         if len(records.rows):
             yield records
+
+
+def _first_key(block: Block) -> bytes:
+    """Return the first key of a block, which is whole where it is one that is read here."""
+    _, unshared, size = block.octets[:3]
+    start = 3 + (size >= _LONG)
+    return block.octets[start : start + max(0, unshared - _MARK)]
 
 
 def _some(blocks: Iterator[Block], size: int) -> Iterator[Block]:
@@ -191,171 +234,182 @@ def _some(blocks: Iterator[Block], size: int) -> Iterator[Block]:
 def _decoded(blocks: Sequence[Block]) -> _Records:
     """Return the records in some blocks, whatever their order is.
 
+    Keys are put together depth by depth, eight bytes at once: what a key shares with the one
+    before comes from there by a mask.
     RocksDB: DecodeEntry in table/block_based/block_util.h.
     """
-    data, heads, block_starts = _heads(blocks)
-    count = len(heads)
-    if not count:
-        return _Records(np.empty((0, _BEHIND), np.uint8), heads, heads, data)
+    data, block_starts = _joined_blocks(blocks)
     octets = np.frombuffer(data, np.uint8)
-    shared, unshared = octets[heads], octets[heads + 1]
-    key_starts, sizes = heads + 3, octets[heads + 2].astype(np.int64)
-    is_long = sizes >= _LONG
+    heads = _heads_by_restarts(blocks, octets, block_starts)
+    if heads is None:
+        heads = _heads_in_order(blocks, octets, block_starts)
+    places, bounds, ranks = heads
+    count = len(places)
+    sizes_of_parts = numbers_at(octets, places, _FOUR).view(np.uint8).reshape(-1, 4)
+    shared, unshared, low, high = np.ascontiguousarray(sizes_of_parts.T)
+    key_starts, sizes = places + 3, low.astype(np.int64)
+    is_long = low >= _LONG
     if is_long.any():
-        sizes += np.where(is_long, (octets[key_starts].astype(np.int64) - 1) * _LONG, 0)
+        sizes += np.where(is_long, (high.astype(np.int64) - 1) * _LONG, 0)
         key_starts += is_long
     lengths = shared + unshared
-    before = np.zeros(count, np.uint8)
-    before[1:] = lengths[:-1]
-    firsts = np.searchsorted(heads, block_starts)
-    before[firsts[firsts < count]] = 0  # an empty block has none
-    width = int(lengths.max())
+    numbers = np.arange(count)
+    in_order = np.empty(count, np.int64)
+    in_order[ranks] = numbers
+    firsts = bounds[0]
+    before = in_order[ranks[firsts:] - 1]
+    words = (int(lengths.max()) - _MARK + _WORD - 1) // _WORD + 2
+    size = words * _WORD
     if (
         (shared | unshared).max() >= _LONG
-        or (shared > before).any()
+        or (shared[firsts:] > lengths[before]).any()
         or lengths.min() < _MARK
-        or count * width > _MOST_SHARED * len(data)
+        or count * size > _MOST_SHARED * len(data)
     ):
         raise Irregular
-    keys = _whole_keys(octets, key_starts, shared, width)
+    row = np.dtype(f"V{size}")  # NumPy copies a record at once, and a row byte by byte
+    masks = (np.tri(size + 1, size, -1, np.uint8) * np.uint8(0xFF)).view(row)[:, 0]
+    whole = numbers_at(octets, key_starts - shared, row)
+    rows = _words(whole)
+    for first, end in pairwise(bounds):
+        some = rows[first:end]
+        mask = _words(masks[shared[first:end]])
+        some ^= (some ^ _words(whole[before[first - firsts : end - firsts]])) & mask
     user_lengths = lengths - np.uint8(_MARK)
-    marks = numbers_at(keys.ravel(), np.arange(count) * width + user_lengths, np.dtype("<u8"))
-    rows = np.empty((count, width + 1), np.uint8)
-    key = slice(width - _MARK)
-    is_key = np.arange(width, dtype=np.uint8)[key] < user_lengths[:, None]
-    np.multiply(keys[:, key], is_key, out=rows[:, key])
-    rows[:, width - _MARK] = user_lengths
-    rows[:, width - _MARK + 1 :] = (~marks).astype(">u8").view(np.uint8).reshape(-1, _MARK)
-    values = key_starts + unshared
-    return _Records(rows, values, values + sizes, data)
+    marks = numbers_at(whole.view(np.uint8), numbers * size + user_lengths, np.dtype("<u8"))
+    rows &= _words(masks[user_lengths])
+    rows[:, -2] = user_lengths
+    rows.view(">u8")[:, -1] = ~marks
+    starts = (key_starts + unshared)[in_order]
+    ends = starts + sizes[in_order]
+    return _Records(whole[in_order].view(np.uint8).reshape(-1, size), starts, ends, data)
 
 
-def _heads(blocks: Sequence[Block]) -> tuple[bytes, Ints, Ints]:
-    """Return the bytes of some blocks, where records start there, and where each block starts.
+def _words(rows: NDArray[np.void]) -> NDArray[np.uint64]:
+    """Return the eight bytes after each other of each row as numbers."""
+    return rows.view("<u8").reshape(len(rows), -1)
 
-    Before and behind the bytes is as much as a key may have beyond them.
+
+def _joined_blocks(blocks: Sequence[Block]) -> tuple[bytes, Ints]:
+    """Return the bytes of some blocks, and where each starts there.
+
+    Before and behind them is as much as a key may have beyond them.
     """
-    data = b"".join(
-        [bytes(_LONG), *(block.octets[: block.end] for block in blocks), bytes(2 * _LONG)]
-    )
-    starts = np.cumsum([_LONG, *(block.end for block in blocks)])
-    heads = _heads_by_restarts(blocks, np.frombuffer(data, np.uint8), starts)
-    if heads is None:
-        heads = _heads_in_order(blocks, starts)
-    return data, heads, starts[:-1]
+    octets = [block.octets for block in blocks]
+    data = b"".join([bytes(_LONG), *octets, bytes(2 * _LONG)])
+    return data, np.cumsum([_LONG, *map(len, octets[:-1])])
 
 
-def _heads_by_restarts(blocks: Sequence[Block], octets: Bytes, block_starts: Ints) -> Ints | None:
+def _heads_by_restarts(
+    blocks: Sequence[Block], octets: Bytes, block_starts: Ints
+) -> _Heads | None:
     """Return the places of records, found in all runs between two restarts side by side.
 
     A restart is where RocksDB writes a whole key, at every 16th record. None where a block has few
-    of them, or they are no places of records: reading in order needs none.
+    of them, or they are no places of such records: reading in order needs none.
     """
-    restarts = [np.frombuffer(block.octets, "<u4", block.restarts, block.end) for block in blocks]
-    sizes = np.array([block.restarts for block in blocks])
-    pos = np.concatenate(restarts).astype(np.int64) + np.repeat(block_starts[:-1], sizes)
-    bounds = np.append(pos[1:], block_starts[-1])
-    firsts = np.cumsum(sizes) - sizes
-    if len(pos) < _LEAST_RUNS or not sizes.all() or (pos[firsts] != block_starts[:-1]).any():
+    block_ends, sizes = np.array([block[1:] for block in blocks]).T
+    block_ends = block_starts + block_ends
+    lasts = np.cumsum(sizes)
+    if lasts[-1] < _LEAST_RUNS or not sizes.all():
         return None
+    runs = np.arange(lasts[-1])
+    stored = np.repeat(block_ends - 4 * (lasts - sizes), sizes) + 4 * runs
+    pos = numbers_at(octets, stored, _FOUR) + np.repeat(block_starts, sizes)
+    bounds = np.append(pos[1:], 0)
+    bounds[lasts - 1] = block_ends
+    if (pos[lasts - sizes] != block_starts).any() or (pos > bounds).any() or octets[pos].any():
+        return None
+    counts = np.zeros(len(pos), np.int64)
     found: list[Ints] = []
+    of_runs: list[Ints] = []
     while len(found) < _MOST_IN_A_RUN:
-        if (pos > bounds).any():
-            return None
         is_open = pos < bounds
-        pos, bounds = pos[is_open], bounds[is_open]
+        if not is_open.all():
+            if (pos > bounds).any():
+                return None
+            counts[runs[~is_open]] = len(found)
+            pos, bounds, runs = pos[is_open], bounds[is_open], runs[is_open]
         if not len(pos):
-            return np.sort(np.concatenate(found), kind="stable")
+            break
         found.append(pos)
-        sizes = octets[pos + 2].astype(np.int64)
-        is_long = sizes >= _LONG
+        of_runs.append(runs)
+        parts = numbers_at(octets, pos, _FOUR)
+        sizes = (parts >> 16 & 0xFF) + (parts >> 8 & 0xFF)
+        is_long = parts & _LONG << 16 != 0
         if is_long.any():
-            high = octets[pos + 3].astype(np.int64)
+            high = parts >> 24
             if (high[is_long] >= _LONG).any():
                 raise Irregular
-            sizes += np.where(is_long, (high - 1) * _LONG + 1, 0)
-        pos = pos + 3 + octets[pos + 1] + sizes
-    return None
+            sizes += np.where(is_long, (high - 1) * _LONG + 1, 0).astype(np.uint32)
+        pos = pos + (sizes + 3)
+    if len(pos):
+        return None
+    depths = [*map(len, found)]
+    ranks = (np.cumsum(counts) - counts)[np.concatenate(of_runs)]
+    ranks += np.repeat(np.arange(len(found)), depths)
+    return _Heads(np.concatenate(found), np.cumsum(depths).tolist(), ranks)
 
 
-def _heads_in_order(blocks: Sequence[Block], block_starts: Ints) -> Ints:
+def _heads_in_order(blocks: Sequence[Block], octets: Bytes, block_starts: Ints) -> _Heads:
     """Return the places of records, found one after the other."""
     places: list[int] = []
     counts = []
-    for octets, end, _ in blocks:
+    for block, end, _ in blocks:
         pos, before = 0, len(places)
         while pos < end:
-            size, key = octets[pos + 2], pos + 3
+            size, key = block[pos + 2], pos + 3
             if size >= _LONG:
-                high, key = octets[key], key + 1
+                high, key = block[key], key + 1
                 if high >= _LONG:
                     raise Irregular
                 size += (high - 1) * _LONG
             places.append(pos)
-            pos = key + octets[pos + 1] + size
+            pos = key + block[pos + 1] + size
         if pos != end:
             raise Irregular
         counts.append(len(places) - before)
-    return np.array(places, np.int64) + np.repeat(block_starts[:-1], counts)
-
-
-def _whole_keys(octets: Bytes, starts: Ints, shared: Bytes, width: int) -> Bytes:
-    """Return a row for each key, with what it shares with others; behind it may be anything."""
-    row = np.dtype(f"V{width}")  # NumPy copies a record at once, and a row byte by byte
-    whole = numbers_at(octets, starts - shared, row)
-    keys = whole.view(np.uint8).reshape(-1, width)
-    numbers = np.arange(len(starts))
-    depths = numbers - np.maximum.accumulate(np.where(shared == 0, numbers, 0))
+    heads = np.array(places, np.int64) + np.repeat(block_starts, counts)
+    numbers = np.arange(len(heads))
+    is_whole = octets[heads] == 0
+    if not is_whole[np.isin(heads, block_starts)].all():
+        raise Irregular
+    depths = numbers - np.maximum.accumulate(np.where(is_whole, numbers, 0))
     if depths.max() > _MOST_DEPTH:
         raise Irregular
-    columns = np.arange(width, dtype=np.uint8)
     by_depth = np.argsort(depths.astype(np.uint8), kind="stable")
-    for first, end in pairwise(np.cumsum(np.bincount(depths)).tolist()):
-        chosen = by_depth[first:end]
-        some = keys[chosen]
-        before = whole[chosen - 1].view(np.uint8).reshape(some.shape)
-        np.copyto(some, before, where=columns < shared[chosen, None])
-        whole[chosen] = some.view(row)[:, 0]
-    return keys
+    return _Heads(heads[by_depth], np.cumsum(np.bincount(depths)).tolist(), by_depth)
 
 
 def _side_by_side(files: Sequence[Iterator[_Records]]) -> Iterator[list[_Records]]:
     """Yield the parts of the files for one range of keys after another, with all its records."""
-    held = {number: records for number, file in enumerate(files) for records in islice(file, 1)}
-    open_ = set(held)
-    while open_:
-        width = max(records.width for records in held.values())
-        held = {number: records.widened(width) for number, records in held.items()}
-        last_keys = {number: held[number].last_key for number in open_}
-        bound = min(last_keys.values())
-        parts = []
+    held: dict[int, _Records] = {}
+    wanted = [*range(len(files))]
+    while True:
+        for number in wanted:
+            for records in islice(files[number], 1):
+                held[number] = records
+        if not held:
+            return
+        held = dict(zip(held, _of_one_width(held.values())))
+        bound = min(records.place(-1)[0] for records in held.values())
+        parts, wanted = [], []
         for number, records in [*held.items()]:
-            count = records.before(bound)
+            count = records.through(bound)
             if count:
                 parts.append(records.some(0, count))
+            if count < len(records.rows):
                 held[number] = records.some(count)
-            if count == len(records.rows):  # An open file keeps its last key.
+            else:
                 del held[number]
+                wanted.append(number)
         yield parts
-        for number, last_key in last_keys.items():
-            if last_key != bound:
-                continue
-            if len(held[number].rows) > _MOST_VERSIONS:
-                raise Irregular
-            open_.discard(number)
-            for records in islice(files[number], 1):
-                open_.add(number)
-                held[number] = _joined(held[number], records)
-    yield [*held.values()]
 
 
-def _joined(records: _Records, more: _Records) -> _Records:
-    """Return records of a file and those behind them."""
-    width = max(records.width, more.width)
-    records, more = records.widened(width), more.widened(width)
-    if records.ordered[-1:] >= more.ordered[:1]:
-        raise Irregular
-    return _gathered([records, more])
+def _of_one_width(parts: Collection[_Records]) -> list[_Records]:
+    """Return records with rows of one width."""
+    width = max(records.width for records in parts)
+    return [records.widened(width) for records in parts]
 
 
 def _gathered(parts: Sequence[_Records]) -> _Records:
@@ -373,62 +427,85 @@ def _gathered(parts: Sequence[_Records]) -> _Records:
 
 def _live(name: str, parts: Sequence[_Records], prefix_bytes: int) -> FramedRows | None:
     """Return the entries that are there, of all records with some keys."""
-    if not parts:
-        return None
-    records = _gathered(parts)
-    rows, value_starts, value_ends, data = records
+    rows, value_starts, value_ends, data = parts[0] if len(parts) == 1 else _gathered(parts)
+    numbers = np.arange(len(rows))
     if len(parts) > 1:
-        order = np.argsort(records.ordered, kind="stable")
-        rows, value_starts, value_ends = rows[order], value_starts[order], value_ends[order]
-    width = records.width
-    kinds = ~rows[:, -1]
-    is_older = np.zeros(len(rows), np.bool_)
-    keys = _ordered(rows[:, : width + 1])
-    np.equal(keys[1:], keys[:-1], out=is_older[1:])
+        numbers = np.argsort(_ordered(rows), kind="stable")
+        rows = _chosen(rows, numbers)
+    kinds, sizes = ~rows[:, -1], rows[:, -_BEHIND]
+    is_older = _have_older_keys(rows)
     older = np.flatnonzero(is_older)
     if (rows[older, -_MARK:] == rows[older - 1, -_MARK:]).all(axis=1).any():
         raise Irregular
     is_merge = kinds == MERGE
     is_live = (kinds == VALUE) | is_merge
     if (
-        not (is_live | (kinds == DELETION) | (kinds == SINGLE_DELETION)).all()
+        sizes.min() < prefix_bytes
+        or not (is_live | (kinds == DELETION) | (kinds == SINGLE_DELETION)).all()
         or (is_merge[:-1] & is_older[1:]).any()
     ):
         raise Irregular
     is_live &= ~is_older
     if not is_live.all():
-        rows, value_starts, value_ends = rows[is_live], value_starts[is_live], value_ends[is_live]
-    count = len(rows)
+        rows, numbers = _chosen(rows, np.flatnonzero(is_live)), numbers[is_live]
+    count, size = rows.shape
     if not count:
         return None
-    starts = np.arange(count) * rows.shape[1]
-    ends = starts + rows[:, width]
+    if len(parts) > 1:
+        data, value_starts, value_ends = _in_order(data, value_starts, value_ends, numbers)
+    elif count < len(value_starts):
+        value_starts, value_ends = value_starts[numbers], value_ends[numbers]
+    starts = np.arange(count) * size
+    ends = starts + rows[:, -_BEHIND]
     key_data = rows.tobytes()
-    key_groups = rows[:, :prefix_bytes].astype(np.int32) @ (256 ** np.arange(prefix_bytes))[::-1]
+    key_groups = np.zeros(count, np.int32)
+    for byte in range(prefix_bytes):
+        key_groups = key_groups << 8 | rows[:, byte]
 
     def error(number: int, cause: Exception) -> SavepointError:
         return not_an_entry(name, key_data[starts[number] : ends[number]], cause)
 
-    if len(parts) > 1:
-        data, value_starts, value_ends = _in_order(data, value_starts, value_ends)
     return FramedRows(
-        key_data + data,
-        key_groups.astype(np.int32),
+        key_groups,
+        key_data,
         np.minimum(starts + prefix_bytes, ends),
         ends,
-        value_starts + len(key_data),
-        value_ends + len(key_data),
+        data,
+        value_starts,
+        value_ends,
         error,
     )
 
 
-def _in_order(data: bytes, starts: Ints, ends: Ints) -> tuple[bytes, Ints, Ints]:
-    """Return the bytes between these places, one after the other, and where they are then."""
-    sizes = ends - starts
+def _chosen(rows: Bytes, numbers: Ints) -> Bytes:
+    """Return the rows of some numbers: NumPy copies a record at once, and a row byte by byte."""
+    size = rows.shape[1]
+    chosen: Bytes = rows.view(f"V{size}")[numbers, 0].view(np.uint8).reshape(-1, size)
+    return chosen
+
+
+def _have_older_keys(rows: Bytes) -> NDArray[np.bool_]:
+    """Return whether the key of each row is that of the row before it."""
+    words = rows.view("<u8")
+    is_older = np.ones(len(rows), np.bool_)
+    is_older[:1] = False
+    for word in reversed(range(words.shape[1] - 1)):  # the last bytes of most keys differ
+        is_older[1:] &= words[1:, word] == words[:-1, word]
+        if not is_older.any():
+            break
+    return is_older
+
+
+def _in_order(data: bytes, starts: Ints, ends: Ints, numbers: Ints) -> tuple[bytes, Ints, Ints]:
+    """Return the bytes between the places of some numbers, and where they are then.
+
+    The places are in order, the numbers need not be.
+    """
+    sizes = (ends - starts)[numbers]
     size = int(sizes[0])
     if size and (sizes == size).all():
-        data = sliding_window_view(np.frombuffer(data, np.uint8), size)[starts].tobytes()
+        data = numbers_at(data, starts[numbers], np.dtype(f"V{size}")).tobytes()
     else:
-        data = b"".join([data[start:end] for start, end in zip(starts.tolist(), ends.tolist())])
+        data = spans(data, starts, ends, numbers).buffers()[2].to_pybytes()
     new_ends = np.cumsum(sizes)
     return data, new_ends - sizes, new_ends
