@@ -134,7 +134,7 @@ def typed(backend: Portable, column: Column, spark_type: str, name: str) -> Colu
 
 
 def has_types(backend: Portable, columns: Sequence[Column], spark_type: str, name: str) -> Column:
-    """Return what is true if all columns are of a Spark type; else the analysis fails.
+    """Return a condition, true if all columns are of a Spark type; else the analysis fails.
 
     Spark has no function that refuses a type, but to ask a struct for a field that it does not
     have is an error of analysis, which names both. So the field's name here is the type if

@@ -209,7 +209,7 @@ def _folded(
         return backend.joined(backend.words(words), *pieces)
 
     bits_size = 8 * row_header_size(len(fields))
-    bits = F.lit("0" * _KIND_BITS).alias("bits")  # those of the row kind +I
+    bits = F.lit("0" * _KIND_BITS).alias("bits")  # the row kind +I is zeros
     start = F.struct(F.lit(b"").alias("slots"), F.lit(b"").alias("tails"), bits)
     elements = list(map(element, values)) if values else fields
     return F.aggregate(F.array(*elements), start, step, finish)
