@@ -75,6 +75,10 @@ def kinds() -> dict[str, Kind]:
     ).otherwise(text)
     cents = F.pmod(bits, F.lit(10**18)).cast("decimal(18,0)") - F.lit(5 * 10**17)
     amount = (cents.cast("decimal(20,0)") / F.lit(100)).cast("decimal(18,2)")
+    parts = (F.pmod(F.xxhash64("id", F.lit(i)), F.lit(10**n)) for i, n in enumerate((16, 18, 2)))
+    digits_36 = [F.lpad(part.cast("string"), n, "0") for part, n in zip(parts, (16, 18, 2))]
+    signed = F.concat(F.when(F.col("id") % 2 == 0, "-").otherwise(""), *digits_36[:2])
+    large = F.concat(signed, F.lit("."), digits_36[2]).cast("decimal(36,2)")
     call = f"KeyGroupRangeAssignment.assignToKeyGroup({{}}, {MAX_PARALLELISM})"
     one = f"return key == null ? null : (Integer) {call.format('key')};"
     pair = f"return {call.format('Tuple2.of(key, key2)')};"
@@ -93,13 +97,16 @@ def kinds() -> dict[str, Kind]:
             pair,
             rows_factor=2,
         ),
-        "DECIMAL(18,2)": Kind(
-            BIG_DEC,
-            {"key": amount},
-            F.when(F.col("key").isNull(), 0).otherwise(1),
-            "java.math.BigDecimal",
-            one,
-        ),
+        **{
+            name: Kind(
+                BIG_DEC,
+                {"key": number},
+                F.when(F.col("key").isNull(), 0).otherwise(1),
+                "java.math.BigDecimal",
+                one,
+            )
+            for name, number in (("DECIMAL(18,2)", amount), ("DECIMAL(36,2)", large))
+        },
         "SQL_ROW(BIGINT)": Kind(
             SQL_ROW("BIGINT"), {"key": bits}, F.col("key"), "KeyGroupOfBigint", "", 4
         ),

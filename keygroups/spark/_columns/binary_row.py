@@ -9,17 +9,20 @@ nested values.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pyspark.sql import Column
 from pyspark.sql import types as T
 
 from keygroups.errors import InvalidTypeError, UnsupportedKeyTypeError
-from keygroups.logical_types import LogicalType, row_header_size
+from keygroups.logical_types import LogicalType
 from keygroups.spark._columns.key_columns import (
+    CHARS,
     KeyColumn,
     KeyTree,
     checked,
     counted,
+    has_types,
     single,
     struct_fields,
     typed,
@@ -32,6 +35,7 @@ from keygroups.spark._columns.row_layout import (
     join,
     laid_out,
     low_bytes,
+    null_words,
     slot_of,
     zeros,
 )
@@ -58,15 +62,32 @@ FIELD_TYPES = {
     **{"CHAR": "string", "VARCHAR": "string", "BINARY": "binary", "VARBINARY": "binary"},
 }
 """The Spark type that holds each type of Flink SQL that has one without parameters."""
+_SIMPLE_TYPES: dict[str, T.DataType] = {
+    spark_type().simpleString(): spark_type()
+    for spark_type in (
+        *(T.BooleanType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType),
+        *(T.DoubleType, T.StringType, T.BinaryType, T.DateType, T.TimestampNTZType),
+        T.TimestampType,
+    )
+}
 
 
 def row_hash(backend: Portable, key: KeyTree, types: Sequence[LogicalType]) -> Column:
     """Return the hash of a key row, given by its fields; it is never null."""
-    fields = counted(key, len(types), "SQL_ROW")
+    fields, conditions = _types_known(backend, counted(key, len(types), "SQL_ROW"), types)
+    code = _fields_hash(backend, fields, types)
+    for condition in conditions:
+        code = backend.F.when(condition, code).otherwise(backend.F.lit(0))
+    return code
+
+
+def _fields_hash(
+    backend: Portable, fields: Sequence[KeyTree], types: Sequence[LogicalType]
+) -> Column:
     if len(types) > backend.most_fields or any(map(_is_variable, types)):
         # Spark's hash of bytes is murmur3 seeded with 42, as is BinaryRowData's.
         return backend.F.hash(_row(backend, fields, types, is_key=True))
-    words = _header(backend, fields)
+    words = null_words(backend, _nulls(fields))
     for field, logical_type in zip(fields, types):
         column = single(field, f"{logical_type} of SQL_ROW")
         value = laid_out(backend, _value(backend, column, logical_type, is_key=True))
@@ -76,6 +97,34 @@ def row_hash(backend: Portable, key: KeyTree, types: Sequence[LogicalType]) -> C
         else:
             words += [slot, None]
     return backend.hash_words(words, 42, 4 * len(words))
+
+
+def _types_known(
+    backend: Portable, fields: Sequence[KeyTree], types: Sequence[LogicalType]
+) -> tuple[list[KeyTree], list[Column]]:
+    """Return the fields with the types of columns, and conditions that fail if these are others.
+
+    A check of each of many columns would be most of the plan that Spark has to analyse: there is
+    one for all of a type.
+    """
+    known = list(fields)
+    alike: dict[tuple[str, str], list[Column]] = {}
+    for index, (field, logical_type) in enumerate(zip(fields, types)):
+        spark_type = _spark_type(logical_type)
+        if spark_type is None or not isinstance(field, KeyColumn):
+            continue
+        if field.spark_type is None or isinstance(field.spark_type, CHARS):
+            name = f"{logical_type} of SQL_ROW"
+            alike.setdefault((spark_type.simpleString(), name), []).append(field.column)
+            known[index] = replace(field, spark_type=spark_type)
+    return known, [has_types(backend, columns, *kind) for kind, columns in alike.items()]
+
+
+def _spark_type(logical_type: LogicalType) -> T.DataType | None:
+    """Return the type of the column for a field, None for a nested one and what has none."""
+    if logical_type.name == "DECIMAL":
+        return T.DecimalType(logical_type.precision or 0, logical_type.scale or 0)
+    return _SIMPLE_TYPES.get(FIELD_TYPES.get(logical_type.name, ""))
 
 
 def _is_variable(logical_type: LogicalType) -> bool:
@@ -100,7 +149,7 @@ def _row(
             else _value(backend, single(field, f"{logical_type} of SQL_ROW"), logical_type, is_key)
             for index, (field, logical_type) in enumerate(zip(fields, types))
         ]
-        return join(backend, _header(backend, fields), values)
+        return join(backend, _nulls(fields), values)
 
     if not nested:
         return assemble({})
@@ -108,17 +157,9 @@ def _row(
     return backend.shared(struct, lambda s: assemble({i: s.getField(f"f{i}") for i in nested}))
 
 
-def _header(backend: Portable, fields: Sequence[KeyTree]) -> list[Column | None]:
-    """Return the 4-byte words of the header, None for 0: the row kind +I, then null bits."""
-    F = backend.F
-    words: list[list[Column]] = [[] for _ in range(row_header_size(len(fields)) // 4)]
-    zero = F.lit(0).cast("bigint")
-    for index, field in enumerate(fields):
-        if isinstance(field, KeyColumn):  # a row given by its fields is not null
-            word, bit = divmod(8 + index, 32)
-            null = F.when(field.column.isNull(), F.lit(1 << bit).cast("bigint"))
-            words[word].append(null.otherwise(zero))
-    return [backend.total(terms, 0) if terms else None for terms in words]
+def _nulls(fields: Sequence[KeyTree]) -> list[Column | None]:
+    """Return whether each field is null; a row given by its fields is not, and has None."""
+    return [field.column.isNull() if isinstance(field, KeyColumn) else None for field in fields]
 
 
 def _value(
@@ -276,10 +317,10 @@ def _array(backend: Portable, key: KeyColumn, element: LogicalType, array: Colum
             else _value(backend, named(column), element, is_key=False, in_array=True)
         )
         offset = end_of_row(backend, data, fixed_size)
-        return appended(backend, data, value, offset, element.element_size)
+        return appended(backend, data, value, offset, slot_size=element.element_size)
 
     def finish(data: Column) -> Column:
-        fixed, tails = data.getField("fixed"), data.getField("tails")
+        fixed, tails = data.getField("slots"), data.getField("tails")
         gap = zeros(backend, fixed_size - header_size - F.octet_length(fixed))
         size = low_bytes(backend, backend.words([count.cast("bigint")]), 4)
         return backend.joined(size, _null_bits(backend, array, count), fixed, gap, tails)
@@ -289,7 +330,7 @@ def _array(backend: Portable, key: KeyColumn, element: LogicalType, array: Colum
         elements = F.transform(
             array, lambda column: _nested_bytes(backend, named(column), element)
         )
-    empty = F.struct(F.lit(b"").alias("fixed"), F.lit(b"").alias("tails"))
+    empty = F.struct(F.lit(b"").alias("slots"), F.lit(b"").alias("tails"))
     return F.aggregate(elements, empty, step, finish)
 
 

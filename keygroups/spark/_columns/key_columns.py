@@ -129,7 +129,12 @@ def checked(backend: Portable, key: KeyColumn, spark_type: str, name: str) -> Co
 
 
 def typed(backend: Portable, column: Column, spark_type: str, name: str) -> Column:
-    """Let a column of a Spark type through; with one of another type the analysis fails.
+    """Let a column of a Spark type through; with one of another type the analysis fails."""
+    return backend.F.when(has_types(backend, [column], spark_type, name), column)
+
+
+def has_types(backend: Portable, columns: Sequence[Column], spark_type: str, name: str) -> Column:
+    """Return a condition, true if all columns are of a Spark type; else the analysis fails.
 
     Spark has no function that refuses a type, but to ask a struct for a field that it does not
     have is an error of analysis, which names both. So the field's name here is the type if
@@ -139,8 +144,10 @@ def typed(backend: Portable, column: Column, spark_type: str, name: str) -> Colu
     F = backend.F
     advice = f": {_CAST}" if "string" in spark_type else ""
     says = F.lit(f"{name} takes a column of type {spark_type} not ")
-    says = F.concat(says, F.typeof(column), F.lit(advice))
-    types = re.escape(spark_type).replace("string", _TEXT)
-    right = F.lit(f"^.* not {types}([(<].*)?{advice}$")
-    field = F.regexp_replace(says, right, F.lit(spark_type))
-    return F.when(F.named_struct(field, F.lit(1)).getField(spark_type).isNotNull(), column)
+    found = [F.typeof(column) for column in columns]
+    each = F.array_join(F.array_distinct(F.array(*found)), "; ") if found[1:] else found[0]
+    says = F.concat(says, each, F.lit(advice))
+    right = re.escape(spark_type).replace("string", _TEXT)
+    all_right = F.lit(f"^.* not {right}([(<].*|(; {right})+)?{advice}$")
+    field = F.regexp_replace(says, all_right, F.lit(spark_type))
+    return F.named_struct(field, F.lit(1)).getField(spark_type).isNotNull()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column
 
-from keygroups.logical_types import LogicalType
+from keygroups.logical_types import LogicalType, row_header_size
 from keygroups.spark._columns.portable import Portable
 
+_KIND_BITS = 8
+"""The bits of a row's kind, before those of its nulls."""
 _MOST_TAILS = 6
 """Values with bytes in the variable part, at most, whose offsets are sums of the sizes before."""
 
@@ -62,18 +65,41 @@ def zeros(backend: Portable, count: Column) -> Column:
     return F.call_function("substring", F.lit(bytes(16)), F.lit(1), count)
 
 
-def join(backend: Portable, header: list[Column | None], fields: list[Value | Column]) -> Column:
-    """Return the bytes of a row; a field that is a column is the bytes of a text or binary."""
+def null_words(backend: Portable, nulls: Sequence[Column | None]) -> list[Column | None]:
+    """Return the 4-byte words of a row's header, None for 0: the row kind +I, then null bits.
+
+    `nulls` has what is true if a field is null, None for one that never is.
+    """
     F = backend.F
+    words: list[list[Column]] = [[] for _ in range(row_header_size(len(nulls)) // 4)]
+    zero = F.lit(0).cast("bigint")
+    for index, is_null in enumerate(nulls):
+        if is_null is not None:
+            word, bit = divmod(_KIND_BITS + index, 32)
+            null = F.when(is_null, F.lit(1 << bit).cast("bigint"))
+            words[word].append(null.otherwise(zero))
+    return [backend.total(terms, 0) if terms else None for terms in words]
+
+
+def join(
+    backend: Portable, nulls: Sequence[Column | None], fields: Sequence[Value | Column]
+) -> Column:
+    """Return the bytes of a row; a field that is a column is the bytes of a text or binary.
+
+    `nulls` is as in `null_words`.
+    """
+    F = backend.F
+    header_size = row_header_size(len(fields))
+    fixed_size = header_size + 8 * len(fields)
+    tails = sum(not isinstance(field, Value) or field.tail is not None for field in fields)
+    in_place = fixed_size // 8 + 2 * tails <= backend.most_calls
+    if not in_place and tails > _MOST_TAILS:
+        return _folded(backend, nulls, fields, fixed_size)
     words = []
+    header = null_words(backend, nulls)
     for low, high in zip(header[::2], header[1::2]):
         low = F.lit(0).cast("bigint") if low is None else low
         words.append(low if high is None else low.bitwiseOR(F.shiftleft(high, 32)))
-    fixed_size = 8 * (len(words) + len(fields))
-    tails = sum(not isinstance(field, Value) or field.tail is not None for field in fields)
-    in_place = len(words) + len(fields) + 2 * tails <= backend.most_calls
-    if not in_place and tails > _MOST_TAILS:
-        return _folded(backend, words, fields, fixed_size)
     values = [laid_out(backend, field) for field in fields]
     offsets: list[Column] = []
     sizes: list[Column] = []
@@ -126,43 +152,67 @@ def _concat(backend: Portable, words: list[Column], located: list[tuple[Value, C
 
 
 def _folded(
-    backend: Portable, words: list[Column], fields: list[Value | Column], fixed_size: int
+    backend: Portable,
+    nulls: Sequence[Column | None],
+    fields: Sequence[Value | Column],
+    fixed_size: int,
 ) -> Column:
-    """Join many values one after another: a sum of sizes for each would grow with their square."""
+    """Join many values one after another: a sum of sizes for each would grow with their square.
+
+    All that can be is in the lambda function, and so once for all fields.
+    """
     F = backend.F
+    # What is not texts alone is structs. What no field has is left out of them, what others have
+    # is null, which is the same column for all.
+    types = {"word": "bigint", "tail": "binary", "null": "boolean", "text": "binary"}
+    values: list[dict[str, Column | None]] = [
+        {
+            "word": field.word,
+            "tail": field.tail,
+            "null": F.lit(False) if is_null is None else is_null,
+        }
+        if isinstance(field, Value)
+        else {"text": field}
+        for field, is_null in zip(fields, nulls)
+    ]
+    if not any(isinstance(field, Value) for field in fields):
+        values = []
+    used = {name for value in values for name, column in value.items() if column is not None}
+    absent = {name: F.lit(None).cast(types[name]).alias(name) for name in types if name in used}
 
-    # Most are null, which is the same column for all.
-    nulls = {
-        name: F.lit(None).cast(spark_type).alias(name)
-        for name, spark_type in (("word", "bigint"), ("tail", "binary"), ("text", "binary"))
-    }
-
-    def element(field: Value | Column) -> Column:
-        # A text is laid out in the lambda function, and so once for all.
-        own = (
-            {"word": field.word, "tail": field.tail}
-            if isinstance(field, Value)
-            else {"text": field}
-        )
-        known = {name: column.alias(name) for name, column in own.items() if column is not None}
-        return F.struct(*(nulls | known).values())
+    def element(value: Mapping[str, Column | None]) -> Column:
+        known = {name: column.alias(name) for name, column in value.items() if column is not None}
+        return F.struct(*(absent | known).values())
 
     def step(data: Column, element: Column) -> Column:
-        word, tail = element.getField("word"), element.getField("tail")
-        text = laid_out(backend, element.getField("text"))
-        tail = F.coalesce(tail, text.tail)
+        own = {name: element.getField(name) for name in absent} if values else {"text": element}
+        parts, nulls = [], []
+        if "word" in own:
+            parts.append(Value(own["word"], own.get("tail")))
+            nulls.append(own["null"])
+        if "text" in own:
+            parts.append(laid_out(backend, own["text"]))
+            nulls.append(own["text"].isNull())
+        word = F.coalesce(*(part.word for part in parts))
+        tail = F.coalesce(*(part.tail for part in parts if part.tail is not None))
         offset = F.when(tail.isNotNull(), end_of_row(backend, data, F.lit(fixed_size)))
         offset = F.coalesce(offset, F.lit(0).cast("bigint"))
-        value = Value(F.coalesce(word, text.word), tail, inline=text.inline)
-        return appended(backend, data, value, offset)
+        bit = F.when(F.coalesce(*nulls), F.lit("1")).otherwise(F.lit("0"))
+        bits = F.concat(data.getField("bits"), bit).alias("bits")
+        return appended(backend, data, Value(word, tail, inline=parts[-1].inline), offset, bits)
 
-    start = F.struct(backend.words(words).alias("fixed"), F.lit(b"").alias("tails"))
-    return F.aggregate(
-        F.array(*map(element, fields)),
-        start,
-        step,
-        lambda data: backend.joined(data.getField("fixed"), data.getField("tails")),
-    )
+    def finish(data: Column) -> Column:
+        # The bits of a word are digits, the lowest first.
+        digits = (F.substring(data.getField("bits"), 1 + at, 64) for at in range(0, bits_size, 64))
+        words = [F.conv(F.reverse(of_word), 2, -10).cast("bigint") for of_word in digits]
+        pieces = (data.getField(name) for name in ("slots", "tails"))
+        return backend.joined(backend.words(words), *pieces)
+
+    bits_size = 8 * row_header_size(len(fields))
+    bits = F.lit("0" * _KIND_BITS).alias("bits")  # the row kind +I is zeros
+    start = F.struct(F.lit(b"").alias("slots"), F.lit(b"").alias("tails"), bits)
+    elements = list(map(element, values)) if values else fields
+    return F.aggregate(F.array(*elements), start, step, finish)
 
 
 def end_of_row(backend: Portable, data: Column, fixed_size: Column) -> Column:
@@ -172,16 +222,25 @@ def end_of_row(backend: Portable, data: Column, fixed_size: Column) -> Column:
 
 
 def appended(
-    backend: Portable, data: Column, field: Value | Column, offset: Column, slot_size: int = 8
+    backend: Portable,
+    data: Column,
+    field: Value | Column,
+    offset: Column,
+    *others: Column,
+    slot_size: int = 8,
 ) -> Column:
-    """Return a struct of slots and tails with those of a value more, its tail at an offset."""
+    """Return a struct of slots and tails with those of a value more, its tail at an offset.
+
+    `others` are more fields of it.
+    """
     F, value = backend.F, laid_out(backend, field)
     slot = low_bytes(backend, backend.words([slot_of(backend, value, offset)]), slot_size)
     slot = slot if value.inline is None else F.coalesce(value.inline, slot)
     more = [] if value.tail is None else [F.coalesce(value.tail, F.lit(b""))]
     return F.struct(
-        backend.joined(data.getField("fixed"), slot).alias("fixed"),
+        backend.joined(data.getField("slots"), slot).alias("slots"),
         backend.joined(data.getField("tails"), *more).alias("tails"),
+        *others,
     )
 
 

@@ -8,6 +8,7 @@ list with one value for each of `fields`; what grows with the input is in a map 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -90,12 +91,17 @@ class Sum(Aggregate):
         if not self._bits and not isinstance(value_type, T.DoubleType):
             raise _refused("sum", column, value_type, "an integer type or double")
         self._zero: Any = 0 if self._bits else 0.0
+        self._beyond = 1 << self._bits - 1 if self._bits else math.inf
         self.result_type = value_type
         self.fields = {"sum": value_type, "count": _LONG}
 
     def add(self, acc: list[Any], value: Any, view: MapView) -> None:
         if value is not None:
-            acc[0] = value if acc[0] is None else self._wrap(acc[0] + value)
+            if acc[0] is not None:
+                value = acc[0] + value
+                if not -self._beyond <= value < self._beyond:
+                    value = self._wrap(value)
+            acc[0] = value
             acc[1] += 1
 
     def retract(self, acc: list[Any], value: Any, view: MapView) -> None:
@@ -109,7 +115,7 @@ class Sum(Aggregate):
     def _wrap(self, number: Any) -> Any:
         if not self._bits:
             return number
-        half = 1 << self._bits - 1
+        half = self._beyond
         return (number + half) % (2 * half) - half
 
 

@@ -50,6 +50,10 @@ class RecordLayout:
     def __init__(self, aggregates: Sequence[Aggregate], retention: Retention) -> None:
         self.aggregates = aggregates
         self.retention = retention
+        # Bound once, as they are called for each row of each key.
+        self.add = [aggregate.add for aggregate in aggregates]
+        self.retract = [aggregate.retract for aggregate in aggregates]
+        self.result = [aggregate.result for aggregate in aggregates]
         types: list[T.DataType] = [T.LongType()]
         for aggregate in aggregates:
             types += aggregate.fields.values()
@@ -158,37 +162,37 @@ class Group:
 
     def _fold(self, changes: Sequence[RowChange]) -> list[RowChange]:
         """Aggregate changes, and return at most one change of the result for all of them."""
-        aggregates = self._layout.aggregates
+        layout = self._layout
         accs = self._accs
-        is_new = accs is None
-        if accs is None:
+        before: list[Any] | None = None  # None for a key without state
+        if accs is not None:
+            before = self._results(accs) if self._last is None else self._last
+        else:
             # A key that is new or was forgotten has nothing to take its first retractions from.
             if changes[0][0] in RETRACTS:
                 changes = [*dropwhile(lambda change: change[0] in RETRACTS, changes)]
                 if not changes:
                     return []
-            self.rows, accs = 0, [list(aggregate.first) for aggregate in aggregates]
-            self._last = None
-        before = self._results(accs) if self._last is None else self._last
+            self.rows, accs = 0, [list(aggregate.first) for aggregate in layout.aggregates]
         views = cast(list[MapView], self.views)  # Aggregates without a view ignore the None.
         for kind, values in changes:
             if kind in RETRACTS:
                 self.rows -= 1
-                for aggregate, acc, value, view in zip(aggregates, accs, values, views):
-                    aggregate.retract(acc, value, view)
+                for retract, acc, value, view in zip(layout.retract, accs, values, views):
+                    retract(acc, value, view)
             else:
                 self.rows += 1
-                for aggregate, acc, value, view in zip(aggregates, accs, values, views):
-                    aggregate.add(acc, value, view)
-        retention = self._layout.retention
+                for add, acc, value, view in zip(layout.add, accs, values, views):
+                    add(acc, value, view)
+        retention = layout.retention
         if self.rows == 0:
             self._clear()
-            return [] if is_new else [(DELETE, before)]
+            return [] if before is None else [(DELETE, before)]
         after = self._last = self._results(accs)
         self._accs = accs
         if retention.ttl is not None:
             self.until = self._now + retention.ttl
-        if is_new:
+        if before is None:
             return [(INSERT, after)]
         # One by one, since lists of one and the same NaN are equal: NaN is not, in Flink either.
         if retention.forgets or any(map(ne, before, after)):
@@ -197,7 +201,7 @@ class Group:
         return []
 
     def _results(self, accs: Sequence[list[Any]]) -> list[Any]:
-        return [aggregate.result(acc) for aggregate, acc in zip(self._layout.aggregates, accs)]
+        return [result(acc) for result, acc in zip(self._layout.result, accs)]
 
     def _clear(self) -> None:
         self._accs = self._last = None

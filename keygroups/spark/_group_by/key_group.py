@@ -22,6 +22,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import zip_longest
 from typing import Any
 
@@ -145,10 +146,10 @@ class KeyGroup:
         return Pages(self._keys, lambda number: (number,), size)
 
     def _group(self, key: bytes, record: bytes | None, now: int) -> Group:
-        def for_pages(index: int, size: int) -> Pages:
-            return Pages(self._values, lambda number: (key, index, number), size)
+        return Group(self._layout, partial(self._pages_of, key), now, record)
 
-        return Group(self._layout, for_pages, now, record)
+    def _pages_of(self, key: bytes, index: int, size: int) -> Pages:
+        return Pages(self._values, lambda number: (key, index, number), size)
 
 
 def state_name(name: str, ttl: int | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from operator import itemgetter
@@ -153,9 +154,9 @@ class GroupAggregate(StatefulProcessor):
             self._key_group.check()
             return
         now = timerValues.getCurrentProcessingTimeInMs()
-        held = self._hold(key[0], rows)
+        held, keys = self._hold(key[0], rows)
         yield from results_of(
-            (*held[encoded].key, kind, *results)
+            (*keys[encoded], kind, *results)
             for encoded, changes in self._key_group.apply(held, now, self._mini_batch)
             for kind, results in changes
         )
@@ -179,10 +180,14 @@ class GroupAggregate(StatefulProcessor):
         made._key, made._packed, made._routing = key, columns, routing
         return made
 
-    def _hold(self, key_group: int, packs: Iterator[Any]) -> dict[bytes, _KeyRows]:
-        """Return the rows of each key by its bytes."""
+    def _hold(
+        self, key_group: int, packs: Iterator[Any]
+    ) -> tuple[dict[bytes, list[Any]], dict[bytes, tuple[Any, ...]]]:
+        """Return the rows of each key by its bytes, and the values of each key."""
         encode = self._fields.encode
-        found: dict[Any, _KeyRows] = {}
+        # A key of plain values stands for its bytes, which are made once for all its rows.
+        found: defaultdict[Any, list[Any]] = defaultdict(list)
+        originals: dict[bytes, tuple[Any, ...]] = {}
         count = 0
         for pack in packs:
             columns = dict(zip(self._packed, pack))
@@ -195,16 +200,19 @@ class GroupAggregate(StatefulProcessor):
                     f"key group {key_group}: let the source give fewer a batch, by "
                     "maxFilesPerTrigger, of smaller files, or by maxOffsetsPerTrigger"
                 )
-            for key, same, row in zip(keys, keys if self._is_plain else map(encode, keys), rows):
-                of_key = found.get(same)
-                if of_key is None:
-                    of_key = found[same] = _KeyRows(key)
-                of_key.append(row)
-        held = {encode(rows.key): rows for rows in found.values()}
+            distinct: list[Any] = keys
+            if not self._is_plain:
+                distinct = list(map(encode, keys))
+                originals.update(zip(distinct, keys))
+            for same, row in zip(distinct, rows):
+                found[same].append(row)
+        if self._is_plain:
+            originals = {encode(key): key for key in found}
+        held = dict(zip(originals, found.values()))
         if self._order:
             for rows in held.values():
                 rows[:] = self._in_order(rows)
-        return held
+        return held, originals
 
     def _rows(self, columns: Mapping[str, Sequence[Any]]) -> Iterable[Any]:
         """Return the changes of a pack, with their place in the order before each, if any."""
@@ -233,16 +241,6 @@ class GroupAggregate(StatefulProcessor):
                     f"order_by must differ among the rows of a key, got {_shown(values)} twice"
                 )
             yield change
-
-
-class _KeyRows(list[Any]):
-    """The rows of a key in a batch, and the values of the key."""
-
-    __slots__ = ("key",)
-
-    def __init__(self, key: tuple[Any, ...]) -> None:
-        super().__init__()
-        self.key = key
 
 
 def _shown(values: tuple[Any, ...]) -> str:
