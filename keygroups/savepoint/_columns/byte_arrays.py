@@ -60,8 +60,8 @@ def side_by_side(pieces: Sequence[NDArray[Any]]) -> NDArray[Any]:
 def records_of(array: pa.Array) -> pa.Array | NDArray[np.void]:
     """Return values that have one size, which is not 0, as records; others as they are."""
     data, bounds = octets_of(array)
-    size = len(data) // max(len(array), 1)
-    if not size or (np.diff(bounds) != size).any():
+    size, rest = divmod(len(data), max(len(array), 1))
+    if rest or not size or bounds[1] != size or (np.diff(bounds) != size).any():
         return array
     return data.view(f"V{size}")
 
@@ -91,6 +91,16 @@ def with_others(written: pa.Array, mask: pa.Array, other: bytes) -> pa.Array:
     return pa.concat_arrays([written, bytes_array([other])]).take(pa.array(places))
 
 
+def spread(pieces: Pieces, is_valid: NDArray[np.bool_]) -> list[pa.Array]:
+    """Return pieces with their values in the rows of a mask, and no bytes in the others.
+
+    Values a, b with the mask yes, no, yes become a, nothing, b.
+    """
+    rows = bounds_of(is_valid)
+    parts = (octets_of(fixed(one) if isinstance(one, np.ndarray) else one) for one in pieces)
+    return [of_octets(data, bounds[rows]) for data, bounds in parts]
+
+
 def runs(elements: pa.Array, offsets: Int64s) -> pa.Array:
     """Return the elements from each offset to the next as one value, nothing between them."""
     data, bounds = octets_of(elements)
@@ -102,12 +112,19 @@ def bytes_array(values: Iterable[bytes]) -> pa.Array:
     return pa.array(values, BYTES)
 
 
-def taken(array: pa.Array, places: Int64s) -> pa.Array:
-    """Return the values at some places."""
+def taken(array: pa.Array, places: pa.Array) -> pa.Array:
+    """Return the values at some places.
+
+    Where they have one size Arrow takes them as such, in a third of NumPy's time.
+    """
     values = records_of(array)
-    if isinstance(values, np.ndarray):
-        return fixed(values.take(places))
-    return values.take(pa.array(places))
+    if not isinstance(values, np.ndarray):
+        return values.take(places)
+    size, count = values.itemsize, len(places)
+    sized = [None, pa.py_buffer(values)]
+    whole = pa.Array.from_buffers(pa.binary(size), len(values), sized)
+    _, octets = whole.take(places).buffers()
+    return of_octets(np.frombuffer(octets, np.uint8, size * count), size * np.arange(count + 1))
 
 
 def fixed(values: NDArray[Any]) -> pa.Array:
@@ -127,7 +144,7 @@ def zeros(sizes: Int64s) -> pa.Array:
     return of_octets(np.zeros(bounds[-1], np.uint8), bounds)
 
 
-def bounds_of(sizes: Int64s) -> Int64s:
+def bounds_of(sizes: Int64s | NDArray[np.bool_]) -> Int64s:
     """Return the sum of the sizes before each, and that of all: of 3, 1 these are 0, 3, 4."""
     bounds = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=bounds[1:])
@@ -160,7 +177,8 @@ def spans(data: bytes | Octets, starts: Int64s, ends: Int64s) -> pa.Array:
 
 def octets_of(array: pa.Array) -> tuple[Octets, Int64s]:
     """Return the bytes of all values of an array of bytes or text, and the offset of each."""
-    array = array.cast(BYTES)
+    if array.type != BYTES:
+        array = array.cast(BYTES)
     _, offsets, data = array.buffers()
     bounds = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
     return np.frombuffer(data or b"", np.uint8)[bounds[0] : bounds[-1]], bounds - bounds[0]
