@@ -41,7 +41,7 @@ def _taken(batch: pa.RecordBatch, places: Int64s) -> pa.RecordBatch:
     """Return the entries of a batch at some places."""
     rows = pa.array(places)
     numbers = (batch.column(column).take(rows) for column in range(KEY))
-    octets = (taken(batch.column(column), rows) for column in (KEY, VALUE))
+    octets = (taken(batch.column(column), places) for column in (KEY, VALUE))
     return pa.RecordBatch.from_arrays([*numbers, *octets], schema=SCHEMA)
 
 

@@ -26,7 +26,7 @@ from keygroups.savepoint._columns.byte_arrays import (
     of_octets,
     records,
     runs,
-    spread,
+    with_others,
     zeros,
 )
 from keygroups.savepoint._columns.scalar_writers import (
@@ -161,16 +161,18 @@ def _with_nulls(write: SlotWriter, array: pa.Array) -> Slots:
     if not array.null_count:
         return write(array)
     words, is_apart, room, parts = write(array.drop_null())
+    nulls = array.is_null()
     is_valid = array.is_valid().to_numpy(zero_copy_only=False)
 
-    def whole(values: NDArray[Any]) -> NDArray[Any]:
-        slots = np.zeros(len(array), values.dtype)
-        slots[is_valid] = values
-        return slots
+    def spread(values: NDArray[Any]) -> NDArray[Any]:
+        whole = np.zeros(len(array), values.dtype)
+        whole[is_valid] = values
+        return whole
 
     if is_apart is None or room is None:
-        return Slots(whole(words))
-    return Slots(whole(words), whole(is_apart), whole(room), spread(parts, is_valid))
+        return Slots(spread(words))
+    all_parts = with_others(assembled(parts), nulls, b"")
+    return Slots(spread(words), spread(is_apart), spread(room), [all_parts])
 
 
 def _with_offsets(slots: Slots, offsets: Int64s) -> NDArray[Any]:

@@ -30,7 +30,7 @@ from keygroups.savepoint._columns.byte_arrays import (
     list_bounds,
     records,
     runs,
-    spread,
+    with_others,
 )
 from keygroups.savepoint._columns.column_types import column_of
 from keygroups.savepoint._columns.columns import is_encodable
@@ -132,9 +132,9 @@ def _rows(
         pieces = [np.empty(0)]
         for place, (part, column) in enumerate(zip(parts, columns), kind_bits):
             if column.null_count:
-                is_valid = column.is_valid().to_numpy(zero_copy_only=False)
-                bits[:, place] = ~is_valid
-                pieces += spread(part.pieces(column.drop_null()), is_valid)
+                nulls = column.is_null()
+                bits[:, place] = nulls.to_numpy(zero_copy_only=False)
+                pieces.append(with_others(part.write(column.drop_null()), nulls, b""))
             else:
                 pieces += part.pieces(column)
         pieces[0] = records(np.packbits(bits, axis=1))
@@ -164,9 +164,9 @@ def _marked(part: ColumnWriter, column: pa.Array, value: int = 0, null: int = 1)
     """Return the values of a column, each after the mark `value`, and the mark `null` alone."""
     if not column.null_count:
         return [np.full(len(column), value, np.uint8), *part.pieces(column)]
-    is_valid = column.is_valid().to_numpy(zero_copy_only=False)
-    marks = np.where(is_valid, np.uint8(value), np.uint8(null))
-    return [marks, *spread(part.pieces(column.drop_null()), is_valid)]
+    valid = column.drop_null()
+    written = assembled([np.full(len(valid), value, np.uint8), *part.pieces(valid)])
+    return [with_others(written, column.is_null(), bytes([null]))]
 
 
 def _nullables(serializer: Serializer, parts: Sequence[ColumnWriter], is_of: bool) -> WritePieces:
