@@ -78,7 +78,7 @@ class BatchSorter(spill.Sorter[pa.RecordBatch]):
         self._firsts: list[int] = []  # the first key group of each part
         self._end = 0  # after the last key group of all parts
         self._sizes: Counter[int] = Counter()  # bytes of each part
-        self._starts: list[dict[int, int]] = []  # of each file, where parts start
+        self._starts: list[dict[int, int]] = []  # places of the parts in each file
 
     def add(self, batch: pa.RecordBatch) -> bool:
         """Hold a batch; return whether memory is full, so that the caller has to `spill`."""
