@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from support.inside.columns import batch_sorter, table_writer
@@ -448,7 +449,10 @@ def test_parts_that_memory_does_not_hold(
         init(sorter, folder, in_parts)
 
     monkeypatch.setattr(batch_sorter.BatchSorter, "__init__", counted)
+    write = Mock(wraps=spill.Sorter._write_run)
+    monkeypatch.setattr(spill.Sorter, "_write_run", lambda *args: write(*args))
     spilled.check()
+    assert bool(write.call_count) == (more < 0)
     assert made == [(tmp_path, False)] * [*sizes.values()].count(largest) * (more < 0)
     assert not [*tmp_path.iterdir()]
 
