@@ -462,8 +462,8 @@ def test_equal_entries_keep_their_order() -> None:
     """That of the batches, those of a file before those of a later one."""
     parts = [
         [
-            EncodedEntry(group, 0, b"k", b"%d %d" % (part, n))
-            for n in range(5)
+            EncodedEntry(group, 0, b"k", b"%d %02d" % (part, n))
+            for n in range(60)
             for group in (3, 1, 2)
         ]
         for part in range(3)
