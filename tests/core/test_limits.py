@@ -58,6 +58,8 @@ OTHERS = {
         "_WRITTEN": 256 * KIB,
         "_MOST_READ": 4,
         "_READ": 32,
+        "_PARTS": 32,
+        "_LEAST_PARTS": 8,
         "_ROWS": 4_096,
     },
     "savepoint._columns.column_encoder": {"_PAIRS": 8_192},

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from support.inside.columns import batch_sorter, table_writer
@@ -38,6 +39,7 @@ from support.inside.columns import (  # noqa: E402
     arrow_array,
     column_of,
     column_writer,
+    entries_of,
     entry_batch,
     key_column_of,
     table_rows,
@@ -342,6 +344,153 @@ def test_tables_that_memory_does_not_hold(
     assert isinstance(written, list)
     assert all(made)
     assert bool(spilled) == (held < 1 << 20)
+
+
+def entries_of_groups(key_groups: Sequence[int], start: int = 0) -> list[EncodedEntry]:
+    """Return an entry for each key group, whose keys are in no order."""
+    return [
+        EncodedEntry(group, number % 2, f"{number * 7919 % 1000:03}".encode(), b"%d" % number)
+        for number, group in enumerate(key_groups, start)
+    ]
+
+
+class Spilled:
+    """A BatchSorter that got entries, some of them by way of files, and the files as they are."""
+
+    def __init__(self, parts: Sequence[Sequence[EncodedEntry]], folder: Path | None) -> None:
+        self.sorter = batch_sorter.BatchSorter(folder)
+        self.expected = sorted(entry for part in parts for entry in part)
+        for part in parts:
+            half = len(part) // 2
+            for entries in (part[:half], part[half:]):
+                if entries:
+                    self.sorter.add(entry_batch(entries))
+            self.sorter.spill()
+
+    def parts(self) -> list[list[list[int]]]:
+        """Return the key groups of each batch of each part."""
+        firsts = range(len(self.sorter._firsts))
+        read = (self.sorter._read_part(part) for part in firsts)
+        return [[batch.column(0).to_pylist() for batch in batches] for batches in read]
+
+    def check(self) -> None:
+        found = [entry for batch in self.sorter.entries() for entry in entries_of(batch)]
+        self.sorter.close()
+        assert found == self.expected
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files have four parts, at the least three."""
+    monkeypatch.setattr(batch_sorter, "_PARTS", 4)
+    monkeypatch.setattr(batch_sorter, "_LEAST_PARTS", 3)
+
+
+@pytest.mark.usefixtures("few")
+def test_parts_of_files(tmp_path: Path) -> None:
+    """Parts have about as many entries in the first file, and later key groups parts of theirs."""
+    spilled = Spilled(
+        [
+            entries_of_groups([5, 2, 2, 9, 5, 7, 3, 9]),
+            entries_of_groups([9, 0, 4, 8, 3], 100),
+            entries_of_groups([12, 9, 32767, 20, 11, 12, 12, 30], 200),
+        ],
+        tmp_path,
+    )
+    assert spilled.sorter._firsts == [0, 3, 6, 8, 10, 13, 31]
+    assert spilled.parts() == [
+        [[2, 2], [0]],
+        [[5, 3, 5], [3, 4]],
+        [[7]],
+        [[9, 9], [9, 8], [9]],
+        [[12, 11, 12, 12]],
+        [[20, 30]],
+        [[32767]],
+    ]
+    [scratch] = tmp_path.iterdir()
+    assert len([*scratch.iterdir()]) == 3
+    spilled.check()
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize(("key_groups", "firsts"), [([1, 2, 2, 2], []), ([1, 2, 2, 3], [0, 2, 3])])
+def test_few_key_groups_are_sorted_in_their_files(
+    key_groups: list[int], firsts: list[int]
+) -> None:
+    """So are those of later files, whatever their key groups."""
+    spilled = Spilled([entries_of_groups(key_groups), entries_of_groups(range(9), 10)], None)
+    assert spilled.sorter._firsts[:3] == firsts
+    assert [*map(len, spilled.sorter._starts)] == ([3, 6] if firsts else [])
+    assert spilled.sorter._held == []
+    assert spilled.sorter._size == 0
+    spilled.check()
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("more", [-1, 0])
+def test_parts_that_memory_does_not_hold(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, more: int
+) -> None:
+    """These have files of their own, which are sorted, beside those of the parts."""
+    spilled = Spilled([entries_of_groups([n % 7 for n in range(60)])] * 3, tmp_path)
+    sizes = spilled.sorter._sizes
+    assert len(sizes) == len(spilled.sorter._firsts) > 3
+    largest = max(sizes.values())
+    assert sum(sizes.values()) == sum(
+        batch.nbytes for part in range(len(sizes)) for batch in spilled.sorter._read_part(part)
+    )
+    monkeypatch.setattr(spill, "_HELD", largest + more)
+    made: list[tuple[Path | None, bool]] = []
+    init = batch_sorter.BatchSorter.__init__
+
+    def counted(sorter: Any, folder: Path | None, in_parts: bool = True) -> None:
+        made.append((folder, in_parts))
+        init(sorter, folder, in_parts)
+
+    monkeypatch.setattr(batch_sorter.BatchSorter, "__init__", counted)
+    write = Mock(wraps=spill.Sorter._write_run)
+    monkeypatch.setattr(spill.Sorter, "_write_run", lambda *args: write(*args))
+    spilled.check()
+    assert bool(write.call_count) == (more < 0)
+    assert made == [(tmp_path, False)] * [*sizes.values()].count(largest) * (more < 0)
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.usefixtures("few")
+def test_equal_entries_keep_their_order() -> None:
+    """That of the batches, those of a file before those of a later one."""
+    parts = [
+        [
+            EncodedEntry(group, 0, b"k", b"%d %02d" % (part, n))
+            for n in range(60)
+            for group in (3, 1, 2)
+        ]
+        for part in range(3)
+    ]
+    spilled = Spilled(parts, None)
+    assert spilled.sorter._starts
+    spilled.check()
+
+
+@pytest.mark.usefixtures("few")
+def test_entries_held_at_the_end(tmp_path: Path) -> None:
+    """They go to a file, as the parts are read from files alone."""
+    spilled = Spilled([entries_of_groups(range(9))], tmp_path)
+    rest = entries_of_groups(range(12), 20)
+    spilled.sorter.add(entry_batch(rest))
+    spilled.expected = sorted([*spilled.expected, *rest])
+    spilled.check()
+
+
+@pytest.mark.usefixtures("few")
+def test_a_file_of_parts_that_is_gone(tmp_path: Path) -> None:
+    spilled = Spilled([entries_of_groups(range(9))], tmp_path)
+    for path in tmp_path.rglob("0"):
+        path.unlink()
+    with pytest.raises(SavepointError, match="cannot be written: No such file"):
+        spilled.check()
+    spilled.sorter.close()
 
 
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
-from itertools import chain, islice
+from contextlib import closing
+from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from keygroups.savepoint._columns.byte_arrays import taken
-from keygroups.savepoint._columns.entry_batches import KEY, SCHEMA, VALUE, entry_batch
+from keygroups.savepoint._columns.byte_arrays import Int64s, taken
+from keygroups.savepoint._columns.entry_batches import KEY, KEY_GROUP, SCHEMA, VALUE, entry_batch
 from keygroups.savepoint._columns.entry_order import places_in_order, states_of
 from keygroups.savepoint._state.writing import spill
 
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 
 _WRITTEN = 1 << 18  # bytes of a batch in a sorted file
 _MOST_READ, _READ = 4, 32  # batches that a merge reads of a file at once, and about of all of them
+# Parts of the key groups in the first file, and the fewest for which it is not sorted itself.
+_PARTS, _LEAST_PARTS = 32, 8
 _ROWS = 1 << 12  # entries of a batch that is made of single entries
 
 
@@ -29,12 +34,28 @@ def in_order(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
     """Return the entries of some batches as one, sorted by key group, state and key."""
     joined = _joined(batches)
     places = places_in_order(joined)
-    if (places[1:] > places[:-1]).all():
-        return joined
+    return joined if (places[1:] > places[:-1]).all() else _taken(joined, places)
+
+
+def _taken(batch: pa.RecordBatch, places: Int64s) -> pa.RecordBatch:
+    """Return the entries of a batch at some places."""
     rows = pa.array(places)
-    numbers = (joined.column(column).take(rows) for column in range(KEY))
-    octets = (taken(joined.column(column), places) for column in (KEY, VALUE))
+    numbers = (batch.column(column).take(rows) for column in range(KEY))
+    octets = (taken(batch.column(column), places) for column in (KEY, VALUE))
     return pa.RecordBatch.from_arrays([*numbers, *octets], schema=SCHEMA)
+
+
+def _by_key_group(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the entries of a batch sorted by key group alone; those of one keep their order."""
+    key_groups = _key_groups(batch).astype(np.uint16)
+    if (key_groups[1:] >= key_groups[:-1]).all():
+        return batch
+    return _taken(batch, np.argsort(key_groups, kind="stable"))  # NumPy sorts 16 bits by radix
+
+
+def _key_groups(batch: pa.RecordBatch) -> NDArray[np.int32]:
+    key_groups: NDArray[np.int32] = batch.column(KEY_GROUP).to_numpy()
+    return key_groups
 
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
@@ -43,13 +64,101 @@ def _joined(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 class BatchSorter(spill.Sorter[pa.RecordBatch]):
-    """Sorts batches of entries by key group, state and key: all batches are one table."""
+    """Sorts batches of entries by key group, state and key: all batches are one table.
+
+    A file has entries that are not sorted yet, by parts of the key groups: of all files a part is
+    sorted at once, and each entry once. A part that memory does not hold has a sorter of its own,
+    without `in_parts`: its files are sorted, and merged. So are they where few key groups fill
+    the memory.
+    """
+
+    def __init__(self, folder: Path | None, in_parts: bool = True) -> None:
+        super().__init__(folder)
+        self._in_parts = in_parts
+        self._firsts: list[int] = []  # the first key group of each part
+        self._end = 0  # after the last key group of all parts
+        self._sizes: Counter[int] = Counter()  # bytes of each part
+        self._starts: list[dict[int, int]] = []  # places of the parts in each file
 
     def add(self, batch: pa.RecordBatch) -> bool:
         """Hold a batch; return whether memory is full, so that the caller has to `spill`."""
         self._held.append(batch)
         self._size += batch.nbytes
         return self._size >= spill._HELD
+
+    def spill(self) -> None:
+        """Write the entries that are held to a file."""
+        if self._in_parts:
+            self._add_parts()
+        if not self._in_parts:
+            super().spill()
+            return
+        self._held = [*map(_by_key_group, self._held)]
+        with self._errors(), self._new_run() as file:
+            starts = {}
+            for part, batch in self._parts_of_held():
+                starts[part] = file.tell()
+                self._sizes[part] += batch.nbytes
+                self._write(file, [batch])
+        self._starts.append(starts)
+        self._held, self._size = [], 0
+
+    def _add_parts(self) -> None:
+        """Add parts for the key groups that come after those of all parts."""
+        counts = np.bincount(np.concatenate([*map(_key_groups, self._held)]))
+        new = counts[self._end :]
+        rows = max(int(counts.sum()) // _PARTS, 1)
+        changes = np.flatnonzero(np.diff((np.cumsum(new) - new) // rows)) + 1
+        if not self._firsts and len(changes) + 1 < _LEAST_PARTS:
+            self._in_parts = False
+        elif len(new):
+            self._firsts += (self._end + np.append(0, changes)).tolist()
+            self._end = len(counts)
+
+    def _parts_of_held(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield the number of each part that has held entries, and these."""
+        firsts = np.array(self._firsts, np.int32)
+        places = [
+            [*np.searchsorted(_key_groups(batch), firsts).tolist(), len(batch)]
+            for batch in self._held
+        ]
+        for part, bounds in enumerate(zip(*map(pairwise, places))):
+            slices = [
+                batch.slice(start, end - start)
+                for batch, (start, end) in zip(self._held, bounds)
+                if start < end
+            ]
+            if slices:
+                yield part, _joined(slices)
+
+    def entries(self) -> Generator[pa.RecordBatch, None, None]:
+        """Yield all entries in their order, once."""
+        if not self._starts:
+            yield from super().entries()
+            return
+        if self._held:
+            self.spill()
+        for part in range(len(self._firsts)):
+            yield from self._sorted_part(part)
+
+    def _sorted_part(self, part: int) -> Iterator[pa.RecordBatch]:
+        """Yield the entries of a part in their order."""
+        if self._sizes[part] <= spill._HELD:
+            yield from _cut(in_order(self._read_part(part)), _MOST_READ * _WRITTEN)
+            return
+        with closing(BatchSorter(self._folder, in_parts=False)) as sorter:
+            for batch in self._read_part(part):
+                if sorter.add(batch):
+                    sorter.spill()
+            yield from sorter.entries()
+
+    def _read_part(self, part: int) -> Iterator[pa.RecordBatch]:
+        """Yield the entries of a part of all files, not sorted."""
+        for path, starts in zip(self._runs, self._starts):
+            if part in starts:
+                with self._errors(), path.open("rb") as file:
+                    file.seek(starts[part])
+                    yield from pa.ipc.open_stream(file)
 
     def batches(self, entries: Iterator[EncodedEntry]) -> Generator[pa.RecordBatch, None, None]:
         """Yield all held entries merged with others, which are sorted already; callable once."""

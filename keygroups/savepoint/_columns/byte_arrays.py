@@ -60,8 +60,8 @@ def side_by_side(pieces: Sequence[NDArray[Any]]) -> NDArray[Any]:
 def records_of(array: pa.Array) -> pa.Array | NDArray[np.void]:
     """Return values that have one size, which is not 0, as records; others as they are."""
     data, bounds = octets_of(array)
-    size = len(data) // max(len(array), 1)
-    if not size or (np.diff(bounds) != size).any():
+    size, rest = divmod(len(data), max(len(array), 1))
+    if rest or not size or bounds[1] != size or (np.diff(bounds) != size).any():
         return array
     return data.view(f"V{size}")
 
@@ -163,7 +163,8 @@ def spans(
 
 def octets_of(array: pa.Array) -> tuple[Octets, Int64s]:
     """Return the bytes of all values of an array of bytes or text, and the offset of each."""
-    array = array.cast(BYTES)
+    if array.type != BYTES:
+        array = array.cast(BYTES)
     _, offsets, data = array.buffers()
     bounds = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
     return np.frombuffer(data or b"", np.uint8)[bounds[0] : bounds[-1]], bounds - bounds[0]

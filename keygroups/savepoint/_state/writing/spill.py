@@ -64,8 +64,6 @@ class Sorter(ABC, Generic[Item]):
     def spill(self) -> None:
         """Write the items that are held to a file."""
         with self._errors():
-            if self._scratch is None:
-                self._scratch = TemporaryDirectory(dir=self._folder)
             self._write_run(self._in_order())
         self._held, self._size = [], 0
 
@@ -89,10 +87,17 @@ class Sorter(ABC, Generic[Item]):
                 self._scratch.cleanup()
 
     def _write_run(self, items: Iterable[Item]) -> None:
-        assert self._scratch is not None
+        with self._new_run() as file:
+            self._write(file, items)
+
+    @contextmanager
+    def _new_run(self) -> Iterator[BinaryIO]:
+        """Return a new file, which is the last of all once it is written."""
+        if self._scratch is None:
+            self._scratch = TemporaryDirectory(dir=self._folder)
         path = Path(self._scratch.name, str(next(self._names)))
         with path.open("wb", _BUFFERED) as file:
-            self._write(file, items)
+            yield file
         self._runs.append(path)
 
     def _merged(self, count: int) -> Iterator[Item]:
