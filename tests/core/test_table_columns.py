@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -417,9 +417,47 @@ def test_one_batch_of_each_file_is_held(monkeypatch: pytest.MonkeyPatch, is_smal
         merged = sorter._merge([run("a", [1, 2, 3, 9]), run("b", [4, 5])])
         seen = [(batch.column(0).to_pylist(), pulled["a"], pulled["b"]) for batch in merged]
     if is_small:
-        assert seen == [([1], 2, 2), ([2], 3, 2), ([3], 4, 2), ([4, 5], 4, 2), ([9], 4, 2)]
+        assert seen == [
+            *(([1], 2, 1), ([2], 3, 1), ([3], 4, 1)),
+            *(([4], 4, 2), ([5], 4, 2), ([9], 4, 2)),
+        ]
     else:
         assert [key_groups for key_groups, _, _ in seen] == [[1], [2], [3], [4], [5], [9]]
         assert [now for _, *now in seen] == [
             *([2, 1], [3, 1], [4, 1], [4, 2], [4, 2], [4, 2]),
         ]
+
+
+@pytest.mark.parametrize("is_apart", [True, False])
+def test_a_merge_looks_at_the_heads_that_it_takes_from(
+    monkeypatch: pytest.MonkeyPatch, is_apart: bool
+) -> None:
+    """So that its work is linear in the batches of all files, and not in those times the files.
+
+    Files that lie one behind the other are what another max parallelism makes of key groups.
+    """
+    monkeypatch.setattr(batch_sorter, "_MOST_READ", 1)
+    monkeypatch.setattr(batch_sorter, "_WRITTEN", 2)
+    files, batches = 40, 10
+    order = range(files * batches)
+    numbers = [
+        order[file * batches :][:batches] if is_apart else order[file::files]
+        for file in range(files)
+    ]
+    looked: list[int] = []
+    count_of = batch_sorter._count_up_to
+
+    def counted(batch: Any, bound: Any) -> int:
+        looked.append(count_of(batch, bound))
+        return looked[-1]
+
+    monkeypatch.setattr(batch_sorter, "_count_up_to", counted)
+
+    def run(key_groups: Iterable[int]) -> Iterator[Any]:
+        return (entry_batch([EncodedEntry(group, 0, b"k", b"v")]) for group in key_groups)
+
+    with closing(batch_sorter.BatchSorter(None)) as sorter:
+        merged = [*sorter._merge(map(run, numbers))]
+    assert [group for batch in merged for group in batch.column(0).to_pylist()] == [*order]
+    assert len(looked) <= files * batches
+    assert all(looked)
