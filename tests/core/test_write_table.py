@@ -350,21 +350,19 @@ OF_KINDS: dict[str, tuple[Any, Any]] = {
 """A type of values of each kind that a column may have, and a column of it."""
 
 
-@pytest.mark.parametrize("given", OF_KINDS)
+@pytest.mark.parametrize("other", OF_KINDS)
 @pytest.mark.parametrize("kind", OF_KINDS)
-def test_a_column_of_another_kind(kind: str, given: str, tmp_path: Path) -> None:
+def test_a_column_of_another_kind(kind: str, other: str, tmp_path: Path) -> None:
     """Whichever of the two has parts, it is refused by its type."""
-    value_type, array = OF_KINDS[kind][0], OF_KINDS[given][1]
+    value_type, array = OF_KINDS[kind][0], OF_KINDS[other][1]
     table = pa.table({"key": ["a"], "value": array})
     with SavepointWriter(tmp_path / "new") as writer:
         states = [ValueStateDescriptor("s", value_type)]
         operator = writer.add_operator("op", STRING, states, 128, 3)
-        if kind == given:
+        if kind == other:
             operator.write_table("s", table)
         else:
-            with pytest.raises(
-                InvalidTypeError, match="value of state 's' must be"
-            ):
+            with pytest.raises(InvalidTypeError, match="value of state 's' must be"):
                 operator.write_table("s", table)
             operator.write_table("s", pa.table({"key": ["a"], "value": OF_KINDS[kind][1]}))
 
