@@ -138,6 +138,18 @@ def read(old: Path, new: Path) -> int:
     return sum(1 for _ in read_savepoint(old).operator(OPERATOR).entries())
 
 
+def columns(old: Path, new: Path) -> int:
+    """Read a VALUE and a MAP as columns, each of which passes over all else."""
+    operator = read_savepoint(old).operator(OPERATOR)
+    readers = map(operator.to_arrow_batch_reader, ("visits", "byCity"))
+    return sum(batch.num_rows for reader in readers for batch in reader)
+
+
+def summarise(old: Path, new: Path) -> int:
+    (operator,) = read_savepoint(old).summary().operators
+    return sum(state.entries or 0 for state in operator.states)
+
+
 def weigh_keys(old: Path, new: Path) -> int:
     return len(read_savepoint(old).operator(OPERATOR).key_sizes(100))
 
@@ -175,6 +187,8 @@ def delete(old: Path, new: Path) -> int:
 
 STEPS: dict[str, Callable[[Path, Path], int]] = {
     "read": read,
+    "columns": columns,
+    "summary": summarise,
     "key_sizes": weigh_keys,
     "diff": compare,
     "change_max_parallelism": change_key_groups,

@@ -244,6 +244,36 @@ def test_serializers_of_java_in_each_place(name: str) -> None:
         assert_taken(of_keys, [[(value, 1) for value in values], [], [(values[-1], None)]])
 
 
+OF_PRIMITIVES: dict[str, list[Any]] = {
+    "Boolean": [True, False],
+    "Char": [0, 1, 0xFFFF],
+    "Short": ends(16),
+    "Int": ends(32),
+    "Long": ends(64),
+    "Float": [0.0, -1.5, float("inf"), 2.0**-149],
+    "Double": [0.0, -1.5, float("inf"), 5e-324],
+}
+
+
+@pytest.mark.parametrize("name", OF_PRIMITIVES)
+def test_arrays_of_primitives(name: str) -> None:
+    """They are read as columns, and written one by one."""
+    values = OF_PRIMITIVES[name]
+    serializer = getattr(serializers, f"{name}PrimitiveArraySerializer")()
+    rows = [values, [], values[:1], values * 17]
+    column, write = column_of(serializer), serializer.write
+    read = reader_of(serializer, is_key=False)
+    assert column is not None
+    assert write is not None
+    assert read is not None
+    array = pa.array(rows, column.data_type)
+    written = [write(value) for value in column.restore(array)]
+    places = np.cumsum([0, *map(len, written)])
+    again, behind = read(b"".join(written), places[:-1])
+    assert np.array_equal(behind, places[1:])
+    assert again.equals(array)
+
+
 @pytest.mark.parametrize("shift", [0, 1, 3])
 def test_numbers_are_decoded_where_they_lie_together(
     shift: int, monkeypatch: pytest.MonkeyPatch

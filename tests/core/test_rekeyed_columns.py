@@ -6,7 +6,7 @@ What comes of single entries is held to Flink's own restores elsewhere.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 from itertools import islice
 from pathlib import Path
@@ -18,7 +18,7 @@ from support.bytes.all_states import write_all
 from support.bytes.column_forms import canonical, native, rocksdb
 from support.bytes.damaged_files import damages
 from support.bytes.real_savepoints import POINTS, Point, point
-from support.inside.savepoints import EncodedEntry, keyed_state, spill
+from support.inside.savepoints import EditTask, EncodedEntry, keyed_state, spill
 from support.selections import first_by_default
 
 from keygroups import KeyGroupsError
@@ -114,6 +114,24 @@ def test_keys_of_each_type(key_type: KeyType, groups: int, tmp_path: Path, both:
     assert isinstance(by_columns, list)
     by_columns, by_entries = both(lambda: tmp_path / "old", 7)
     assert by_columns == by_entries
+
+
+@pytest.mark.parametrize("key_type", KEYS, ids=repr)
+def test_keys_are_hashed_as_columns(
+    key_type: KeyType, tmp_path: Path, both: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One by one would be as right, and many times slower; dates alone are."""
+    write_all(tmp_path / "old", key_type, 128, KEYS[key_type])
+    rekeyed, hashed = EditTask._rekeyed, []
+
+    def counted(task: EditTask, entries: Iterable[EncodedEntry]) -> Iterator[EncodedEntry]:
+        hashed.append(key_type)
+        return rekeyed(task, entries)
+
+    monkeypatch.setattr(EditTask, "_rekeyed", counted)
+    monkeypatch.setattr(keyed_state, "LEAST_OF_COLUMNS", 0)
+    change_max_parallelism(tmp_path / "old", 300, tmp_path / "new")
+    assert bool(hashed) == ("LOCAL_DATE" in repr(key_type))
 
 
 def test_texts_that_arrow_does_not_hold(tmp_path: Path, both: Both) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -388,7 +388,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("few")
 def test_parts_of_files(tmp_path: Path) -> None:
-    """Parts have about as many entries in the first file, and later key groups parts of theirs."""
+    """Parts of the first file have about as many entries, or key groups; later ones their own."""
     spilled = Spilled(
         [
             entries_of_groups([5, 2, 2, 9, 5, 7, 3, 9]),
@@ -397,14 +397,20 @@ def test_parts_of_files(tmp_path: Path) -> None:
         ],
         tmp_path,
     )
-    assert spilled.sorter._firsts == [0, 3, 6, 8, 10, 13, 31]
+    assert spilled.sorter._firsts == [
+        *(0, 2, 3, 4, 6, 8),
+        *(10, 13, 31, 8199, 16388, 24577, 32766),
+    ]
     assert spilled.parts() == [
-        [[2, 2], [0]],
-        [[5, 3, 5], [3, 4]],
+        [[0]],
+        [[2, 2]],
+        [[3], [3]],
+        [[5, 5], [4]],
         [[7]],
         [[9, 9], [9, 8], [9]],
         [[12, 11, 12, 12]],
         [[20, 30]],
+        *([], [], [], []),
         [[32767]],
     ]
     [scratch] = tmp_path.iterdir()
@@ -413,15 +419,29 @@ def test_parts_of_files(tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
 
 
+def test_parts_of_another_max_parallelism(tmp_path: Path) -> None:
+    """Eight key groups of 1,024 become 32 of 4,096 that lie far apart; so do the next eight."""
+    some = [
+        [old + 1024 * n for old in range(first, first + 8) for n in range(4)] * 30
+        for first in (0, 8, 512)
+    ]
+    spilled = Spilled([*map(entries_of_groups, some)], tmp_path)
+    parts = [{group for batch in part for group in batch} for part in spilled.parts()]
+    assert max(map(len, parts)) == 8 < 96 == len(set().union(*parts))
+    spilled.check()
+
+
 @pytest.mark.usefixtures("few")
-@pytest.mark.parametrize(("key_groups", "firsts"), [([1, 2, 2, 2], []), ([1, 2, 2, 3], [0, 2, 3])])
+@pytest.mark.parametrize(
+    ("key_groups", "firsts"), [([1, 2, 2, 2], []), ([1, 2, 2, 3], [0, 1, 2, 3])]
+)
 def test_few_key_groups_are_sorted_in_their_files(
     key_groups: list[int], firsts: list[int]
 ) -> None:
     """So are those of later files, whatever their key groups."""
     spilled = Spilled([entries_of_groups(key_groups), entries_of_groups(range(9), 10)], None)
-    assert spilled.sorter._firsts[:3] == firsts
-    assert [*map(len, spilled.sorter._starts)] == ([3, 6] if firsts else [])
+    assert spilled.sorter._firsts[:4] == firsts
+    assert [*map(len, spilled.sorter._starts)] == ([3, 8] if firsts else [])
     assert spilled.sorter._held == []
     assert spilled.sorter._size == 0
     spilled.check()
@@ -566,9 +586,47 @@ def test_one_batch_of_each_file_is_held(monkeypatch: pytest.MonkeyPatch, is_smal
         merged = sorter._merge([run("a", [1, 2, 3, 9]), run("b", [4, 5])])
         seen = [(batch.column(0).to_pylist(), pulled["a"], pulled["b"]) for batch in merged]
     if is_small:
-        assert seen == [([1], 2, 2), ([2], 3, 2), ([3], 4, 2), ([4, 5], 4, 2), ([9], 4, 2)]
+        assert seen == [
+            *(([1], 2, 1), ([2], 3, 1), ([3], 4, 1)),
+            *(([4], 4, 2), ([5], 4, 2), ([9], 4, 2)),
+        ]
     else:
         assert [key_groups for key_groups, _, _ in seen] == [[1], [2], [3], [4], [5], [9]]
         assert [now for _, *now in seen] == [
             *([2, 1], [3, 1], [4, 1], [4, 2], [4, 2], [4, 2]),
         ]
+
+
+@pytest.mark.parametrize("is_apart", [True, False])
+def test_a_merge_looks_at_the_heads_that_it_takes_from(
+    monkeypatch: pytest.MonkeyPatch, is_apart: bool
+) -> None:
+    """So that its work is linear in the batches of all files, and not in those times the files.
+
+    Files that lie one behind the other are what another max parallelism makes of key groups.
+    """
+    monkeypatch.setattr(batch_sorter, "_MOST_READ", 1)
+    monkeypatch.setattr(batch_sorter, "_WRITTEN", 2)
+    files, batches = 40, 10
+    order = range(files * batches)
+    numbers = [
+        order[file * batches :][:batches] if is_apart else order[file::files]
+        for file in range(files)
+    ]
+    looked: list[int] = []
+    count_of = batch_sorter._count_up_to
+
+    def counted(batch: Any, bound: Any) -> int:
+        looked.append(count_of(batch, bound))
+        return looked[-1]
+
+    monkeypatch.setattr(batch_sorter, "_count_up_to", counted)
+
+    def run(key_groups: Iterable[int]) -> Iterator[Any]:
+        return (entry_batch([EncodedEntry(group, 0, b"k", b"v")]) for group in key_groups)
+
+    with closing(batch_sorter.BatchSorter(None)) as sorter:
+        merged = [*sorter._merge(map(run, numbers))]
+    assert [group for batch in merged for group in batch.column(0).to_pylist()] == [*order]
+    assert len(looked) <= files * batches
+    assert all(looked)

@@ -27,7 +27,7 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.state_keys import VOID_NAMESPACE, serializer_of
-from keygroups.types import INSTANT, INT, LONG, MAP, STRING, TUPLE
+from keygroups.types import INSTANT, INT, LIST, LONG, MAP, STRING, TUPLE
 
 pa = pytest.importorskip("pyarrow")
 
@@ -337,6 +337,34 @@ def test_what_is_refused(case: str, tmp_path: Path) -> None:
     with pytest.raises(cls, match=message):
         write(tmp_path / "new", lambda operator: operator.write_table(state, table))
     assert not [*tmp_path.iterdir()]
+
+
+OF_KINDS: dict[str, tuple[Any, Any]] = {
+    "int": (INT, pa.array([1], pa.int32())),
+    "text": (STRING, pa.array(["a"])),
+    "list": (LIST(STRING), pa.array([["a"]])),
+    "map": (MAP(STRING, LONG), pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64()))),
+    "struct": (TUPLE(STRING, LONG), pa.array([{"f0": "a", "f1": 1}])),
+    "moment": (INSTANT, pa.array([TIME * 1_000], pa.timestamp("us", "UTC"))),
+}
+"""A type of values of each kind that a column may have, and a column of it."""
+
+
+@pytest.mark.parametrize("other", OF_KINDS)
+@pytest.mark.parametrize("kind", OF_KINDS)
+def test_a_column_of_another_kind(kind: str, other: str, tmp_path: Path) -> None:
+    """Whichever of the two has parts, it is refused by its type."""
+    value_type, array = OF_KINDS[kind][0], OF_KINDS[other][1]
+    table = pa.table({"key": ["a"], "value": array})
+    with SavepointWriter(tmp_path / "new") as writer:
+        states = [ValueStateDescriptor("s", value_type)]
+        operator = writer.add_operator("op", STRING, states, 128, 3)
+        if kind == other:
+            operator.write_table("s", table)
+        else:
+            with pytest.raises(InvalidTypeError, match="value of state 's' must be"):
+                operator.write_table("s", table)
+            operator.write_table("s", pa.table({"key": ["a"], "value": OF_KINDS[kind][1]}))
 
 
 def test_the_part_of_a_map_that_differs_is_named(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from itertools import chain, islice, pairwise
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,9 +25,12 @@ if TYPE_CHECKING:
 
 _WRITTEN = 1 << 18  # bytes of a batch in a sorted file
 _MOST_READ, _READ = 4, 32  # batches that a merge reads of a file at once, and about of all of them
-# Parts of the key groups in the first file, and the fewest for which it is not sorted itself.
+# Parts of a file, by entries and by key groups, and the fewest by entries for which it has any.
 _PARTS, _LEAST_PARTS = 32, 8
 _ROWS = 1 << 12  # entries of a batch that is made of single entries
+
+_Place = tuple[np.uint64, bytes]
+"""What an entry is sorted by: the number of its key group and state, and its key."""
 
 
 def in_order(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
@@ -112,7 +115,10 @@ class BatchSorter(spill.Sorter[pa.RecordBatch]):
         if not self._firsts and len(changes) + 1 < _LEAST_PARTS:
             self._in_parts = False
         elif len(new):
-            self._firsts += (self._end + np.append(0, changes)).tolist()
+            # Later files may have what lies between the key groups of this one, as those of
+            # another max parallelism do.
+            even = np.arange(0, len(new), max(len(new) // _PARTS, 1))
+            self._firsts += (self._end + np.union1d(even, changes)).tolist()
             self._end = len(counts)
 
     def _parts_of_held(self) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -138,7 +144,7 @@ class BatchSorter(spill.Sorter[pa.RecordBatch]):
             return
         if self._held:
             self.spill()
-        for part in range(len(self._firsts)):
+        for part in sorted(self._sizes):
             yield from self._sorted_part(part)
 
     def _sorted_part(self, part: int) -> Iterator[pa.RecordBatch]:
@@ -185,26 +191,38 @@ class BatchSorter(spill.Sorter[pa.RecordBatch]):
         A batch of each run is held, its head; of few runs it is several in one. The smallest of
         the heads' last entries is the bound: every entry up to it is in a head already, so that
         these are sorted and yielded. A head of which little is left gets the next batch of its
-        run: else, among many runs, there would be a step for each batch, which looks at every
-        head. An example, of key groups: a run [1, 4], [9] and a run [2, 3, 20]: the bound is 4,
-        and [1, 2, 3, 4] are yielded; then it is 9, and [9]; the head [20] alone is left, and
-        follows as it is.
+        run: else, among many runs, there would be a step for each batch. A head that starts
+        behind the bound stays as it is: of runs that lie one behind the other, as those of
+        another max parallelism do, each step takes one. An example, of key groups: a run [1, 4],
+        [9] and a run [2, 3, 20]: the bound is 4, and [1, 2, 3, 4] are yielded; then it is 9, and
+        [9]; the head [20] alone is left, and follows as it is.
         """
         runs = [*runs]
         at_once = max(1, min(_MOST_READ, _READ // max(len(runs), 1)))
-        heads = [(head, run) for run in runs for head in _refilled(None, run, at_once)]
+        heads = [head for run in runs for head in _refilled(None, run, at_once)]
         while len(heads) > 1:
-            bound = min(_place(head, len(head) - 1) for head, _ in heads)
+            bound = min(head.last for head in heads)
             ready, rest = [], []
-            for head, run in heads:
-                count = _count_up_to(head, bound)
-                ready.append(head.slice(0, count))
-                following = _refilled(head.slice(count), run, at_once)
-                rest += [(batch, run) for batch in following]
+            for head in heads:
+                if head.first > bound:
+                    rest.append(head)
+                    continue
+                count = _count_up_to(head.batch, bound)
+                ready.append(head.batch.slice(0, count))
+                rest += _refilled(head.batch.slice(count), head.run, at_once)
             heads = rest
             yield from _cut(in_order(ready), _MOST_READ * _WRITTEN)
-        for head, run in heads:
-            yield from chain([head], run)
+        for head in heads:
+            yield from chain([head.batch], head.run)
+
+
+class _Head(NamedTuple):
+    """The next entries of a run, the places of the first and the last, and the run."""
+
+    first: _Place
+    last: _Place
+    batch: pa.RecordBatch
+    run: Iterator[pa.RecordBatch]
 
 
 def _cut(batch: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
@@ -216,15 +234,21 @@ def _cut(batch: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
 
 def _refilled(
     batch: pa.RecordBatch | None, run: Iterator[pa.RecordBatch], at_once: int
-) -> list[pa.RecordBatch]:
-    """Return the new head of a run: the rest of its batch, and the next ones if it is small."""
+) -> list[_Head]:
+    """Return the new head of a run: the rest of its batch, and the next ones if it is small.
+
+    It is the only one of the list, which has none at the end of the run.
+    """
     size = 0 if batch is None else batch.nbytes
     few = [*islice(run, at_once)] if size < _WRITTEN * at_once // 2 else []
     parts = [part for part in (batch, *few) if part is not None and len(part)]
-    return [_joined(parts)] if few else parts
+    if not parts:
+        return []
+    head = parts[0] if len(parts) == 1 else _joined(parts)
+    return [_Head(_place(head, 0), _place(head, len(head) - 1), head, run)]
 
 
-def _count_up_to(batch: pa.RecordBatch, bound: tuple[np.uint64, bytes]) -> int:
+def _count_up_to(batch: pa.RecordBatch, bound: _Place) -> int:
     """Return the number of entries of a sorted batch that come before a bound, or are at it."""
     number, key = bound
     numbers, keys = states_of(batch), batch.column(KEY)
@@ -232,7 +256,7 @@ def _count_up_to(batch: pa.RecordBatch, bound: tuple[np.uint64, bytes]) -> int:
     return bisect_right(range(last), key, first, key=lambda row: keys[row].as_py())
 
 
-def _place(batch: pa.RecordBatch, row: int) -> tuple[np.uint64, bytes]:
+def _place(batch: pa.RecordBatch, row: int) -> _Place:
     """Return the sort key of an entry of a batch: key group and state number, and key bytes."""
     [number] = states_of(batch.slice(row, 1))
     return number, batch.column(KEY)[row].as_py()
