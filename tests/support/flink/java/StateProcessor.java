@@ -5,7 +5,6 @@ import java.io.Serializable;
 import java.lang.management.ManagementFactory;
 import java.math.BigDecimal;
 import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.util.Arrays;
 import java.util.Map;
 import org.apache.flink.api.common.functions.MapFunction;
@@ -389,7 +388,7 @@ public class StateProcessor {
     }
 
     /** Returns the CPU time of this process's compilers, of those that have not ended. */
-    private static long compilerNanos() throws IOException {
+    private static long compilerNanos() {
         long nanos = 0;
         File[] threads = new File("/proc/self/task").listFiles();
         for (File thread : threads) {
@@ -398,8 +397,8 @@ public class StateProcessor {
                     String times = Files.readString(thread.toPath().resolve("schedstat"));
                     nanos += Long.parseLong(times.substring(0, times.indexOf(' ')));
                 }
-            } catch (NoSuchFileException ended) {
-                continue;
+            } catch (IOException ended) {
+                continue;  // before its file was opened, or while it was read
             }
         }
         return nanos;
