@@ -298,8 +298,8 @@ def test_more_than_memory_holds(
     """It goes to files, and what memory holds does not."""
     write_all(tmp_path / "old", LONG, 128, KEYS[LONG])
     monkeypatch.setattr(spill, "_HELD", held)
-    written = Mock(wraps=spill.Sorter._write_run)
-    monkeypatch.setattr(spill.Sorter, "_write_run", lambda sorter, items: written(sorter, items))
+    written = Mock(wraps=spill.Sorter._new_run)
+    monkeypatch.setattr(spill.Sorter, "_new_run", lambda sorter: written(sorter))
     by_columns, by_entries = both(
         tmp_path / "old", lambda editor: editor.operator("by-key").delete_keys(range(1, 50))
     )

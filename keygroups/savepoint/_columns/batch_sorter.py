@@ -29,7 +29,7 @@ _MOST_READ, _READ = 4, 32  # batches that a merge reads of a file at once, and a
 _PARTS, _LEAST_PARTS = 32, 8
 _ROWS = 1 << 12  # entries of a batch that is made of single entries
 
-_Place = tuple[np.uint64, bytes]
+_SortKey = tuple[np.uint64, bytes]
 """What an entry is sorted by: the number of its key group and state, and its key."""
 
 
@@ -219,8 +219,8 @@ class BatchSorter(spill.Sorter[pa.RecordBatch]):
 class _Head(NamedTuple):
     """The next entries of a run, the places of the first and the last, and the run."""
 
-    first: _Place
-    last: _Place
+    first: _SortKey
+    last: _SortKey
     batch: pa.RecordBatch
     run: Iterator[pa.RecordBatch]
 
@@ -248,7 +248,7 @@ def _refilled(
     return [_Head(_place(head, 0), _place(head, len(head) - 1), head, run)]
 
 
-def _count_up_to(batch: pa.RecordBatch, bound: _Place) -> int:
+def _count_up_to(batch: pa.RecordBatch, bound: _SortKey) -> int:
     """Return the number of entries of a sorted batch that come before a bound, or are at it."""
     number, key = bound
     numbers, keys = states_of(batch), batch.column(KEY)
@@ -256,7 +256,7 @@ def _count_up_to(batch: pa.RecordBatch, bound: _Place) -> int:
     return bisect_right(range(last), key, first, key=lambda row: keys[row].as_py())
 
 
-def _place(batch: pa.RecordBatch, row: int) -> _Place:
+def _place(batch: pa.RecordBatch, row: int) -> _SortKey:
     """Return the sort key of an entry of a batch: key group and state number, and key bytes."""
     [number] = states_of(batch.slice(row, 1))
     return number, batch.column(KEY)[row].as_py()

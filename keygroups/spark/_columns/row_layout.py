@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column
+from pyspark.sql import types as T
 
 from keygroups.logical_types import LogicalType, row_header_size
 from keygroups.spark._columns.portable import Portable
@@ -164,7 +165,12 @@ def _folded(
     F = backend.F
     # What is not texts alone is structs. What no field has is left out of them, what others have
     # is null, which is the same column for all.
-    types = {"word": "bigint", "tail": "binary", "null": "boolean", "text": "binary"}
+    types = {
+        "word": T.LongType(),
+        "tail": T.BinaryType(),
+        "null": T.BooleanType(),
+        "text": T.BinaryType(),
+    }
     values: list[dict[str, Column | None]] = [
         {
             "word": field.word,
@@ -178,7 +184,11 @@ def _folded(
     if not any(isinstance(field, Value) for field in fields):
         values = []
     used = {name for value in values for name, column in value.items() if column is not None}
-    absent = {name: F.lit(None).cast(types[name]).alias(name) for name in types if name in used}
+    absent = {
+        name: F.lit(None).cast(spark_type).alias(name)
+        for name, spark_type in types.items()
+        if name in used
+    }
 
     def element(value: Mapping[str, Column | None]) -> Column:
         known = {name: column.alias(name) for name, column in value.items() if column is not None}
