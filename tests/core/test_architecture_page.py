@@ -106,6 +106,7 @@ def row_of(what: str) -> set[str]:
     return set(re.findall(r"`([^`]+)`", TEXT.partition(f"| {what} |")[2].partition("\n")[0]))
 
 
+@pytest.mark.long
 def test_a_kind_of_state_is_in_the_files_of_its_row() -> None:
     """One whose value lies as that of others does; a writer of windows takes another kind."""
     kind = files_with(lambda node: isinstance(node, ast.Constant) and node.value == "AGGREGATING")
@@ -113,6 +114,7 @@ def test_a_kind_of_state_is_in_the_files_of_its_row() -> None:
     assert len(kind) <= 3
 
 
+@pytest.mark.long
 def test_a_file_format_is_in_the_files_of_its_row() -> None:
     named = files_with(lambda node: isinstance(node, ast.Name) and node.id == "RocksDBHandle")
     assert row_of("a file format") == {

@@ -623,6 +623,7 @@ def test_module_is_the_command(
     assert sys.path == [place, *others][not is_kept :]
 
 
+@pytest.mark.long
 def test_modules_of_a_stranger(tmp_path: Path) -> None:
     """What is imported for an export is not taken from the folder of the savepoint."""
     pytest.importorskip("pyarrow", reason="the extra savepoint")
@@ -990,6 +991,7 @@ def test_terminated_where_nobody_reads() -> None:
         assert process.stderr.read() == b""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_terminals_that_cannot_show_the_key(encoding: str) -> None:
     text = "caf\u00e9 \u20ac"

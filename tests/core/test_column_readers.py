@@ -404,6 +404,7 @@ def test_texts_that_are_odd_are_read_one_by_one(odd: list[bytes]) -> None:
     assert ends.tolist() == bounds[1:].tolist()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rounds", [4, pytest.param(150, marks=pytest.mark.slow)])
 def test_damaged_values(rounds: int) -> None:
     """Both have the same values, or neither takes them for values: no error is lost."""
@@ -444,6 +445,7 @@ def passed_abreast(serializer: Serializer, data: bytes, starts: Sequence[int]) -
     return ends.tolist()
 
 
+@pytest.mark.long
 @given(TYPES, st.data())
 @settings(max_examples=30, deadline=None)
 def test_types_that_hypothesis_draws(drawn: Type, data: st.DataObject) -> None:

@@ -75,6 +75,7 @@ def written(
     return read_savepoint(path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("groups", "size", "least", "most"),
     [

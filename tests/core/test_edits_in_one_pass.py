@@ -140,6 +140,7 @@ def check(old: Savepoint, verb: Verb, groups: int, parallelism: int | None, path
         assert (reports.old_max_parallelism, reports.new_max_parallelism) == (128, groups)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", VERBS)
 def test_each_verb(name: str, tmp_path: Path) -> None:
     check(point("2.3.0-heap-canonical").read(), VERBS[name], 4096, 2, tmp_path)
@@ -159,6 +160,7 @@ def test_all_verbs_of_other_formats(name: str, tmp_path: Path) -> None:
     check(point(name).read(), all_verbs, 96, None, tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("parallelism", [None, 1])
 def test_conversion(parallelism: int | None, tmp_path: Path) -> None:
     """With edits of one operator, all are in the canonical format."""

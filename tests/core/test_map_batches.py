@@ -497,6 +497,7 @@ FIRST = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("one", [point(name) for name in FIRST], ids=str)
 def test_recorded_points(one: Point, tmp_path: Path) -> None:
     """Values that are written as they were read are the same values, in each form of Flink's."""

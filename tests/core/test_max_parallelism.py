@@ -74,6 +74,7 @@ def test_parallelisms_that_share_nothing() -> None:
 wanted_parallelisms = st.lists(st.integers(1, 60), min_size=1, max_size=5)
 
 
+@pytest.mark.long
 @given(wanted_parallelisms, st.sampled_from([1, 1.5, 3]))
 def test_each_is_as_said_and_better_than_any_below(wanted: list[int], growth: float) -> None:
     found = suggest_max_parallelism(wanted, growth)

@@ -56,6 +56,7 @@ def by_entries(operator: Operator) -> Any:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", POINTS)
 @pytest.mark.parametrize("rows", [1, 3, 1 << 14])
 def test_recorded_points(name: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:

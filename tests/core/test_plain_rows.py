@@ -238,6 +238,7 @@ def contents(
     return call
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("at_once", [1, 5, 1 << 14])
 def test_plain_rows_have_the_bytes_of_single_ones(
     contents: Callable[..., Any], at_once: int

@@ -478,6 +478,7 @@ def test_searching_keys(
     assert capsys.readouterr().out.count("\n") == 24
 
 
+@pytest.mark.long
 def test_a_comparison_shows_it(
     terminal: MakeTerminal, clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:

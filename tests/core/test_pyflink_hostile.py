@@ -78,6 +78,7 @@ CALLS: dict[str, Callable[[Operator, Path], object]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_native", [False, True])
 @pytest.mark.parametrize("cases", [12, pytest.param(3_000, marks=pytest.mark.slow)])
 def test_damaged_bytes(cases: int, is_native: bool, tmp_path: Path) -> None:

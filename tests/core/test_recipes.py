@@ -177,6 +177,7 @@ print(operator.states[0], [(entry.key, entry.value) for entry in operator.entrie
 """
 
 
+@pytest.mark.long
 def test_a_serializer(tmp_path: Path) -> None:
     """The class alone is enough for snapshots and values, alone and in a savepoint."""
     recipe = recipe_of("Add a serializer")

@@ -570,6 +570,7 @@ def test_the_floor_is_in_the_text_once_and_in_the_notebook_once() -> None:
         assert text.count(floor) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("weight", [1, 2**300, 0.1])
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (128, 3, 4), (32768, 32768, 10001)])
 def test_text_fits_80_columns(sizes: tuple[int, int, int], weight: float) -> None:

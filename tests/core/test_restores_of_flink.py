@@ -82,6 +82,7 @@ HANGS = {
 """The changes of which a savepoint does not tell: on which backend, and is there the class."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("flink", FLINKS)
 def test_verdicts_are_what_flink_did(flink: str) -> None:
     says = said_by_report(flink)

@@ -317,6 +317,7 @@ def test_damage(
     assert unread.of(operator_of(tmp_path, [damaged(number)]), -1) == [b"\0"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "seeds", [range(50, 200), pytest.param(range(4_000), marks=pytest.mark.slow)]
 )

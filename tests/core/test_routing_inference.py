@@ -344,6 +344,7 @@ def test_the_nearest_has_the_fewest_that_contradict() -> None:
     assert (found.nearest, found.unexplained) == (RoutingCandidate(128, STRING), (wrong,))
 
 
+@pytest.mark.long
 def test_one_subtask_says_nothing() -> None:
     found = infer_routing([("a", 0)], 1)
     assert len(found.candidates) == found.tried == 3 * 32768

@@ -51,6 +51,7 @@ def test_entries(form: str, tmp_path: Path) -> None:
     assert part == counts[5] + counts[100]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", first_by_default(1, ["canonical", "native"]))
 def test_memory_is_flat(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four times the entries, hardly more memory; one piece is what is held."""

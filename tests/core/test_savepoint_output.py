@@ -347,6 +347,7 @@ def test_a_full_disk(
     assert [path.name for path in tmp_path.iterdir()] == ["enough"]
 
 
+@pytest.mark.long
 def test_a_full_disk_of_the_machine(tmp_path: Path) -> None:
     """As the operating system says it, here of a file that is larger than allowed."""
     script = """

@@ -156,6 +156,7 @@ def put(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_the_same_file_by_other_names(tmp_path: Path) -> None:
     folder = put(tmp_path / "sp")
     for names in product(NAMES, repeat=2):

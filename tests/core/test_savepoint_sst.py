@@ -121,6 +121,7 @@ REAL = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", REAL)
 @pytest.mark.parametrize("every", [SAMPLE, pytest.param(1, marks=pytest.mark.slow)])
 def test_flipped_bits_of_real_files(name: str, every: int) -> None:

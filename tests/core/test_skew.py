@@ -273,6 +273,7 @@ def test_assert_spread_names_uneven_key_groups() -> None:
 # --- laws ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @settings(max_examples=40)
 @given(st.sampled_from([sizes for sizes in SIZES if sizes[0] < 200]), st.data())
 def test_no_text_blames_keys_where_the_ranges_explain_the_load(

@@ -311,6 +311,7 @@ def test_a_key_that_comes_twice(both: Callable[..., Any], how: str, sort: bool) 
     assert written == (InvalidValueError, message)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("held", [1 << 26, 3_000, 200])
 @pytest.mark.parametrize("most", [128, 3])
 def test_tables_that_memory_does_not_hold(

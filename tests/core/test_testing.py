@@ -342,6 +342,7 @@ def test_parallelisms_are_legal(pair: tuple[int, int], data: st.DataObject) -> N
     assert 1 <= parallelism <= max_parallelism <= 32768
 
 
+@pytest.mark.long
 def test_parallelisms_shrink_and_reach_the_bound() -> None:
     often = settings(max_examples=2_000, database=None)
     assert find(parallelisms(), lambda pair: True, settings=often) == (1, 1)
@@ -365,6 +366,7 @@ def test_import_needs_no_hypothesis() -> None:
     assert run.stdout == "False\n"
 
 
+@pytest.mark.long
 def test_pytest_shows_the_line_of_the_user(tmp_path: Path) -> None:
     """What helps: neither the library's lines, nor a comparison of numbers without a reason."""
     test = tmp_path / "test_mine.py"

@@ -86,6 +86,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(VALUES, VALUES)
 def test_no_two_values_print_alike(here: Any, there: Any) -> None:
     assume(exact(here) != exact(there))

@@ -334,6 +334,7 @@ def test_the_last_byte_of_each_file_is_read(tmp_path: Path) -> None:
         assert sorted(store.reads()) == [("folder/f1", 0, 1), ("folder/f9", 8, 9)]
 
 
+@pytest.mark.long
 def test_very_many_damaged_key_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """How often some are tried is bounded, as each time all offsets are looked at."""
     header = sb.keyed_header(TEXT, [COUNT])

@@ -147,6 +147,7 @@ def test_arguments(spark: SparkSession, tmp_path: Path) -> None:
         key_sizes(spark, old, "nobody")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["by-string", "by-long"])
 def test_key_sizes(spark: SparkSession, name: str) -> None:
     """All keys weigh what they do in one process, the heaviest first."""

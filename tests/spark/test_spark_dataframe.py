@@ -117,6 +117,7 @@ def test_routing_keeps_rows_and_order(spark: SparkSession) -> None:
     }
 
 
+@pytest.mark.long
 def test_routing_of_a_tuple_and_of_a_declared_type(spark: SparkSession) -> None:
     df = spark.createDataFrame([("JFK", None), (None, "LAX")], "origin string, dest string")
     rows = with_routing(df, ["origin", "dest"], 128, 3).collect()
@@ -171,6 +172,7 @@ def test_load_sums_weights(
     assert key_group_load(df, "key", 128, weight=F.col("w")) == load
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("ddl", "weight"), [("int", None), ("int", -1), ("double", float("nan")), ("double", -0.5)]
 )

@@ -85,6 +85,7 @@ def edit(writer: SavepointEditor) -> None:
 NAME = "2.3.0-heap-canonical"
 
 
+@pytest.mark.long
 def test_it_writes_what_the_local_one_writes(spark: SparkSession, tmp_path: Path) -> None:
     saved = point(NAME)
     with edit_savepoint(spark, saved.path, tmp_path / "a") as ours:

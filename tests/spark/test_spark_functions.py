@@ -134,6 +134,7 @@ def test_decimals_of_negative_scale(spark: SparkSession, ansi: None, backend: No
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("ddl", "sql_type", "keys"),
     [
@@ -217,6 +218,7 @@ def test_operator_index(
 ZONES = ["UTC", "Europe/Berlin", "America/Sao_Paulo", "Asia/Kolkata"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("zone", first_by_default(3, ZONES))
 def test_sql_date(spark: SparkSession, ansi: None, backend: None, zone: str) -> None:
     dates = [dt.date(1970, 1, 1) + dt.timedelta(RANDOM.randrange(365 * 66)) for _ in range(300)]
@@ -234,6 +236,7 @@ def is_certain(key: object, key_type: KeyType) -> bool:
     return True
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("date", "zone"),
     [
@@ -249,6 +252,7 @@ def test_sql_date_in_doubt_fails(spark: SparkSession, date: dt.date, zone: str) 
         df.select(KF.hash_code("key", SQL_DATE(zone))).collect()
 
 
+@pytest.mark.long
 def test_sql_timestamp(spark: SparkSession, ansi: None, backend: None) -> None:
     """A timestamp is an instant: the core's wall-clock time in UTC."""
     moments = [moment for moment in MOMENTS if moment > dt.datetime(1582, 10, 16)]
@@ -400,6 +404,7 @@ def test_setting_that_is_none(spark: SparkSession) -> None:
             KF.hash_code("a", STRING)
 
 
+@pytest.mark.long
 def test_broken_internals_mean_the_portable_backend(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -578,6 +583,7 @@ def test_deep_expressions(spark: SparkSession, key_type: KeyType, ddl: str, key:
     assert rows == [(expected,)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("depth", first_by_default(1, [45, 60, 40, 44, 46, 47, 48, 400]))
 def test_key_too_deep(spark: SparkSession, depth: int) -> None:
     """The answer, or an error whose advice helps."""

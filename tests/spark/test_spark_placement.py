@@ -192,6 +192,7 @@ def test_adaptive_execution_leaves_the_partitions_alone(
         assert partitions_of(narrow) == expected[1::2]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("parallelism", [1, 3, 128])
 def test_subtasks_without_rows_have_an_empty_partition(
     spark: SparkSession, way: str, parallelism: int, capsys: pytest.CaptureFixture[str]
@@ -231,6 +232,7 @@ def test_nested_and_computed_keys(spark: SparkSession, way: str) -> None:
     assert {partition for _, partition in partitions_of(constant)} == {5}  # 104 * 7 // 128
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("parallelism", first_by_default(1, [3, 1]))
 def test_null_keys_fail(spark: SparkSession, way: str, parallelism: int) -> None:
     df = spark.createDataFrame([("A", 1), (None, 2)], "key string, n int")
@@ -327,6 +329,7 @@ def test_pre_aggregate(spark: SparkSession, way: str, capsys: pytest.CaptureFixt
     assert plan.index("REPARTITION_BY_NUM") < final < plan.index("ENSURE_REQ") < partial
 
 
+@pytest.mark.long
 def test_pre_aggregate_with_a_salt(spark: SparkSession) -> None:
     keys = ["hot"] * 5000 + [f"user-{i % 40}" for i in range(1000)]
     df = spark.createDataFrame([(key,) for key in keys], "key string")

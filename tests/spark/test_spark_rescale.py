@@ -46,6 +46,7 @@ def per_subtask(counts: Counter[str], max_parallelism: int, parallelism: int) ->
     return loads
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("weight", first_by_default(1, [None, "seconds"]))
 @pytest.mark.parametrize(
     ("max_parallelism", "old", "new"),
@@ -167,6 +168,7 @@ def test_bad_least_raises_before_any_job(spark: SparkSession, at_least: Any) -> 
         rescale_report(df, "key", 128, 8, 4, at_least=at_least)
 
 
+@pytest.mark.long
 def test_null_keys_and_bad_weights_raise(spark: SparkSession) -> None:
     df = spark.createDataFrame([("A", 1), (None, 1)], "key string, w int")
     with pytest.raises(

@@ -71,6 +71,7 @@ def rows_of(spark: SparkSession, saved: Point, uid: str, state: str | None = Non
 # --- unchanged ----------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "uid"),
     first_by_default(
@@ -288,6 +289,7 @@ def test_bytes_of_a_serializer_that_is_not_known_come_back(
 # --- as it was called before --------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_write_savepoint_takes_rows_with_a_warning(spark: SparkSession, tmp_path: Path) -> None:
     df = rows_of(spark, HEAP, "by-string", "count")
     old: Any = write_savepoint

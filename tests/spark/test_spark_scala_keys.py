@@ -203,6 +203,7 @@ def test_refused(spark: SparkSession) -> None:
             with_routing(df, ["i"], 128, 8, SCALA_TUPLE(key_type, scala="2.12"))
 
 
+@pytest.mark.long
 def test_an_either_in_two_columns(spark: SparkSession) -> None:
     """The docstring's way: a case class of each side, and the hash of the one that is there."""
     either = SCALA_EITHER(LONG, STRING, scala="2.13")

@@ -145,6 +145,7 @@ def test_flights(
     assert report.imbalance == pytest.approx(heaviest * parallelism / records)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("by", "parallelism", "diagnosis", "says"),
     first_by_default(

@@ -417,6 +417,7 @@ def test_casts_of_another_time_zone(spark: SparkSession, functions: list[str]) -
     register(spark, key_types)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("first", "then"), [("false", "true"), ("true", "false")])
 def test_casts_are_of_ansi_mode(
     spark: SparkSession, functions: list[str], first: str, then: str

@@ -52,6 +52,7 @@ def backend(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Non
 
 # Hashes from Flink 2.3.0's planner: lines of tests/vectors, whose
 # every line the core is held to.
+@pytest.mark.long
 def test_the_core_agrees(spark: SparkSession, backend: None, ansi: None) -> None:
     rows: list[tuple[Any, ...]] = [
         (1, "a", Decimal("1.50"), dt.datetime(1969, 12, 31, 23, 59, 59, 999_999)),
@@ -81,6 +82,7 @@ def test_a_struct_is_its_fields(spark: SparkSession, backend: None) -> None:
     assert null["key_group"] is None
 
 
+@pytest.mark.long
 def test_many_fields_with_bytes_apart(spark: SparkSession, backend: None) -> None:
     texts = [None, "", "short", "seven_7", "eight__8", "\u00e4\u00f6\u00fc\u4e2d\u6587", "x" * 40]
     numbers = [None, Decimal("-12345678901234567890123.45"), Decimal("0.07")]
@@ -130,6 +132,7 @@ def test_expressions_grow_with_the_fields(field: str) -> None:
     assert size(48) < 48 * 20_000
 
 
+@pytest.mark.long
 @pytest.mark.skipif(is_remote(), reason="Spark Connect makes no calls for a column")
 def test_calls_of_the_jvm_grow_little_with_the_fields(
     spark: SparkSession, backend: None, monkeypatch: pytest.MonkeyPatch

@@ -178,6 +178,7 @@ class Clock:
         return 0
 
 
+@pytest.mark.long
 def test_hash_of_a_group_is_its_subtask(spark: SparkSession) -> None:
     rows = [(f"k{n}", n * n * 7919 - 2**40) for n in range(3000)]
     df = spark.createDataFrame(rows, "s string, n bigint")

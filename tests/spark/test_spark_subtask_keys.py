@@ -54,6 +54,7 @@ def test_known_answer(spark: SparkSession, ansi: None) -> None:
         assert keys == [0, None, 4, 9, 10, 2]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("key_type", "ddl", "max_parallelism", "parallelism", "prefix"),
     first_by_default(
@@ -92,6 +93,7 @@ def test_same_keys_as_the_core(
     assert [row.subtask for row in rows] == list(range(parallelism))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", ["fast", "portable"])
 @pytest.mark.parametrize(
     ("partitions", "max_parallelism", "parallelism"), [(4, 128, 4), (29, 720, 7), (9, 9, 9)]

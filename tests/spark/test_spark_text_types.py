@@ -98,6 +98,7 @@ def test_blanks_are_those_of_spark(texts: DataFrame) -> None:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("key", "key_type", "of_row"), KEYS)
 def test_keys(
     backend: None, texts: DataFrame, key: Any, key_type: KeyType, of_row: Callable[[Any], Any]

@@ -139,6 +139,7 @@ COUNT = KeyedState(None, "user", STRING, {"count": ValueState("n", LONG)})
 # --- the bytes are those of the core -----------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("groups", "parallelism"),
     first_by_default(1, [(129, 3), (128, 1), (32768, 100)]),
@@ -297,6 +298,7 @@ NOT_WRITTEN = {
 }
 
 
+@pytest.mark.long
 def test_every_type_that_is_read_is_written_as_by_the_core(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -432,6 +434,7 @@ def test_keys_of_several_columns_are_written_as_by_the_core(
     assert files_of(ours) == files_of(alone)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ttl", first_by_default(1, ["moment", "millis"]))
 def test_times_to_live_are_written_as_by_the_core(
     spark: SparkSession, tmp_path: Path, ttl: str
@@ -542,6 +545,7 @@ def test_maps_are_written_as_their_pairs(spark: SparkSession, tmp_path: Path) ->
     assert files_of(ours) == files_of(alone)
 
 
+@pytest.mark.long
 def test_operators_have_rows_of_their_own(spark: SparkSession, tmp_path: Path) -> None:
     """Each with a DataFrame of its own, or that of the call; one has no rows at all."""
     by_city = KeyedState(
