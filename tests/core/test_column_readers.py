@@ -31,6 +31,7 @@ from support.inside.columns import (  # noqa: E402
     key_column_of,
     patterns,
     reader_of,
+    readers,
     scans,
     skips,
     texts,
@@ -48,7 +49,7 @@ class Sides:
     """A serializer's values in columns, from its reader of single values and of columns."""
 
     def __init__(self, serializer: Serializer, is_key: bool = False) -> None:
-        self.serializer = serializer
+        self.serializer, self.is_key = serializer, is_key
         column = (key_column_of if is_key else column_of)(serializer)
         self.column: ArrowColumn = column or ArrowColumn(pa.null(), lambda values: values)
         self.read = reader_of(serializer, is_key)
@@ -129,6 +130,19 @@ def test_what_flink_wrote(case: Case, sides: list[Sides]) -> None:
             assert side.assert_same(good[::-1])
         for data in good[:2] + good[-2:]:
             assert side.assert_same([data])
+
+
+@pytest.mark.parametrize(("case", "sides"), [pytest.param(c, s, id=n) for n, c, s in CASES])
+def test_what_is_read_value_by_value(
+    case: Case, sides: list[Sides], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same of lists that are walked side by side as of each alone: else it is only slower."""
+    monkeypatch.setattr(readers, "or_by_value", lambda read, *_: read)
+    for side in sides:
+        whole = Sides(side.serializer, side.is_key)
+        good = [one.data for one in case.values if whole.by_value([one.data]) is not None]
+        for written in (good * 2, good[::-1], *([data] for data in good)):
+            whole.assert_same(written)
 
 
 class Watched(bytes):
