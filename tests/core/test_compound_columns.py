@@ -167,6 +167,25 @@ def test_compound_keys(tmp_path: Path, serializer: Serializer, form: Form) -> No
     assert is_arrow(operator, "key")
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("serializer", [POJO, sql_row("INT", "STRING")], ids=["pojo", "sql"])
+def test_compound_user_keys(tmp_path: Path, serializer: Serializer, form: Form) -> None:
+    """Nor has a user key a kind."""
+    keys = [pojo(1, "a"), pojo(2, "é")] if serializer is POJO else [Row((1, "a")), Row((2, None))]
+    value = sb.map_of(serializer.versioned_snapshot(), LONG.versioned_snapshot())
+    items = [(serializer.encode(key), b"\0" + LONG.encode(5)) for key in keys]
+    start = TEXT.encode("a") + b"\0"
+    if form is native:
+        entries = [(start, sb.i32(len(items)) + b"".join(key + one for key, one in items))]
+    else:
+        entries = [(start + key, one) for key, one in items]
+    operator = form(tmp_path, TEXT.versioned_snapshot(), sb.state("s", "MAP", value), entries)
+    assert assert_same(operator) == 2
+    assert is_arrow(operator, "user_key")
+    names = [field.name for field in operator.to_arrow("s").schema.field("user_key").type]
+    assert names == (["id", "name", "on"] if serializer is POJO else ["f0", "f1"])
+
+
 def test_a_key_of_sql_of_another_kind(tmp_path: Path) -> None:
     serializer = sql_row("INT")
     entries = [(serializer.encode(Row((1,), "-D")) + b"\0", LONG.encode(5))]
