@@ -73,6 +73,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Whoever names files, or chooses with `-k` or `-m`, gets all that is there.
     """
     options = config.option
+    # The last of addopts is the expression of `-m` that holds where nobody gives another.
     asked = options.keyword or options.markexpr != config.getini("addopts")[-1]
     if asked or config.args != config.getini("testpaths"):
         return

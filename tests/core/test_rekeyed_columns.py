@@ -118,7 +118,7 @@ def test_keys_of_each_type(key_type: KeyType, groups: int, tmp_path: Path, both:
 
 @pytest.mark.parametrize("key_type", KEYS, ids=repr)
 def test_keys_are_hashed_as_columns(
-    key_type: KeyType, tmp_path: Path, both: Both, monkeypatch: pytest.MonkeyPatch
+    key_type: KeyType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One by one would be as right, and many times slower; dates alone are."""
     write_all(tmp_path / "old", key_type, 128, KEYS[key_type])
