@@ -972,6 +972,7 @@ def test_terminated() -> None:
     assert process.returncode == 128 + signal.SIGTERM
 
 
+@pytest.mark.long
 def test_terminated_where_nobody_reads() -> None:
     """What was not written yet does not hold up the end."""
     with subprocess.Popen(
@@ -1009,6 +1010,7 @@ def test_terminals_that_cannot_show_the_key(encoding: str) -> None:
     assert text.encode(encoding, "backslashreplace") in ended.stdout
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no arguments of bytes")
 def test_bytes_that_are_no_text() -> None:
     ended = in_a_process("trace", b"caf\xe9", "-m", "128", "-p", "24", PYTHONUTF8="1")

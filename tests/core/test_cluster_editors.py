@@ -260,6 +260,7 @@ def test_the_shapes_of_a_state() -> None:
     assert maps.at(3).is_map
 
 
+@pytest.mark.long
 def test_wide_rows_become_files(tmp_path: Path) -> None:
     """Elements of a list come in any order, and lie in that of their bytes."""
     with SavepointWriter(tmp_path / "s") as writer:

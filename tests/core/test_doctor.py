@@ -121,6 +121,7 @@ def test_a_real_savepoint(doctor: Any) -> None:
     runs(page)
 
 
+@pytest.mark.long
 def test_against_an_older_one(doctor: Any, tmp_path: Path) -> None:
     with SavepointWriter.from_existing_savepoint(DATA, tmp_path / "old") as writer:
         writer.operator("by-string").map_entries("count", lambda _: DELETE)
@@ -196,6 +197,7 @@ def test_all_that_needs_a_look(doctor: Any, tmp_path: Path) -> None:
     runs(doctor(path))  # Its commands name operators by ids.
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["2.3.0-rockschurn-native", "2.3.0-unaligned-checkpoint"])
 def test_other_points(name: str, doctor: Any) -> None:
     old = point(name)

@@ -141,6 +141,7 @@ def test_key_groups_beyond_the_max_parallelism(tmp_path: Path) -> None:
         read_operator_state_dump(path, 7)
 
 
+@pytest.mark.long
 def test_damaged_bytes(tmp_path: Path) -> None:
     managed = sb.i32(1) + operator_handle("partitions", b"a" * 20, b"b")
     data = dump(managed=managed, keyed=sb.i32(1) + keyed_handle(tmp_path / "savepoint"))

@@ -146,6 +146,7 @@ def test_each_verb(name: str, tmp_path: Path) -> None:
     check(point("2.3.0-heap-canonical").read(), VERBS[name], 4096, 2, tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [

@@ -71,6 +71,7 @@ def check(saved: Point) -> int:
     return sum(map(assert_same, saved.read().operators))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["2.3.0-heap-canonical", "1.20.5-heap-native"])
 def test_real_state(name: str) -> None:
     assert check(point(name)) > 300

@@ -37,6 +37,7 @@ def large(folder: Path, form: str, entries: int) -> Operator:
     return operator
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 def test_entries(form: str, tmp_path: Path) -> None:
     """As many as were written, in the key groups where Flink has them."""

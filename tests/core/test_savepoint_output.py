@@ -243,6 +243,7 @@ def test_an_error_in_the_block(error: type[BaseException], written: int, tmp_pat
     assert is_whole(tmp_path / "savepoint")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
 @pytest.mark.parametrize("write", WRITERS)
 def test_an_error_anywhere(

@@ -468,6 +468,7 @@ def test_operator_state(record_property: Record) -> None:
     assert elements > 800
 
 
+@pytest.mark.long
 def test_compressed_operator_state() -> None:
     """As Flink writes it: one framed stream of Snappy, and a new chunk where an element starts."""
     start_of_stream = len(cramjam.snappy.compress(b""))

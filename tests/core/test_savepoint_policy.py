@@ -127,6 +127,7 @@ CALLS: dict[str, Callable[[Savepoint, Path], object]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("every", [len(PLACES), pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("place", PLACES)
 def test_a_hostile_handle_opens_nothing(

@@ -226,6 +226,7 @@ def test_jobs(name: str, max_parallelism: int, tmp_path: Path) -> None:
 QUICK_PARALLELISMS = list(zip(QUICK, [7, None, 7, 1, 2, 128, 1]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "parallelism"),
     [

@@ -40,6 +40,7 @@ def test_the_parts_of_a_task_read_what_it_reads(name: str, size: int) -> None:
             assert entries == list(task.entries())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_a_part_is_as_large_as_asked_for(name: str) -> None:
     operator = point(name).read().operator("by-string")

@@ -180,6 +180,7 @@ def test_values_of_flink(names: list[str], entries: int, tmp_path: Path) -> None
 OF_KEYS = [one for one in TYPES if not isinstance(one.key_type, LIST)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("has_ttl", [False, True], ids=["plain", "TTL"])
 def test_each_type(kind: str, has_ttl: bool, tmp_path: Path) -> None:

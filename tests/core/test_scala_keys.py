@@ -427,6 +427,7 @@ def test_routing_inference_knows_scalas_tuples(scala: str) -> None:
     assert not infer_routing(nested, 16).candidates
 
 
+@pytest.mark.long
 def test_routing_inference_takes_case_classes() -> None:
     pairs = seen(CASE_CLASS("Key", STRING, INT, scala="2.12"))
     assert [c.key_type for c in infer_routing(pairs, 16).candidates] == [

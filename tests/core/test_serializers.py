@@ -378,6 +378,7 @@ def test_a_snapshot_that_is_only_written(registry: dict[str, type[Serializer]]) 
         Serializer.from_snapshot(sb.i32(2) + sb.snapshot("a.Silent", 3))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("module", ["state_keys", "savepoint", "_serializers.base"])
 def test_the_registry_is_full_whatever_is_imported_first(module: str) -> None:
     code = (

@@ -198,6 +198,7 @@ def test_offsets_of_a_dataframe_are_where_the_source_goes_on(
     assert sorted(seen) == rows
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("schema", "rows", "cls", "message"),
     [

@@ -271,6 +271,7 @@ def test_a_schema_without_nulls_is_not_checked(
             assert ("filter" in analysed) == (is_checked and nulls == "drop")
 
 
+@pytest.mark.long
 def test_arrays_agree(spark: SparkSession) -> None:
     arrays = pytest.importorskip("keygroups.arrays")
     df, table = rows(spark), {"s": [None, "a"]}

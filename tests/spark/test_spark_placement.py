@@ -473,6 +473,7 @@ def test_what_is_not_placed_is_refused(numbered: DataFrame) -> None:
             assert_placed(df, "k", 128, 5)
 
 
+@pytest.mark.long
 def test_each_subtask_has_a_partition(numbered: DataFrame) -> None:
     """One more is refused, and one less, though each row is where it should be."""
     first = repartition_by_subtask(numbered, "k", 128, 5).filter("k = '3'")

@@ -51,6 +51,7 @@ def test_state_as_the_job_has_it(spark: Any) -> None:
     assert {(row.user_key, row.value) for row in maps} == {("m0", 3), ("m1", 1), ("m2", 2)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("thread_mode", [False, True])
 def test_state_for_a_job(thread_mode: bool, spark: Any, tmp_path: Path) -> None:
     if is_connect(spark):

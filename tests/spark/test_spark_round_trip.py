@@ -148,6 +148,7 @@ def test_a_state_that_is_named_may_lose_all_entries(spark: SparkSession, tmp_pat
     assert framed(after, kept) == framed(before, kept)
 
 
+@pytest.mark.long
 def test_rows_of_some_states_for_all_of_them_are_refused(
     spark: SparkSession, tmp_path: Path
 ) -> None:

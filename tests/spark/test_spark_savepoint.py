@@ -258,6 +258,7 @@ def test_some_columns(spark: SparkSession) -> None:
     assert Counter(map(tuple, df.collect())) == Counter(rows[key] for key in sought)
 
 
+@pytest.mark.long
 def test_key_groups_without_the_keys_are_not_read(
     spark: SparkSession, damaged: tuple[Path, int]
 ) -> None:
@@ -382,6 +383,7 @@ def test_instants_are_those_of_the_time_zone_of_none(spark: SparkSession) -> Non
     assert [*row] == [1_719_835_200_000_005] * 6
 
 
+@pytest.mark.long
 def test_every_value_of_flink_has_its_type_or_is_refused() -> None:
     """Flink's cases of every serializer, by the check that Spark itself makes of values."""
     counts: Counter[str] = Counter()
@@ -464,6 +466,7 @@ def money() -> type[Serializer]:
     return MoneySerializer
 
 
+@pytest.mark.long
 def test_serializers_of_the_jobs_own(
     spark: SparkSession, tmp_path: Path, money: type[Serializer]
 ) -> None:

@@ -220,6 +220,7 @@ def test_where_spark_refuses_them(spark: SparkSession, texts: None, function: st
             spark.sql(text).collect()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("function", TO_SUBTASK)
 def test_argument_with_a_lambda(spark: SparkSession, texts: None, function: str) -> None:
     """Refused too, but for Spark 4.0."""
@@ -275,6 +276,7 @@ def test_spark_that_hashes_otherwise(
     assert register(spark, [STRING]) == names
 
 
+@pytest.mark.long
 def test_rows_are_checked(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """An array that went through an exchange hashes otherwise; then the query fails."""
     df = spark.createDataFrame([("hello",), ("h\u00e9llo",), (None,)], "key string")

@@ -361,6 +361,7 @@ PYFLINK_KEYS: list[tuple[KeyType, str, Any]] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("key_type", "spark_type", "key"), PYFLINK_KEYS, ids=str)
 def test_pyflink(
     spark: SparkSession, backend: None, key_type: KeyType, spark_type: str, key: Any

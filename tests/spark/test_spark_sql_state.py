@@ -100,6 +100,7 @@ def test_a_key_of_one_column_and_rows_of_several(spark: SparkSession, tmp_path: 
     assert framed(ours) == framed(alone)
 
 
+@pytest.mark.long
 def test_rows_with_types_that_only_flink_writes(spark: SparkSession, tmp_path: Path) -> None:
     """A Deduplicate keeps a row of kind +U with a map and a row in it: its own Serializer."""
     job = job_point("2.3.0-sqlrank-hashmap-canonical").read()

@@ -253,6 +253,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any], str | None]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("keys", [12, pytest.param(1000, marks=pytest.mark.slow)])
 def test_histories_across_a_change(change: str, keys: int) -> None:

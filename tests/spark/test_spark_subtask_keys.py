@@ -213,6 +213,7 @@ def test_the_job_that_reads_it_is_even(spark: SparkSession) -> None:
     assert len({keygroups.assign_key_to_parallel_operator(n, 128, 5, INT) for n in range(5)}) < 5
 
 
+@pytest.mark.long
 def test_null_value_and_other_columns(spark: SparkSession) -> None:
     df = spark.createDataFrame([("A", 1), (None, 2)], "value string, n int")
     rows = rebalance_keys(df, "value", 128, 5).collect()

@@ -111,6 +111,7 @@ def test_keys(
     assert [row.g for row in rows] == right
 
 
+@pytest.mark.long
 def test_a_table_with_collations_and_lengths(spark: SparkSession, tmp_path: Path) -> None:
     spark.sql(
         "CREATE TABLE texts (b string COLLATE UTF8_BINARY, c char(5), v varchar(5), "
@@ -299,6 +300,7 @@ def test_other_collations_are_refused(
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["l", "ll"])
 def test_functions_refuse_other_collations(
     backend: None, spark: SparkSession, name: str, tmp_path: Path

@@ -47,6 +47,7 @@ def test_entries(spark: SparkSession, tmp_path: Path, place: str) -> None:
         assert reader.option("state", "own").load(path).collect() == [row]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", ["key", "value", "namespace"])
 def test_differences(spark: SparkSession, tmp_path: Path, place: str) -> None:
     operator_of(tmp_path / "old", place, OBJECT, OWN, "canonical")
