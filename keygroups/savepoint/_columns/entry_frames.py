@@ -135,14 +135,12 @@ class EntryFrames:
             next_run = tuple(column[0].as_py() for column in following.columns[:KEY])
             is_last[-1] = next_run != (key_groups[-1], states[-1])
         framed, places = octets_of(self._framed(key_groups, is_last, *columns[KEY:]))
-        starts = [0, *(np.flatnonzero(is_changed) + 1).tolist()]
-        for start, end in zip(starts, [*starts[1:], len(states)]):
-            self._file.add_framed(
-                int(key_groups[start]),
-                int(states[start]),
-                end - start,
-                framed.data[places[start] : places[end]],
-            )
+        starts = np.concatenate(([0], np.flatnonzero(is_changed) + 1)).astype(np.int64)
+        ends = np.append(starts[1:], len(states))
+        data, add_framed = framed.data, self._file.add_framed
+        runs = key_groups[starts], states[starts], ends - starts, places[starts], places[ends]
+        for key_group, state, count, start, end in zip(*(run.tolist() for run in runs)):
+            add_framed(key_group, state, count, data[start:end])
 
     def _framed(
         self,
