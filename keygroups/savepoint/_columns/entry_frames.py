@@ -58,9 +58,9 @@ class EntryFrames:
     """Writes entries sorted by key group, state and key to the file of one subtask.
 
     `prefix_bytes` is the size of the key group before a key, 1 or 2. `elements_of` are the numbers
-    of LIST states whose entries are elements: those of a key become one list, in their order. The
-    last entry is held back until the next one comes, which may continue its list, or show that it
-    is the last of its state and needs the mark of that.
+    of LIST states whose entries are elements: those of a key become one list, in their order. A
+    batch is held back until the next one comes, which may continue its last list, or show that its
+    last entry is the last of its state and needs the mark of that.
     """
 
     def __init__(
@@ -69,7 +69,9 @@ class EntryFrames:
         self._file = file
         self._prefix_bytes = prefix_bytes
         self._elements_of = np.array([*elements_of], np.int32)
-        self._held: list[pa.RecordBatch] = []  # rows of the last entry, several for a list
+        # A batch, others with more rows of its last entry, and the rows that start an entry.
+        self._held: list[pa.RecordBatch] = []
+        self._starts = np.zeros(0, np.int64)
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Write entries, at least one.
@@ -79,19 +81,19 @@ class EntryFrames:
         """
         rows = with_types(batch, SCHEMA)
         starts = np.flatnonzero(self._is_first(rows))
-        held = sum(map(len, self._held))
         if starts.size:
-            last = int(starts[-1])
-            if held + last:
-                bounds = np.concatenate(([0] if held else [], starts + held)).astype(np.int64)
-                self._write([*self._held, rows.slice(0, last)], bounds, rows.slice(last, 1))
-            self._held = []
-            rows = rows.slice(last)
+            first = int(starts[0])
+            if first:
+                self._held.append(rows.slice(0, first))
+                rows = rows.slice(first)
+            if self._held:
+                self._write(rows)
+            self._held, self._starts = [], starts - first
         self._held.append(rows)
 
     def finish(self) -> None:
-        """Write the entry that is held back, after all batches."""
-        self._write(self._held, np.array([0, sum(map(len, self._held))]), None)
+        """Write the entries that are held back, after all batches."""
+        self._write(None)
 
     def _is_first(self, rows: pa.RecordBatch) -> NDArray[np.bool_]:
         """Return a mask of the rows that start an entry: all but further elements of a list.
@@ -112,21 +114,18 @@ class EntryFrames:
             raise self._file.twice(next(entries_of(rows.slice(row, 1))))
         return ~is_same
 
-    def _write(
-        self,
-        batches: list[pa.RecordBatch],
-        bounds: NDArray[np.int64],
-        following: pa.RecordBatch | None,
-    ) -> None:
-        """Write entries: the rows from each bound to the next are one. `following` comes next.
+    def _write(self, following: pa.RecordBatch | None) -> None:
+        """Write what is held: the rows from each start to the next are one. `following` comes next.
 
-        The rows (k, a), (k, b), (m, c) of a LIST state with the bounds 0, 2, 3 are the entries
+        The rows (k, a), (k, b), (m, c) of a LIST state with the starts 0 and 2 are the entries
         (k, "a,b") and (m, "c").
         """
-        columns = [*map(pa.concat_arrays, zip(*(batch.columns for batch in batches)))]
-        if len(bounds) <= len(columns[VALUE]):  # some entry has several rows
-            value = joined_runs(columns[VALUE], bounds)
-            firsts = pa.array(bounds[:-1])
+        columns = self._held[0].columns
+        if len(self._held) > 1:
+            columns = [*map(pa.concat_arrays, zip(*(batch.columns for batch in self._held)))]
+        if len(self._starts) < len(columns[VALUE]):  # some entry has several rows
+            value = joined_runs(columns[VALUE], np.append(self._starts, len(columns[VALUE])))
+            firsts = pa.array(self._starts)
             columns = [*(column.take(firsts) for column in columns[:VALUE]), value]
         key_groups, states = (column.to_numpy() for column in columns[:KEY])
         is_changed = (key_groups[1:] != key_groups[:-1]) | (states[1:] != states[:-1])
@@ -135,14 +134,12 @@ class EntryFrames:
             next_run = tuple(column[0].as_py() for column in following.columns[:KEY])
             is_last[-1] = next_run != (key_groups[-1], states[-1])
         framed, places = octets_of(self._framed(key_groups, is_last, *columns[KEY:]))
-        starts = [0, *(np.flatnonzero(is_changed) + 1).tolist()]
-        for start, end in zip(starts, [*starts[1:], len(states)]):
-            self._file.add_framed(
-                int(key_groups[start]),
-                int(states[start]),
-                end - start,
-                framed.data[places[start] : places[end]],
-            )
+        starts = np.concatenate(([0], np.flatnonzero(is_changed) + 1)).astype(np.int64)
+        ends = np.append(starts[1:], len(states))
+        data, add_framed = framed.data, self._file.add_framed
+        runs = key_groups[starts], states[starts], ends - starts, places[starts], places[ends]
+        for key_group, state, count, start, end in zip(*(run.tolist() for run in runs)):
+            add_framed(key_group, state, count, data[start:end])
 
     def _framed(
         self,

@@ -11,6 +11,7 @@ import pyarrow as pa
 from keygroups._serializers.base import Serializer, total_size
 from keygroups._serializers.data_input import MOST_REPEATED
 from keygroups._serializers.scalars import read_count
+from keygroups.savepoint._columns.readers.abreast import SearchedBytes
 from keygroups.savepoint._columns.readers.lists import items_at
 from keygroups.savepoint._columns.readers.parts import (
     Column,
@@ -129,44 +130,44 @@ class ItemPlaces(NamedTuple):
     ends: Ints
 
 
-ReadItems = Callable[[bytes, Ints, Ints], tuple[Columns, ItemPlaces, Ints]]
-"""Reads maps from their counts to their ends: the columns of their items, where these are, and of
-which map each is. Raises ValueError where a map does not end at its end."""
+FindItems = Callable[[bytes, Ints, Ints], tuple[ItemPlaces, Ints]]
+"""Finds the items of maps from their counts to their ends: where these are, and of which map each
+is. Raises ValueError where a map does not end at its end."""
 
 
-def map_items(state: StateDescriptor, fields: EntryFields) -> ReadItems | None:
-    """Return the reader of the maps of native entries, None where they are read one by one."""
+def map_items(state: StateDescriptor) -> FindItems:
+    """Return the function that finds the items of native entries, which are read here."""
     assert state.user_key_serializer is not None
-    user_key = state.user_key_serializer
-    items_of, values_of = reads_of([("user_key", user_key)]), reads_of(fields.value)
-    if items_of is None or values_of is None:
-        return None
-    key, value = element_of(user_key), element_of(stored_serializer(state))
+    key, value = element_of(state.user_key_serializer), element_of(stored_serializer(state))
 
-    def read_items(data: bytes, pos: Ints, ends: Ints) -> tuple[Columns, ItemPlaces, Ints]:
+    def find_items(data: bytes, pos: Ints, ends: Ints) -> tuple[ItemPlaces, Ints]:
         counts = counts_at(data, pos)
         rows = np.repeat(np.arange(len(pos)), counts)
         places, behind, read = items_at(data, pos + 4, counts, key, value)
         check(np.array_equal(read, ends))
-        if not len(rows):
-            return {}, ItemPlaces(rows, rows, rows), rows
-        columns, middles = decode(items_of, data, places)
-        columns |= decode_values(values_of, fields.before_value, data, middles, behind)
-        return columns, ItemPlaces(places, middles, behind), rows
+        middles = key.pass_all(SearchedBytes(data), places) if len(rows) else places
+        return ItemPlaces(places, middles, behind), rows
 
-    return read_items
+    return find_items
 
 
 def _maps(state: StateDescriptor, fields: EntryFields) -> Native | None:
     """Return a scan and a decoder of maps: namespace, key, a count, user keys and values."""
     before = [("namespace", state.namespace_serializer), ("key", state.key_serializer)]
-    starts_of, read_items = reads_of(before), map_items(state, fields)
-    if starts_of is None or read_items is None:
+    assert state.user_key_serializer is not None
+    starts_of, values_of = reads_of(before), reads_of(fields.value)
+    items_of = reads_of([("user_key", state.user_key_serializer)])
+    if starts_of is None or items_of is None or values_of is None:
         return None
+    find_items = map_items(state)
 
     def decode_maps(data: bytes, starts: Ints, ends: Ints) -> tuple[Columns, Ints]:
         shared, pos = decode(starts_of, data, starts)
-        columns, items, rows = read_items(data, pos, ends)
+        items, rows = find_items(data, pos, ends)
+        columns: Columns = {}
+        if len(rows):
+            columns, middles = decode(items_of, data, items.starts)
+            columns |= decode_values(values_of, fields.before_value, data, middles, items.ends)
         columns |= {name: taken(column, pa.array(rows)) for name, column in shared.items()}
         sizes = items.ends - items.starts
         is_first = np.diff(rows, prepend=-1) > 0
@@ -176,7 +177,6 @@ def _maps(state: StateDescriptor, fields: EntryFields) -> Native | None:
         columns["bytes"] = pa.array(sizes)
         return columns, rows
 
-    assert state.user_key_serializer is not None
     stored = stored_serializer(state)
     parts = [part for _, part in before]
     return Native(_map_scan(parts, state.user_key_serializer, stored), decode_maps)

@@ -19,9 +19,12 @@ from numpy.typing import NDArray
 from keygroups._serializers import compounds, scalars, streaming
 from keygroups._serializers.base import Serializer
 from keygroups._serializers.jvm import pojos, scala
-from keygroups.savepoint._state.skips import Scan
+from keygroups._serializers.sql.rows import RowDataSerializer
+from keygroups.logical_types import row_header_size
+from keygroups.savepoint._state.skips import FRAMED, Scan
 
 _LONGEST_TEXT = 63  # characters
+_FRAME_SIZES = 64  # sizes of frames, bytes or words of eight apart
 _LONGEST = 1 << 16  # bytes of a pattern; that of a String has about 5,000
 _WORTH = 1 << 12  # values that are passed over one by one before a pattern is compiled
 _FIRST_SIZE, _SPARE = 64, 256  # bytes
@@ -60,17 +63,40 @@ def _pattern(serializer: Serializer) -> bytes | None:
 def _text() -> bytes:
     """Return the pattern of Strings: a length, one more than the characters, 0 for null.
 
-    A character is seven bits in each byte, of which only the last one has the highest bit clear.
+    A character is seven bits in each byte, of which only the last one has the highest bit clear,
+    and has 16 bits at most.
     """
+    character = b"(?:[\\x80-\\xff]?[\\x00-\\x7f]|[\\x80-\\xff]{2}[\\x00-\\x03])"
     alternatives, others = [b"[\\x00\\x01]"], []
     for count in range(1, _LONGEST_TEXT + 1):
         ascii_, other = (
             b"[\\x00-\\x7f]{%d}" % count,
-            b"(?:[\\x80-\\xff]{0,2}[\\x00-\\x7f]){%d}" % count,
+            b"%b{%d}" % (character, count),
         )
         alternatives.append(b"\\x%02x%b" % (count + 1, ascii_))
         others.append(b"\\x%02x(?!%b)%b" % (count + 1, ascii_, other))
     alternatives.append(b"(?=[\\x02-\\x%02x])(?:%b)" % (_LONGEST_TEXT + 1, b"|".join(others)))
+    return b"(?:%b)" % b"|".join(alternatives)
+
+
+def _frame(serializer: Serializer) -> bytes:
+    """Return the pattern of frames: a size, and as many bytes."""
+    return _of_sizes(range(_FRAME_SIZES))
+
+
+def _row(serializer: Serializer) -> bytes:
+    """Return the pattern of rows of SQL, whose fields and texts take words of eight bytes."""
+    least = row_header_size(len(serializer.fields)) + 8 * len(serializer.fields)
+    return _of_sizes(range(least, least + 8 * _FRAME_SIZES, 8))
+
+
+def _of_sizes(sizes: Sequence[int]) -> bytes:
+    alternatives = []
+    for head, some in groupby((size.to_bytes(4, "big") for size in sizes), lambda size: size[:3]):
+        tails = b"|".join(
+            b"\\x%02x.{%d}" % (size[3], int.from_bytes(size, "big")) for size in some
+        )
+        alternatives.append(b"%b(?:%b)" % (b"".join(b"\\x%02x" % byte for byte in head), tails))
     return b"(?:%b)" % b"|".join(alternatives)
 
 
@@ -113,6 +139,8 @@ def _ttl(serializer: Serializer) -> bytes | None:
 _MAKERS: dict[type[Serializer], Callable[[Serializer], bytes | None]] = {
     scalars.StringSerializer: lambda serializer: _text(),
     pojos.PojoSerializer: _pojo,
+    **dict.fromkeys(FRAMED, _frame),
+    RowDataSerializer: _row,
     compounds.NullableSerializer: _nullable,
     streaming.TtlSerializer: _ttl,
     **dict.fromkeys(

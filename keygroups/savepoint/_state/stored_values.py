@@ -29,6 +29,7 @@ from keygroups.savepoint._state.header import (
     framed_state,
     stored_serializer,
 )
+from keygroups.savepoint._state.skips import skip_of
 
 ReadWhole = Callable[[bytes, int], "tuple[Any, int | None]"]
 """Reads a value that bytes are from a position to their end, and its last access."""
@@ -113,15 +114,16 @@ class StoredValue:
     def framer(self) -> Read | None:
         """Return a reader of the bytes of a value from those of the hashmap backend.
 
-        It is None where the job's own classes are needed to say where a value ends.
+        It reads no more of them than it takes to find their end, as their frame says it elsewhere.
+        It is None where the job's own classes are needed for that.
         """
-        read_stored = self.serializer.read
-        if read_stored is None:
+        if self.serializer.read is None:
             return None
+        skip = skip_of(self.serializer)
 
         def read(data: bytes, pos: int) -> tuple[bytes, int]:
-            _, end = read_stored(data, pos)
-            return data[pos:end], end
+            end = skip(data, pos)
+            return _between(data, pos, end), end
 
         return read
 
@@ -218,16 +220,16 @@ class StoredList(StoredValue):
 
     def framer(self) -> Read | None:
         """Return a reader of the bytes of a list from those of the hashmap backend."""
-        read_element = self.serializer.read
-        if read_element is None:
+        if self.serializer.read is None:
             return None
+        skip = skip_of(self.serializer)
 
         def read(data: bytes, pos: int) -> tuple[bytes, int]:
             count, pos = read_count(data, pos)
             elements = []
             for _ in range(count):
-                _, end = read_element(data, pos)
-                elements.append(data[pos:end])
+                end = skip(data, pos)
+                elements.append(_between(data, pos, end))
                 pos = end
             return joined_elements(elements), pos
 
@@ -333,17 +335,16 @@ class StoredMapValue(StoredValue):
 
         It reads those of the hashmap backend, and is None where the job's own classes are needed.
         """
-        reads = all_reads(user_key, self.serializer)
-        if reads is None:
+        if all_reads(user_key, self.serializer) is None:
             return None
-        read_user_key, read_value = reads
+        skip_user_key, skip_value = skip_of(user_key), skip_of(self.serializer)
 
         def read(data: bytes, pos: int) -> tuple[tuple[bytes, bytes], int]:
-            _, middle = read_user_key(data, pos)
+            middle = skip_user_key(data, pos)
             if data[middle]:
                 return (data[pos:middle], _NULL), middle + 1
-            _, end = read_value(data, middle + 1)
-            return (data[pos:middle], data[middle:end]), end
+            end = skip_value(data, middle + 1)
+            return (data[pos:middle], _between(data, middle, end)), end
 
         return read
 
@@ -520,6 +521,13 @@ def all_reads(*serializers: Serializer) -> Sequence[Read] | None:
     """Return the readers of serializers, None where the job's own classes are needed for one."""
     reads = [serializer.read for serializer in serializers if serializer.read is not None]
     return reads if len(reads) == len(serializers) else None
+
+
+def _between(data: bytes, pos: int, end: int) -> bytes:
+    """Return the bytes of a value that was passed over; raises IndexError where some are missing."""
+    if end > len(data):
+        raise IndexError("too few bytes")
+    return data[pos:end]
 
 
 def _time(last_access: int | None) -> bytes:

@@ -10,7 +10,7 @@ from keygroups._serializers.data_output import i32, u16
 from keygroups.errors import InvalidValueError
 from keygroups.key_group_range import KeyGroupRange
 from keygroups.savepoint._state.entries import END_OF_KEY_GROUP, LAST_OF_STATE, EncodedEntry
-from keygroups.state_keys import key_group_prefix
+from keygroups.state_keys import key_group_prefix_bytes
 
 _END = u16(END_OF_KEY_GROUP)
 _BUFFERED = 1 << 16  # bytes that are written at once
@@ -41,8 +41,9 @@ class KeyedStateFile:
         self.bytes: Counter[int] = Counter()
         self.name = name
         self._file = file
-        self._max_parallelism = max_parallelism
+        self._prefix_bytes = key_group_prefix_bytes(max_parallelism)
         self._key_groups = key_groups
+        self._least = key_groups.start_key_group  # the lowest key group that may come next
         self._name_entry = name_entry
         self._pending: list[bytes | memoryview] = []
         self._buffered = 0
@@ -101,14 +102,15 @@ class KeyedStateFile:
         self._flush()
 
     def _start_key_group(self, key_group: int) -> None:
-        if key_group not in self._key_groups or key_group < self._key_group:
+        # A subtask may have thousands of key groups, and each but a few dozen entries.
+        if not self._least <= key_group <= self._key_groups.end_key_group:
             raise InvalidValueError(
                 f"key groups must be of {self._key_groups} and come in order, got {key_group} "
                 f"after {self._key_group if self._key_group >= 0 else 'none'}"
             )
-        self._key_group = key_group
+        self._key_group = self._least = key_group
         self.offsets[key_group - self._key_groups.start_key_group] = self.size
-        prefix = key_group_prefix(key_group, self._max_parallelism)
+        prefix = key_group.to_bytes(self._prefix_bytes, "big")
         self._prefix, self._last_prefix = prefix, bytes((prefix[0] | LAST_OF_STATE,)) + prefix[1:]
 
     def _end_key_group(self) -> None:
