@@ -101,6 +101,15 @@ LEFT: dict[str, tuple[Type, Any]] = {
     "a year before 1": (LOCAL_DATE, pa.array([-719_163], pa.int32()).cast(pa.date32())),
     "a year after 9999": (LOCAL_DATE, pa.array([2_932_897], pa.int32()).cast(pa.date32())),
     "a moment after the year 9999": (INSTANT, pa.array([2**62], pa.timestamp("us", tz="UTC"))),
+    "a moment before the year 1": (INSTANT, pa.array([-(2**62)], pa.timestamp("us", tz="UTC"))),
+    "the moment that is NumPy's NaT": (
+        INSTANT,
+        pa.array([0, -(2**63)], pa.timestamp("us", tz="UTC")),
+    ),
+    "a moment after the year 9999 beside a NaT": (
+        INSTANT,
+        pa.array([-(2**63), 2**62], pa.timestamp("us", tz="UTC")),
+    ),
     "a part of a millisecond": (DateSerializer(), pa.array([1], pa.timestamp("us", tz="UTC"))),
     "a decimal that takes more than a long": (
         BIG_DEC,
