@@ -33,7 +33,7 @@ from keygroups.savepoint import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from keygroups.state_keys import VOID_NAMESPACE, serializer_of
+from keygroups.state_keys import BYTES, VOID_NAMESPACE, serializer_of
 from keygroups.types import (
     BIG_DEC,
     CHAR,
@@ -101,6 +101,15 @@ LEFT: dict[str, tuple[Type, Any]] = {
     "a year before 1": (LOCAL_DATE, pa.array([-719_163], pa.int32()).cast(pa.date32())),
     "a year after 9999": (LOCAL_DATE, pa.array([2_932_897], pa.int32()).cast(pa.date32())),
     "a moment after the year 9999": (INSTANT, pa.array([2**62], pa.timestamp("us", tz="UTC"))),
+    "a moment before the year 1": (INSTANT, pa.array([-(2**62)], pa.timestamp("us", tz="UTC"))),
+    "the moment that is NumPy's NaT": (
+        INSTANT,
+        pa.array([0, -(2**63)], pa.timestamp("us", tz="UTC")),
+    ),
+    "a moment after the year 9999 beside a NaT": (
+        INSTANT,
+        pa.array([-(2**63), 2**62], pa.timestamp("us", tz="UTC")),
+    ),
     "a part of a millisecond": (DateSerializer(), pa.array([1], pa.timestamp("us", tz="UTC"))),
     "a decimal that takes more than a long": (
         BIG_DEC,
@@ -460,6 +469,46 @@ def test_a_key_that_comes_twice_is_named(tmp_path: Path, sizes: list[int]) -> No
     entries = [*ENTRIES, EncodedEntry(5, 0, b"\2b\0", b"another.")]
     with pytest.raises(InvalidValueError, match="once, got key 'b' in state 'n' twice"):
         written(tmp_path / "s", by_file_writer(entries, sizes, frozenset({1})))
+
+
+@pytest.mark.parametrize("sizes", [[], [1, 1]])
+@pytest.mark.parametrize(
+    ("elements_of", "size", "entry"),
+    [
+        (set(), 4, EncodedEntry(5, 0, b"\2b\0", b"")),
+        (set(), 9, EncodedEntry(5, 0, b"\2c\0", bytes(9))),
+        ({1}, 9, EncodedEntry(5, 1, b"\2c\0", bytes(4))),
+    ],
+    ids=["key", "value", "list"],
+)
+def test_more_bytes_than_java_counts(
+    elements_of: set[int],
+    size: int,
+    entry: EncodedEntry,
+    sizes: list[int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a key with its key group, of a value, and of a list of elements that are short."""
+    entries = [EncodedEntry(5, 0, b"", b""), entry, entry][: len(elements_of) + 2]
+    entries.append(entry._replace(key_group=6))
+    write = by_file_writer(entries, sizes, frozenset(elements_of))
+    monkeypatch.setattr("keygroups.savepoint._columns.entry_frames.INT_MAX", size)
+    written(tmp_path / "fits", write)
+    monkeypatch.setattr("keygroups.savepoint._columns.entry_frames.INT_MAX", size - 1)
+    name = f"key {entry.key[1:2].decode()!r} in state {'na'[entry.state]!r}"
+    with pytest.raises(InvalidValueError, match=f"bytes each, .*, got {size} in {name}$"):
+        written(tmp_path / "s", write)
+
+
+@pytest.mark.parametrize("size", [1 << 16, (1 << 16) + 1])
+def test_long_values_of_one_size(size: int, tmp_path: Path) -> None:
+    """NumPy has no records of more than 2 GiB: long values are joined as bytes of any size are."""
+    entries = [EncodedEntry(5, 0, bytes([2, 97 + n, 0]), bytes([n]) * size) for n in range(3)]
+    alone = written(tmp_path / "alone", lambda operator: operator.task(0).write(entries))
+    assert written(tmp_path / "s", by_file_writer(entries, [], frozenset())) == alone
+    array = column_writer(BYTES).write(pa.array([entry.value for entry in entries]))  # type: ignore[union-attr]
+    assert [*map(len, array.to_pylist())] == [size + 4] * 3
 
 
 def test_the_same_key_in_another_state_or_key_group_is_another(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def serializer_of_java(rng: random.Random, depth: int = 3) -> Serializer:
 
 TEXTS = ["", "a", "seven77", "eight888", "\u00e9", "\U0001f600", "x" * 130]
 ODD_TEXTS = [*TEXTS, "1.5", "-7", "RED", "GREEN"]
-MICROS = [0, -1, 1_700_000_000_123_456, 1_700_000_000_123_000, -(2**55) + 3, 2**62]
+MICROS = [0, -1, 1_700_000_000_123_456, 1_700_000_000_123_000, -(2**55) + 3, 2**62, -(2**63)]
 
 
 def value_of(rng: random.Random, data_type: Any, odd: float, name: str = "") -> Any:

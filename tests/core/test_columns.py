@@ -123,6 +123,49 @@ def test_moments_come_back_in_the_zone_of_single_values(key_type: types.KeyType)
     assert repr(values("values", array, column)) == repr([value, None])
 
 
+MOMENTS = [
+    dt.datetime(1, 1, 1, tzinfo=dt.timezone.utc),
+    dt.datetime(2026, 11, 1, 9, 30, tzinfo=dt.timezone.utc),  # one of two 01:30 of that day
+    dt.datetime(9999, 12, 31, 23, 59, 59, 999_999, dt.timezone.utc),
+]
+OF_MOMENTS: list[tuple[Serializer, Any]] = [
+    (InstantSerializer(), lambda moment: moment),
+    (serializers.SqlTimestampSerializer(), lambda moment: moment),
+    (DateSerializer(), lambda moment: moment),
+    (RowDataSerializer([parse_logical_type("TIMESTAMP_LTZ(6)")]), lambda moment: Row([moment])),
+    (TupleSerializer([InstantSerializer()]), lambda moment: (moment,)),
+    (ListSerializer(InstantSerializer()), lambda moment: [moment]),
+    (MapSerializer(InstantSerializer(), InstantSerializer()), lambda moment: {moment: moment}),
+    (PojoSerializer("a.B", ["at"], [InstantSerializer()]), lambda at: Pojo("a.B", {"at": at})),
+]
+
+
+def in_zone(data_type: Any, zone: str) -> Any:
+    """Return a type whose timestamps are of another zone, as those of Spark are."""
+    if pa.types.is_timestamp(data_type):
+        return pa.timestamp("us", tz=data_type.tz and zone)
+    if pa.types.is_map(data_type):
+        return pa.map_(in_zone(data_type.key_type, zone), in_zone(data_type.item_type, zone))
+    if pa.types.is_list(data_type):
+        return pa.list_(pa.field("element", in_zone(data_type.value_type, zone)))
+    if pa.types.is_struct(data_type):
+        return pa.struct([(field.name, in_zone(field.type, zone)) for field in data_type])
+    return data_type
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/Los_Angeles", "Asia/Shanghai", "+05:30"])
+@pytest.mark.parametrize("case", range(len(OF_MOMENTS)))
+def test_moments_come_back_of_a_session_s_zone(case: int, zone: str) -> None:
+    """Also those that are beyond Python's years in that zone, or are there twice."""
+    serializer, value_of = OF_MOMENTS[case]
+    moments = [*map(value_of, MOMENTS), None]
+    column = column_of(serializer)
+    assert column is not None
+    array = arrow_array(column.convert(moments), in_zone(column.data_type, zone))
+    assert zone in str(array.type)
+    assert repr(values("values", array, column)) == repr(moments)
+
+
 @pytest.mark.parametrize(
     ("key_type", "data_type"),
     [

@@ -62,6 +62,7 @@ OTHERS = {
         "_LEAST_PARTS": 8,
         "_ROWS": 4_096,
     },
+    "savepoint._columns.byte_arrays": {"_LONGEST_RECORD": 64 * KIB},
     "savepoint._columns.column_encoder": {"_PAIRS": 8_192},
     "savepoint._columns.entry_order": {"_MOST_WORDS": 64, "_MORE_WORDS": 8, "_AT_ONCE": 16_384},
     "savepoint._columns.table_rows": {"_ROWS": 4_096, "_AT_ONCE": 16_384},

@@ -144,6 +144,30 @@ def test_order(tmp_path: Path) -> None:
             first.write([beyond])
 
 
+class Long(bytes):
+    """Bytes that say they are more than Java counts."""
+
+    def __len__(self) -> int:
+        return 2**31
+
+
+def test_more_bytes_than_java_counts(tmp_path: Path) -> None:
+    """Flink has the size of a key, with its key group, and of a value as ints."""
+    with SavepointWriter(tmp_path / "savepoint") as writer:
+        task = add_counts(writer).task(0)
+        low, high = encoded(task)
+        for entries, size in (
+            ([low._replace(value=Long(low.value)), high], 2**31),
+            ([low._replace(key=Long(low.key))], 2**31 + 1),
+        ):
+            with pytest.raises(
+                InvalidValueError,
+                match=rf"must have at most 2147483647 bytes each, .* got {size} in key "
+                rf"{KEYS[0]!r} in state 'count'$",
+            ):
+                task.write(entries)
+
+
 def test_entries_that_are_framed_already(tmp_path: Path) -> None:
     """In pieces of any size: the same file, and the same order is asked for."""
     with SavepointWriter(tmp_path / "savepoint") as writer:

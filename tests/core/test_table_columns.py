@@ -30,7 +30,19 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.state_keys import serializer_of
-from keygroups.types import BIG_INT, CHAR, INT, LONG, MAP, SQL_ROW, STRING, TUPLE
+from keygroups.types import (
+    BIG_DEC,
+    BIG_INT,
+    BOOLEAN,
+    CHAR,
+    INT,
+    LONG,
+    MAP,
+    ROW,
+    SQL_ROW,
+    STRING,
+    TUPLE,
+)
 
 pa: Any = pytest.importorskip("pyarrow")
 
@@ -52,6 +64,12 @@ OTHERS: dict[Any, list[Any]] = {  # not written by column
     BIG_INT: [0, -1, 2**64],
     MAP(STRING, INT): [{}, {"a": 1}],
     SQL_ROW("STRING", "INT"): [("a", 1), (None, None)],
+}
+# Columns of rows have a row_kind, and those of BIG_DEC are text: no array of these is hashed.
+KEYS_BY_ROW = {
+    *(type_ for type_ in [*VALUES, *OTHERS] if isinstance(type_, (ROW, SQL_ROW))),
+    TUPLE(TUPLE(INT, ROW(STRING)), BOOLEAN),
+    TUPLE(BIG_DEC, STRING),
 }
 
 
@@ -111,7 +129,8 @@ def test_each_type_has_the_bytes_of_its_rows(both: Callable[..., Any], value_typ
     read, write = serializer.read, serializer.write
     assert read is not None
     assert write is not None
-    values = [read(write(one), 0)[0] for one in (VALUES | OTHERS)[value_type]]
+    distinct = dict.fromkeys(map(write, (VALUES | OTHERS)[value_type]))  # as keys have to be
+    values = [read(data, 0)[0] for data in distinct]
     is_key = serializer.key_type is not None and is_in_order(serializer)
     count = len(values)
     key = array_of(value_type, values, is_key=True) if is_key else pa.array(range(count))
@@ -141,7 +160,10 @@ def test_each_type_has_the_bytes_of_its_rows(both: Callable[..., Any], value_typ
 
     written, made = both(value_type if is_key else LONG, states, fill, sort=True)
     assert isinstance(written, list)
-    assert set(made) == {column_writer(serializer) is not None}
+    if value_type in KEYS_BY_ROW:
+        assert not made[0]  # The list's keys alone may have no text.
+    else:
+        assert set(made) == {column_writer(serializer) is not None}
 
 
 COUNT = ValueStateDescriptor("count", LONG)

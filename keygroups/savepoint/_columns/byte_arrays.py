@@ -24,6 +24,7 @@ are the bytes.
 """
 
 _NOTHING = pa.scalar(b"", BYTES)
+_LONGEST_RECORD = 1 << 16  # bytes; a record of NumPy has 2 GiB at most, with all its fields
 
 
 def assembled(pieces: Pieces) -> pa.Array:
@@ -39,7 +40,7 @@ def assembled(pieces: Pieces) -> pa.Array:
 
 
 def _sized(piece: Any) -> Any:
-    """Return a piece as one of NumPy if its values have one size, which is not 0."""
+    """Return a piece as one of NumPy if its values have one size, not 0 and small."""
     return piece if isinstance(piece, np.ndarray) else records_of(piece)
 
 
@@ -58,10 +59,15 @@ def side_by_side(pieces: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def records_of(array: pa.Array) -> pa.Array | NDArray[np.void]:
-    """Return values that have one size, which is not 0, as records; others as they are."""
+    """Return values that have one size, not 0 and small, as records; others as they are."""
     data, bounds = octets_of(array)
     size, rest = divmod(len(data), max(len(array), 1))
-    if rest or not size or bounds[1] != size or (np.diff(bounds) != size).any():
+    if (
+        rest
+        or not 0 < size <= _LONGEST_RECORD
+        or bounds[1] != size
+        or (np.diff(bounds) != size).any()
+    ):
         return array
     return data.view(f"V{size}")
 

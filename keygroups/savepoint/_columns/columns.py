@@ -472,6 +472,18 @@ def _big_int(text: str) -> int:
     return int(number)
 
 
+_MOMENT = pa.timestamp("us", tz="UTC")
+
+
+def _moments(array: Any) -> list[Any]:
+    """Return moments in UTC; an array of Spark has the session's time zone.
+
+    PyArrow's own zone of UTC is ZoneInfo("UTC"), or that of pytz where there is one.
+    """
+    in_utc = restored(lambda moment: moment.replace(tzinfo=timezone.utc))
+    return in_utc(array.cast(_MOMENT))
+
+
 def _timestamp_data(value: datetime | TimestampData) -> tuple[int, int]:
     if isinstance(value, TimestampData):
         return value.millisecond, value.nano_of_millisecond
@@ -504,12 +516,7 @@ BIG_INT = ArrowColumn(
 )
 DECIMAL = ArrowColumn(pa.decimal128(10, 0), checked(Decimal))
 DATE = ArrowColumn(pa.date32(), checked(date))
-TIMESTAMP = ArrowColumn(
-    pa.timestamp("us", tz="UTC"),
-    checked(datetime),
-    # PyArrow's zone is ZoneInfo("UTC"), or that of pytz where there is one.
-    restored(lambda moment: moment.replace(tzinfo=timezone.utc)),
-)
+TIMESTAMP = ArrowColumn(_MOMENT, checked(datetime), _moments)
 TIMESTAMP_NTZ = ArrowColumn(pa.timestamp("us"), checked(datetime))
 DAY_MILLIS = ArrowColumn(pa.int32(), mapped(_day_millis, time, int), restored(_of_day(1_000)))
 DAY_NANOS = ArrowColumn(

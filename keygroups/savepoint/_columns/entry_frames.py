@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from keygroups._checks import INT_MAX
 from keygroups.savepoint._columns.byte_arrays import assembled, joined_runs, octets_of, records
 from keygroups.savepoint._columns.entry_batches import (
     KEY,
@@ -21,7 +22,7 @@ from keygroups.savepoint._columns.entry_batches import (
     entries_of,
     with_types,
 )
-from keygroups.savepoint._state.entries import LAST_OF_STATE
+from keygroups.savepoint._state.entries import LAST_OF_STATE, EncodedEntry
 from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
 from keygroups.savepoint._state.writing.write_task import WriteTask, WrittenFile
 from keygroups.state_keys import key_group_prefix_bytes
@@ -77,7 +78,7 @@ class EntryFrames:
         """Write entries, at least one.
 
         Raises InvalidValueError where one comes twice, or a key group is not the subtask's or
-        not in order.
+        not in order, or a key or a value has more bytes than Java counts.
         """
         rows = with_types(batch, SCHEMA)
         starts = np.flatnonzero(self._is_first(rows))
@@ -92,7 +93,7 @@ class EntryFrames:
         self._held.append(rows)
 
     def finish(self) -> None:
-        """Write the entries that are held back, after all batches."""
+        """Write the entries that are held back, after all batches; raises what `add` raises."""
         self._write(None)
 
     def _is_first(self, rows: pa.RecordBatch) -> NDArray[np.bool_]:
@@ -133,7 +134,15 @@ class EntryFrames:
         if following is not None:
             next_run = tuple(column[0].as_py() for column in following.columns[:KEY])
             is_last[-1] = next_run != (key_groups[-1], states[-1])
-        framed, places = octets_of(self._framed(key_groups, is_last, *columns[KEY:]))
+        sizes = [_lengths(column) for column in columns[KEY:]]
+        sizes[0] += self._prefix_bytes
+        for lengths in sizes:
+            if (size := int(lengths.max())) > INT_MAX:
+                row = int(np.argmax(lengths))
+                key = columns[KEY][row].as_py()
+                entry = EncodedEntry(int(key_groups[row]), int(states[row]), key, b"")
+                raise self._file.too_long(entry, size)
+        framed, places = octets_of(self._framed(key_groups, is_last, *columns[KEY:], *sizes))
         starts = np.concatenate(([0], np.flatnonzero(is_changed) + 1)).astype(np.int64)
         ends = np.append(starts[1:], len(states))
         data, add_framed = framed.data, self._file.add_framed
@@ -147,6 +156,8 @@ class EntryFrames:
         is_last: NDArray[np.bool_],
         keys: pa.Array,
         values: pa.Array,
+        key_sizes: NDArray[np.int64],
+        value_sizes: NDArray[np.int64],
     ) -> pa.Array:
         """Return the bytes of entries in the file, the last of a state with its mark.
 
@@ -159,10 +170,10 @@ class EntryFrames:
         prefixes[is_last, 0] |= LAST_OF_STATE
         return assembled(
             [
-                (_lengths(keys) + size).astype(">i4"),
+                key_sizes.astype(">i4"),
                 records(prefixes),
                 keys,
-                _lengths(values).astype(">i4"),
+                value_sizes.astype(">i4"),
                 values,
             ]
         )

@@ -35,6 +35,10 @@ WritePieces = Callable[[pa.Array], Pieces]
 _MICROS = 1_000_000
 # The years 1 to 9999, which Python has, less a day that a time zone may take.
 FIRST_DAY, LAST_DAY = np.datetime64("0001-01-02"), np.datetime64("9999-12-30")
+# As numbers: the least timestamp of Arrow is NumPy's NaT, which is neither before nor after a day.
+_FIRST_MICRO, _LAST_MICRO = (
+    int(day.astype("M8[us]").astype(np.int64)) for day in (FIRST_DAY, LAST_DAY)
+)
 _DATE = np.dtype([("year", ">i4"), ("month", "u1"), ("day", "u1")])
 _TIME = np.dtype([("hour", "u1"), ("minute", "u1"), ("second", "u1"), ("nano", ">i4")])
 
@@ -181,10 +185,9 @@ def _dates(days: NDArray[np.datetime64]) -> NDArray[np.void]:
 
 def micros_of(array: pa.Array) -> Int64s:
     """Return timestamps as microseconds since 1970; UnwrittenError beyond the years of Python."""
-    moments = array.cast(pa.timestamp("us")).to_numpy()
-    if len(moments) and (moments.min() < FIRST_DAY or moments.max() > LAST_DAY):
+    micros: Int64s = array.cast(pa.timestamp("us")).view(pa.int64()).to_numpy()
+    if len(micros) and (micros.min() < _FIRST_MICRO or micros.max() > _LAST_MICRO):
         raise UnwrittenError
-    micros: Int64s = moments.astype(np.int64)
     return micros
 
 

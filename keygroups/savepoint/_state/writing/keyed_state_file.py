@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from collections.abc import Callable
 from typing import BinaryIO
 
+from keygroups._checks import INT_MAX
 from keygroups._serializers.data_output import i32, u16
 from keygroups.errors import InvalidValueError
 from keygroups.key_group_range import KeyGroupRange
@@ -21,7 +23,8 @@ class KeyedStateFile:
 
     `size` is how many bytes that are, `offsets` where each key group of the subtask starts, 0
     for one without entries; `entries` and `bytes` are how many each state has, by its number.
-    `name_entry` is what an error calls an entry.
+    `name_entry` is what an error calls an entry. All methods raise InvalidValueError for an entry
+    whose key or value has more bytes than Java counts.
 
     Flink: FullSnapshotAsyncWriter.writeKVStateData.
     """
@@ -96,6 +99,16 @@ class KeyedStateFile:
         """Build the error for an entry whose key comes twice."""
         return InvalidValueError(f"each key must come once, got {self._name_entry(entry)} twice")
 
+    def too_long(self, entry: EncodedEntry, size: int) -> InvalidValueError:
+        """Build the error for an entry whose key, with its key group, or value has so many bytes.
+
+        The value is not looked at.
+        """
+        return InvalidValueError(
+            f"key and value must have at most {INT_MAX} bytes each, as Java counts no more, got "
+            f"{size} in {self._name_entry(entry)}"
+        )
+
     def finish(self) -> None:
         """Write what is held back."""
         self._end_key_group()
@@ -122,7 +135,11 @@ class KeyedStateFile:
 
     def _write_entry(self, prefix: bytes) -> None:
         key, value = self._key, self._value
-        data = b"".join((i32(len(prefix) + len(key)), prefix, key, i32(len(value)), value))
+        try:
+            data = b"".join((i32(len(prefix) + len(key)), prefix, key, i32(len(value)), value))
+        except struct.error:
+            entry = EncodedEntry(self._key_group, self._state, key, b"")
+            raise self.too_long(entry, max(len(prefix) + len(key), len(value))) from None
         self.entries[self._state] += 1
         self.bytes[self._state] += len(data)
         # What `_write` does, without a call for each entry.
