@@ -442,6 +442,26 @@ def test_parts_of_files(tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("held", [1 << 20, 0], ids=["in memory", "sorted by way of files again"])
+def test_files_shrink_as_they_are_read(
+    held: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that they and what is written take the room of one savepoint, and not of two."""
+    spilled = Spilled([entries_of_groups(range(9), start) for start in (0, 100)], tmp_path)
+    monkeypatch.setattr(spill, "_HELD", held)
+    [scratch] = tmp_path.iterdir()
+    starts = spilled.sorter._starts
+    assert [*map(len, starts)] == [5, 5]
+    expected = [sum(places[part] for places in starts) for part in sorted(starts[0])]
+    assert expected[-1] == 0
+    sizes = [
+        sum(file.stat().st_size for file in scratch.iterdir()) for _ in spilled.sorter.entries()
+    ]
+    assert [*dict.fromkeys(sizes)] == expected
+    spilled.sorter.close()
+
+
 def test_parts_of_another_max_parallelism(tmp_path: Path) -> None:
     """Eight key groups of 1,024 become 32 of 4,096 that lie far apart; so do the next eight."""
     some = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
@@ -62,8 +63,8 @@ def _key_groups(batch: pa.RecordBatch) -> NDArray[np.int32]:
 
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
-    columns = zip(*(batch.columns for batch in batches))
-    return pa.RecordBatch.from_arrays([*map(pa.concat_arrays, columns)], schema=SCHEMA)
+    table = pa.Table.from_batches(batches, SCHEMA).combine_chunks()
+    return pa.RecordBatch.from_arrays([column.chunk(0) for column in table.columns], schema=SCHEMA)
 
 
 class BatchSorter(spill.Sorter[pa.RecordBatch]):
@@ -72,7 +73,8 @@ class BatchSorter(spill.Sorter[pa.RecordBatch]):
     A file has entries that are not sorted yet, by parts of the key groups: of all files a part is
     sorted at once, and each entry once. A part that memory does not hold has a sorter of its own,
     without `in_parts`: its files are sorted, and merged. So are they where few key groups fill
-    the memory.
+    the memory. The first part comes last in a file, which is cut where a part has been read: so
+    the files shrink as fast as the savepoint grows.
     """
 
     def __init__(self, folder: Path | None, in_parts: bool = True) -> None:
@@ -122,13 +124,13 @@ class BatchSorter(spill.Sorter[pa.RecordBatch]):
             self._end = len(counts)
 
     def _parts_of_held(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield the number of each part that has held entries, and these."""
+        """Yield the number of each part that has held entries, and these; the last part first."""
         firsts = np.array(self._firsts, np.int32)
         places = [
             [*np.searchsorted(_key_groups(batch), firsts).tolist(), len(batch)]
             for batch in self._held
         ]
-        for part, bounds in enumerate(zip(*map(pairwise, places))):
+        for part, bounds in reversed([*enumerate(zip(*map(pairwise, places)))]):
             slices = [
                 batch.slice(start, end - start)
                 for batch, (start, end) in zip(self._held, bounds)
@@ -150,12 +152,15 @@ class BatchSorter(spill.Sorter[pa.RecordBatch]):
     def _sorted_part(self, part: int) -> Iterator[pa.RecordBatch]:
         """Yield the entries of a part in their order."""
         if self._sizes[part] <= spill._HELD:
-            yield from _cut(in_order(self._read_part(part)), _MOST_READ * _WRITTEN)
+            entries = in_order(self._read_part(part))
+            self._give_back(part)
+            yield from _cut(entries, _MOST_READ * _WRITTEN)
             return
         with closing(BatchSorter(self._folder, in_parts=False)) as sorter:
             for batch in self._read_part(part):
                 if sorter.add(batch):
                     sorter.spill()
+            self._give_back(part)
             yield from sorter.entries()
 
     def _read_part(self, part: int) -> Iterator[pa.RecordBatch]:
@@ -165,6 +170,13 @@ class BatchSorter(spill.Sorter[pa.RecordBatch]):
                 with self._errors(), path.open("rb") as file:
                     file.seek(starts[part])
                     yield from pa.ipc.open_stream(file)
+
+    def _give_back(self, part: int) -> None:
+        """Cut all files before a part that was read, with which they end."""
+        for path, starts in zip(self._runs, self._starts):
+            if part in starts:
+                with self._errors():
+                    os.truncate(path, starts[part])
 
     def batches(self, entries: Iterator[EncodedEntry]) -> Generator[pa.RecordBatch, None, None]:
         """Yield all held entries merged with others, which are sorted already; callable once."""
@@ -178,7 +190,7 @@ class BatchSorter(spill.Sorter[pa.RecordBatch]):
     def _write(self, file: BinaryIO, items: Iterable[pa.RecordBatch]) -> None:
         with pa.ipc.new_stream(file, SCHEMA) as stream:
             for batch in items:
-                for piece in _cut(batch, _WRITTEN):
+                for piece in [batch] if self._in_parts else _cut(batch, _WRITTEN):
                     stream.write_batch(piece)
 
     def _read(self, path: Path) -> Iterator[pa.RecordBatch]:
