@@ -5,11 +5,13 @@ What is made one by one has the bytes of Flink: its serializers are held to thos
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 import re
+import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from keygroups import (
     UnsupportedKeyTypeError,
     assign_to_key_group,
 )
+from keygroups.binary_row import binary_row
 from keygroups.savepoint import (
     ListStateDescriptor,
     MapStateDescriptor,
@@ -43,6 +46,7 @@ from keygroups.types import (
     LOCAL_DATE,
     LONG,
     MAP,
+    SQL_ROW,
     STRING,
     TUPLE,
     KeyType,
@@ -58,6 +62,7 @@ from support.inside.columns import (  # noqa: E402
     StateColumns,
     UnwrittenError,
     WideRows,
+    column_of_key_type,
     column_to_write,
     column_writer,
 )
@@ -184,6 +189,7 @@ def both(
         by_columns = outcome(encode, batch)
         assert not (is_column_wise and rows)
         patch.setattr(column_encoder, "column_writer", lambda _: None)
+        patch.setattr(column_encoder, "key_writer", lambda _: None)
         by_rows = outcome(encode, batch)
         assert rows or not isinstance(by_rows, list)
     return by_columns, by_rows
@@ -225,6 +231,45 @@ def test_rows_make_the_same_entries(
     by_columns, by_rows = both(monkeypatch, encode, batch)
     assert by_columns == by_rows
     assert {entry.state for entry in by_columns} == set(range(5))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("BIGINT", 7),
+        ("STRING", "longer than a slot"),
+        ("DECIMAL(18, 2)", Decimal("1.25")),
+        ("DECIMAL(19, 2)", Decimal("1.25")),
+        ("DECIMAL(38, 10)", Decimal("1.2500000000")),
+        ("TIMESTAMP(3)", dt.datetime(2020, 1, 2, 3, 4, 5)),
+        ("TIMESTAMP(6)", dt.datetime(2020, 1, 2, 3, 4, 5, 678_901)),
+        ("TIMESTAMP_LTZ(6)", dt.datetime(2020, 1, 2, 3, 4, 5, 678_901, dt.timezone.utc)),
+        ("ROW<f0 DECIMAL(19), f1 TIMESTAMP(6)>", (None, dt.datetime(2020, 1, 2))),
+    ],
+)
+def test_nulls_in_keys_of_sql(
+    field: str, value: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where Flink's code keeps room for one it is there, and within a nested row it is not.
+
+    The bytes of `binary_row` are Flink's: tests/vectors has the hashes of them.
+    """
+    key_type = SQL_ROW(field, "INT", field)
+    rows = [*product((value, None), (5, None), (value, None))]
+    states: list[NewState] = [ValueStateDescriptor("n", key_type)]
+    task = operator_of(tmp_path, key_type, states).task(0)
+    encode = WideRows("by-key", task, key_type, False, (StateColumns("n", 3, key_type),))
+    for keys in (rows, rows[-1:], rows[:1]):
+        column = pa.array(keys, column_of_key_type(key_type).data_type)
+        key_groups = [assign_to_key_group(key, 128, key_type) for key in keys]
+        arrays = [pa.array(key_groups, pa.int32()), column, pa.nulls(len(keys), pa.int64())]
+        arrays.append(column)
+        batch = pa.RecordBatch.from_arrays(arrays, ["c0", "c1", "c2", "c3"])
+        by_columns, by_rows = both(monkeypatch, encode, batch)
+        assert by_columns == by_rows
+        for entry, key in zip(by_columns, keys):
+            data = binary_row(key, key_type)
+            assert entry.key == struct.pack(">i", len(data)) + data + b"\0"  # and no namespace
 
 
 @pytest.mark.parametrize("allow", [False, True])
@@ -384,6 +429,7 @@ def test_rows_that_are_refused_are_refused_in_the_same_words(
         patch.setattr("time.time", lambda: 1_800_000_000.0)
         by_columns = outcome(encode, batch)
         patch.setattr(column_encoder, "column_writer", lambda _: None)
+        patch.setattr(column_encoder, "key_writer", lambda _: None)
         by_rows = outcome(encode, batch)
     if case == "key of another key group":  # nobody looks for it row by row
         assert by_columns[1].startswith("key of operator 'by-key' must be the same each time")
@@ -580,6 +626,7 @@ def test_rows_that_were_read_make_the_same_entries(
             by_columns = outcome(encode, batch)
         with monkeypatch.context() as patch:
             patch.setattr(column_encoder, "column_writer", lambda _: None)
+            patch.setattr(column_encoder, "key_writer", lambda _: None)
             by_rows = outcome(encode, batch)
         assert by_columns == by_rows
         assert len(by_columns) == len(values)

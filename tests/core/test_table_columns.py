@@ -129,7 +129,7 @@ def test_each_type_has_the_bytes_of_its_rows(both: Callable[..., Any], value_typ
     read, write = serializer.read, serializer.write
     assert read is not None
     assert write is not None
-    distinct = dict.fromkeys(map(write, (VALUES | OTHERS)[value_type]))  # as keys have to be
+    distinct = dict.fromkeys(map(write, (VALUES | OTHERS)[value_type]))  # Keys come once.
     values = [read(data, 0)[0] for data in distinct]
     is_key = serializer.key_type is not None and is_in_order(serializer)
     count = len(values)

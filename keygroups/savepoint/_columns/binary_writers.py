@@ -69,13 +69,19 @@ SlotWriter = Callable[[pa.Array], Slots]
 """A function from an array of values without nulls to their slots; raises UnwrittenError."""
 
 
-def binary_writer(field: LogicalType, is_key: bool) -> WritePieces | None:
+def binary_writer(
+    field: LogicalType, is_key: bool, is_projected: bool = False
+) -> WritePieces | None:
     """Return the writer of values of a ROW, ARRAY or MAP with their sizes before them.
 
-    It is None where values of a field are only written one by one. Rows of a column of keys have
-    no `row_kind`, which is always +I.
+    It is None where values of a field are only written one by one. Rows of a column of a key type,
+    `is_key`, have no `row_kind`, which is always +I. A ROW `is_projected` that is the key of an
+    entry: a NULL of a long DECIMAL or TIMESTAMP takes room in it, but not in rows within.
     """
-    write = _nested_writer(field, is_key)
+    if is_projected and field.name == "ROW":
+        write = _row_writer(field.fields, is_key, is_projected)
+    else:
+        write = _nested_writer(field, is_key)
     if write is None:
         return None
 
@@ -113,11 +119,12 @@ def _slot_writer(field: LogicalType, is_key: bool) -> SlotWriter | None:
 
 
 def _row_writer(
-    fields: Sequence[LogicalType], is_key: bool
+    fields: Sequence[LogicalType], is_key: bool, is_projected: bool = False
 ) -> Callable[[pa.Array], Written] | None:
     writers = [_slot_writer(field, is_key) for field in fields]
     if None in writers:
         return None
+    rooms = [field.reserved if is_projected else 0 for field in fields]
     header = row_header_size(len(fields))
     width = header + 8 * len(fields)
 
@@ -130,12 +137,12 @@ def _row_writer(
             octets[:, 0] = kinds
         sizes = np.full(len(array), width, np.int64)
         parts: list[Any] = []
-        for index, (writer, column) in enumerate(zip(writers, columns)):
+        for index, (writer, column, room) in enumerate(zip(writers, columns, rooms)):
             assert writer is not None
             if column.null_count:
                 nulls = column.is_null().to_numpy(zero_copy_only=False)
                 octets[:, 1 + index // 8] |= nulls.view(np.uint8) << index % 8
-            slots = _with_nulls(writer, column)
+            slots = _with_nulls(writer, column, room)
             words[:, header // 8 + index] = _with_offsets(slots, sizes)
             if slots.room is not None:
                 sizes = sizes + slots.room
@@ -156,23 +163,27 @@ def row_kinds(kinds: pa.Array) -> NDArray[np.uint8]:
     return numbers
 
 
-def _with_nulls(write: SlotWriter, array: pa.Array) -> Slots:
-    """Return the slots of an array with nulls, which are 0."""
+def _with_nulls(write: SlotWriter, array: pa.Array, null_room: int = 0) -> Slots:
+    """Return the slots of an array with nulls, which are 0.
+
+    With `null_room` they have as many zeros in the variable part, where the values are too.
+    """
     if not array.null_count:
         return write(array)
     words, is_apart, room, parts = write(array.drop_null())
     nulls = array.is_null()
     is_valid = array.is_valid().to_numpy(zero_copy_only=False)
 
-    def spread(values: NDArray[Any]) -> NDArray[Any]:
-        whole = np.zeros(len(array), values.dtype)
+    def spread(values: NDArray[Any], null: int = 0) -> NDArray[Any]:
+        whole = np.full(len(array), null, values.dtype)
         whole[is_valid] = values
         return whole
 
     if is_apart is None or room is None:
         return Slots(spread(words))
-    all_parts = with_others(assembled(parts), nulls, b"")
-    return Slots(spread(words), spread(is_apart), spread(room), [all_parts])
+    all_parts = with_others(assembled(parts), nulls, bytes(null_room))
+    are_apart = spread(is_apart, null_room > 0)
+    return Slots(spread(words), are_apart, spread(room, null_room), [all_parts])
 
 
 def _with_offsets(slots: Slots, offsets: Int64s) -> NDArray[Any]:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from keygroups import arrays
 from keygroups._serializers.base import Serializer
-from keygroups._serializers.compounds import RowSerializer
 from keygroups._serializers.sql.rows import RowDataSerializer
 from keygroups.errors import InvalidValueError, KeyGroupsError
 from keygroups.savepoint._columns.byte_arrays import (
@@ -22,7 +21,7 @@ from keygroups.savepoint._columns.byte_arrays import (
     spans,
     with_others,
 )
-from keygroups.savepoint._columns.column_writers import column_writer, write_elements
+from keygroups.savepoint._columns.column_writers import column_writer, key_writer, write_elements
 from keygroups.savepoint._columns.entry_batches import state_batch
 from keygroups.savepoint._columns.scalar_writers import ColumnWriter, UnwrittenError
 from keygroups.savepoint._state.header import StateDescriptor
@@ -74,7 +73,7 @@ class KeyColumnEncoder:
     def __init__(
         self, column_type: KeyType | Serializer, serializer: Serializer, max_parallelism: int
     ) -> None:
-        self._writer = _key_writer(serializer, column_type)
+        self._writer = _writer_as(serializer, column_type, is_key=True)
         self._key_type = serializer.key_type
         self._max_parallelism = max_parallelism
 
@@ -283,23 +282,15 @@ def _repeated(data: bytes, count: int) -> list[NDArray[np.uint8]]:
     return [np.full(count, byte, np.uint8) for byte in data]
 
 
-def _key_writer(serializer: Serializer, column_type: KeyType | Serializer) -> ColumnWriter | None:
-    """Return the writer of a column of keys, None for rows with a row_kind, which no key has."""
-    if isinstance(column_type, Serializer) and _has_rows(column_type):
-        return None
-    return _writer_as(serializer, column_type)
-
-
-def _has_rows(serializer: Serializer) -> bool:
-    is_row = isinstance(serializer, (RowSerializer, RowDataSerializer))
-    return is_row or any(map(_has_rows, serializer.parts))
-
-
 def _writer_as(
-    serializer: Serializer | None, column_type: KeyType | Serializer | None
+    serializer: Serializer | None,
+    column_type: KeyType | Serializer | None,
+    is_key: bool = False,
 ) -> ColumnWriter | None:
     """Return the writer of a column of a type, None if the savepoint has another serializer."""
     if column_type is None or serializer is None:
         return None
     own = column_type if isinstance(column_type, Serializer) else serializer_of(column_type)
-    return column_writer(column_type) if serializer == own else None
+    if serializer != own:
+        return None
+    return key_writer(column_type) if is_key else column_writer(column_type)

@@ -53,6 +53,24 @@ def column_writer(column_type: KeyType | Serializer) -> ColumnWriter | None:
     return _writer_of(serializer_of(column_type), is_of_key_type=True)
 
 
+def key_writer(column_type: KeyType | Serializer) -> ColumnWriter | None:
+    """Return the writer of a column of keys, whose bytes may be others than those of values."""
+    if isinstance(column_type, Serializer):
+        # A row has a row_kind there, which no key has.
+        return None if _has_rows(column_type) else column_writer(column_type)
+    serializer = serializer_of(column_type)
+    if not isinstance(serializer, RowDataSerializer):
+        return column_writer(column_type)
+    row = LogicalType("ROW", fields=serializer.fields)
+    write = binary_writer(row, is_key=True, is_projected=True)
+    return None if write is None else ColumnWriter(write, None)
+
+
+def _has_rows(serializer: Serializer) -> bool:
+    is_row = isinstance(serializer, (compounds.RowSerializer, RowDataSerializer))
+    return is_row or any(map(_has_rows, serializer.parts))
+
+
 def _writer_of(serializer: Serializer, is_of_key_type: bool) -> ColumnWriter | None:
     """Return the writer for a serializer, None without one.
 
