@@ -25,7 +25,8 @@ from keygroups import RescalePlan, assign_to_key_group
 from keygroups.errors import SavepointError
 from keygroups.reports import RescaleReport
 from keygroups.savepoint import Operator, Savepoint, SavepointWriter, read_savepoint
-from keygroups.types import STRING
+from keygroups.savepoint.descriptors import ValueStateDescriptor
+from keygroups.types import LONG, STRING
 
 FORMS = ("canonical", "native", "rocksdb")
 
@@ -67,6 +68,24 @@ def test_memory_is_flat(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         finally:
             tracemalloc.stop()
     assert peaks[1] < 1.2 * peaks[0]
+
+
+def test_few_entries_hold_no_others(tmp_path: Path) -> None:
+    """Columns of a state with an entry in each key group, between those of a large state."""
+    pytest.importorskip("pyarrow")
+    for key_groups in (16, 256):  # at first modules are imported
+        keys = {assign_to_key_group(key, key_groups, LONG): key for key in range(20 * key_groups)}
+        assert len(keys) == key_groups
+        with SavepointWriter(tmp_path / str(key_groups)) as writer:
+            states = [ValueStateDescriptor(name, STRING) for name in ("large", "rare")]
+            written = writer.add_operator("by-key", LONG, states, key_groups, 1, sort=True)
+            for key in keys.values():
+                written.write("large", key, "x" * 2**16)
+                written.write("rare", key, "y")
+        operator = read_savepoint(tmp_path / str(key_groups)).operator("by-key")
+        reader = operator.to_arrow_batch_reader("rare")
+        peak = count_bytes(partial(sum, (batch.num_rows for batch in reader)))
+    assert peak < key_groups * 2**16 / 8
 
 
 def test_wide_metadata() -> None:

@@ -201,7 +201,7 @@ class HeldEntries:
         self._clear()
 
     def _clear(self) -> None:
-        self._segments: list[memoryview] = []
+        self._segments: list[bytes] = []
         self._starts: list[Ints] = []
         self._ends: list[Ints] = []
         self._key_groups: list[int] = []
@@ -227,7 +227,7 @@ class HeldEntries:
         if self._entries:
             yield from self.rest()
         start, end = int(places[0]), int(places[-1])
-        self._segments.append(memoryview(feed.data)[start:end])
+        self._segments.append(feed.data[start:end])
         self._origins.append((feed.place, feed.offset - feed.pos + start - self._size))
         places = places + (self._size - start)
         self._starts.append(places[:-1])
@@ -295,7 +295,7 @@ class HeldEntries:
         for data, (place, offset), key_group, count in zip(
             self._segments, self._origins, self._key_groups, counts
         ):
-            feed = HeldFeed(bytes(data), place, offset + begun)
+            feed = HeldFeed(data, place, offset + begun)
             entries += read(feed, key_group, count)
             begun += len(data)
         return self.decoder.joined(entries)
