@@ -381,17 +381,20 @@ def _canonical_columns(
     """Yield columns when enough is held, of the entries that `_canonical_entries` yields."""
     prefix = key_group.to_bytes(prefix_bytes, "big")
     for number in _canonical_states(feed, states):
-        state, rows = states[number], held[number]
-        if number not in wanted:
-            list(_framed_entries(feed, key_group, prefix_bytes, state, None))
-            continue
-        read, is_last = rows.decoder.reader.framed, False
+        state, rows, is_wanted = states[number], held[number], number in wanted
+        read, is_last = rows.decoder.reader.framed if is_wanted else _read_nothing, False
         while not is_last:
             places, is_last = rows.scan(feed.data, feed.pos, prefix)
-            if len(places) > 1:
-                yield from rows.add(feed, key_group, places)
-            else:  # the next one is not whole there, or raises
+            if len(places) == 1:  # the next one is not whole there, or raises
                 next(_framed_entries(feed, key_group, prefix_bytes, state, read))
+            elif is_wanted:
+                yield from rows.add(feed, key_group, places)
+            else:
+                feed.pos = int(places[-1])
+
+
+def _read_nothing(key_group: int, key: bytes, value: bytes) -> None:
+    """Read over an entry."""
 
 
 def _canonical_states(feed: Feed, states: Sequence[StateDescriptor]) -> Iterator[int]:
