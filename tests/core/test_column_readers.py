@@ -36,7 +36,7 @@ from support.inside.columns import (  # noqa: E402
     skips,
     texts,
 )
-from support.inside.serializers import INT, STRING, TRUNCATED, RowDataSerializer  # noqa: E402
+from support.inside.serializers import BYTES, INT, STRING, TRUNCATED, RowDataSerializer  # noqa: E402
 
 from keygroups.logical_types import parse_logical_type  # noqa: E402
 from keygroups.savepoint.values import Pojo  # noqa: E402
@@ -268,6 +268,47 @@ def test_a_scan_by_a_pattern(seed: int, monkeypatch: pytest.MonkeyPatch) -> None
         cut = data[: rng.randrange(1, len(data) + 1)] + rng.choice((b"", b"\x05abcd", b"\xff" * 9))
         count = rng.choice((0, 1, 7, 60, 99))
         assert [*scan(cut, 1, count)] == plain(cut, 1, count)
+
+
+SQL_ROW = RowDataSerializer([*map(parse_logical_type, ("BIGINT", "STRING"))])
+
+
+@pytest.mark.parametrize("serializer", [BYTES, SQL_ROW])
+def test_frames_are_found_by_their_sizes(serializer: Serializer) -> None:
+    """Of 64 sizes: others, which few values have, are passed over one by one."""
+    pattern = patterns.pattern_of([serializer])
+    assert pattern is not None
+    least, step = (0, 1) if serializer is BYTES else (24, 8)
+    for size in (*range(300), 528, 536, 1 << 20, -1):
+        match = re.compile(pattern, re.DOTALL).match(
+            size.to_bytes(4, "big", signed=True) + bytes(600)
+        )
+        assert (match is not None) == (size in range(least, least + 64 * step, step))
+        assert match is None or match.end() == 4 + size
+
+
+@pytest.mark.parametrize(
+    ("character", "is_any"),
+    [
+        ("7f", True),
+        ("ff7f", True),
+        ("ffff03", True),
+        ("808000", True),
+        ("ffff04", False),
+        ("ffff7f", False),
+        ("80808000", False),
+    ],
+)
+def test_characters_of_texts_have_sixteen_bits(character: str, is_any: bool) -> None:
+    """More are none to the reader, and so many bytes are left to it."""
+    data = b"\2" + bytes.fromhex(character)
+    pattern = patterns.pattern_of([STRING])
+    assert pattern is not None
+    match = re.compile(pattern, re.DOTALL).fullmatch(data)
+    assert (match is not None) is is_any
+    if match:
+        assert STRING.read is not None
+        assert STRING.read(data, 0)[1] == len(data)
 
 
 def test_values_that_are_mostly_others_are_passed_over_one_by_one(

@@ -18,10 +18,12 @@ from support.inside.answers import _key_text
 from support.inside.columns import patterns
 from support.inside.savepoints import state_infos
 from support.inside.serializers import (
+    BYTES,
     LONG,
     STRING,
     NullableSerializer,
     PojoSerializer,
+    RowDataSerializer,
     Serializer,
 )
 from support.regex_steps import Steps, TooManyStepsError
@@ -29,6 +31,7 @@ from support.source_trees import tree_of
 
 import keygroups
 from keygroups import flink_exceptions
+from keygroups.logical_types import parse_logical_type
 
 ROOT = Path(keygroups.__file__).parent
 SIZE, TIMES = 40, 4
@@ -55,6 +58,7 @@ OF_VALUES: list[list[Serializer]] = [
     [LONG, NullableSerializer(STRING)],
     [PojoSerializer("a.P", ["a", "b"], [STRING, LONG])],
     [PojoSerializer("a.P", ["a", "b"], [LONG, LONG])],
+    [RowDataSerializer([parse_logical_type("BIGINT")]), BYTES],
 ]
 GIVEN = {
     ("cli/_key_text", "pattern"): ISO,

@@ -116,7 +116,7 @@ class EntryFrames:
         return ~is_same
 
     def _write(self, following: pa.RecordBatch | None) -> None:
-        """Write what is held: the rows from each start to the next are one. `following` comes next.
+        """Write what is held, before `following`: the rows from each start to the next are one.
 
         The rows (k, a), (k, b), (m, c) of a LIST state with the starts 0 and 2 are the entries
         (k, "a,b") and (m, "c").

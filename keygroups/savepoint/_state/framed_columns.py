@@ -58,7 +58,6 @@ class FramedDecoder(ColumnDecoder):
         self._start = layout.before_key
         self._read_key = _key_reader(key) if has_hash(key) else None
         self._namespace_size = state.namespace_serializer.size
-        fields = layout.fields()
         is_framed = type(layout) in (MapLayout, ValueLayout)
         if not is_framed or self._read_key is None or self._namespace_size is None:
             self.scan_native = None

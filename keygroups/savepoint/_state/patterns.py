@@ -66,7 +66,7 @@ def _text() -> bytes:
     A character is seven bits in each byte, of which only the last one has the highest bit clear,
     and has 16 bits at most.
     """
-    character = b"(?:[\\x80-\\xff]?[\\x00-\\x7f]|[\\x80-\\xff]{2}[\\x00-\\x03])"
+    character = b"(?:[\x80-\xff]?[\0-\x7f]|[\x80-\xff]{2}[\0-\3])"
     alternatives, others = [b"[\\x00\\x01]"], []
     for count in range(1, _LONGEST_TEXT + 1):
         ascii_, other = (

@@ -524,7 +524,7 @@ def all_reads(*serializers: Serializer) -> Sequence[Read] | None:
 
 
 def _between(data: bytes, pos: int, end: int) -> bytes:
-    """Return the bytes of a value that was passed over; raises IndexError where some are missing."""
+    """Return the bytes that a skip passed over; raises IndexError where some are missing."""
     if end > len(data):
         raise IndexError("too few bytes")
     return data[pos:end]
