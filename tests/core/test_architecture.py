@@ -327,6 +327,13 @@ def private_imports() -> Iterator[tuple[Path, set[str]]]:
                 yield path, private
 
 
+def test_tests_wait_for_no_query_for_ever() -> None:
+    """A query of Spark may run batches without rows until it is stopped."""
+    tests = Path(__file__).parents[1]
+    for path in (*tests.glob("spark/*.py"), *tests.glob("support/**/*.py")):
+        assert ".awaitTermination()" not in path.read_text("utf-8"), path
+
+
 def test_a_private_module_is_followed_in_one_file_of_tests() -> None:
     """What several files take of it, they take from `support/inside`."""
     homes: dict[str, set[str]] = {}

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import datetime as dt
 import struct
-from collections.abc import Sequence
+import tracemalloc
+from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
 from typing import Any
 
@@ -27,7 +28,7 @@ from support.inside.serializers import (  # noqa: E402
     RowDataSerializer,
 )
 
-from keygroups.logical_types import parse_logical_type  # noqa: E402
+from keygroups.logical_types import LogicalType, parse_logical_type  # noqa: E402
 from keygroups.savepoint import Serializer  # noqa: E402
 from keygroups.state_keys import serializer_of  # noqa: E402
 from keygroups.types import (  # noqa: E402
@@ -232,6 +233,71 @@ def test_what_is_read_of_sql(
     for data in unread:
         assert read(serializer, [data]) is None
         assert read(serializer, [good[0][0], data]) is None
+
+
+# --- values that share bytes ----------------------------------------------------------------
+
+
+ZEROS = bytes(20_000)
+BYTES_OF_AN_ARRAY = struct.pack("<i", 17_000) + bytes(19_996)
+
+
+def shared(count: int, value: bytes, is_array: bool, is_null: bool) -> bytes:
+    """Return a row, or an array, of so many fields that all have the same bytes."""
+    slots_at = (count + 8 + 63) // 64 * 8
+    head = bytearray(slots_at)
+    if is_array:
+        slots_at = 4 + (count + 31) // 32 * 4
+        head = bytearray(struct.pack("<i", count) + bytes(slots_at - 4))
+    if is_null:
+        head[4 if is_array else 1] |= 1
+    place = slots_at + 8 * count
+    return bytes(head) + struct.pack("<II", len(value), place) * count + value
+
+
+def peak(function: Callable[[], object]) -> int:
+    """Return the most bytes of memory that a call takes, in Python, NumPy and Arrow."""
+    default = pa.default_memory_pool()
+    pool = pa.proxy_memory_pool(default)
+    tracemalloc.start()
+    pa.set_memory_pool(pool)
+    try:
+        function()
+        most: int = tracemalloc.get_traced_memory()[1] + pool.max_memory()
+    finally:
+        pa.set_memory_pool(default)
+        tracemalloc.stop()
+    return most
+
+
+@pytest.mark.parametrize("is_null", [False, True], ids=["", "with a null"])
+@pytest.mark.parametrize("is_array", [False, True], ids=["fields", "elements"])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("STRING", ZEROS),
+        ("BYTES", ZEROS),
+        ("VARIANT", ZEROS),
+        ("ARRAY<TINYINT>", BYTES_OF_AN_ARRAY),
+    ],
+    ids=["STRING", "BYTES", "VARIANT", "ARRAY"],
+)
+def test_values_that_share_bytes_cost_these_once(
+    text: str, value: bytes, is_array: bool, is_null: bool
+) -> None:
+    """Each has its own, or none is read: 400 of 20,000 bytes would be 8 MB of 23 kB."""
+    field = LogicalType(text) if text == "VARIANT" else parse_logical_type(text)
+    serializer: Serializer = RowDataSerializer([field] * 400)
+    if is_array:
+        serializer = ArrayDataSerializer(field)
+    data = shared(400, value, is_array, is_null)
+    written = [struct.pack(">i", len(data)) + data]
+
+    def left() -> None:
+        assert read(serializer, written) is None
+
+    left()  # Python and Arrow make some things at the first call alone.
+    assert peak(left) < 40 * len(data)
 
 
 # --- what is written ------------------------------------------------------------------------

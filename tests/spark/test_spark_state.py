@@ -45,6 +45,7 @@ except ImportError:  # older than Spark 4.0
     StatefulProcessor = object  # type: ignore[assignment, misc]
 
 from support.inside.adapter import PORTABLE, Retention, landing_of, lands_on, query_checks
+from support.spark.state_queries import finish, state_settings
 
 from keygroups.spark.dataframe import key_group_column, key_tree
 from keygroups.spark.state import GroupAggregate, group_aggregate, read_state, state_accesses
@@ -232,20 +233,8 @@ def stream(spark: SparkSession) -> Iterator[SparkSession]:
     """The session with what a query needs, and as it was before afterwards."""
     pytest.importorskip("pandas")
     pytest.importorskip("google.protobuf")
-    settings = {
-        "spark.sql.streaming.stateStore.providerClass": query_checks.ROCKSDB,
-        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-        "spark.sql.shuffle.partitions": "3",
-    }
-    before = {name: spark.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name, old in before.items():
-        if old is None:
-            spark.conf.unset(name)
-        else:
-            spark.conf.set(name, old)
+    with state_settings(spark):
+        yield spark
 
 
 def put(folder: Path, number: int, rows: list[dict[str, Any]]) -> None:
@@ -281,7 +270,7 @@ def run(changes: DataFrame, place: Path) -> Any:
     for tries_left in reversed(range(10)):
         query = writer.start()
         try:
-            query.awaitTermination()
+            finish(query)
             break
         except StreamingQueryException as error:
             # Spark waits ten seconds for a Python process, which a busy machine may exceed.
@@ -303,7 +292,7 @@ def test_state_is_in_the_partition_of_its_subtask(stream: SparkSession, tmp_path
     processor = GroupAggregate(source.schema, {"n": ("count", "*")}, mini_batch=True)
     writer = group_aggregate(source, "app", processor, 128, 3).writeStream.format("memory")
     writer = writer.queryName("changes").outputMode("update").trigger(availableNow=True)
-    writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+    finish(writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start())
     found = {row.app: (row.kind, row.n) for row in stream.table("changes").collect()}
     assert found == {f"app-{n}": ("+I", 10) for n in range(40)}
     assert_placed(stream, tmp_path)

@@ -22,6 +22,7 @@ from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
 from support.inside.adapter import SETTING
 from support.spark.spark_backends import ONE_BACKEND, skip_without
+from support.spark.state_queries import finish, state_settings
 
 import keygroups
 from keygroups import InvalidTypeError, KeyGroupsError, UnsupportedKeyTypeError
@@ -348,8 +349,6 @@ def test_group_aggregate(spark: SparkSession, tmp_path: Path) -> None:
     pytest.importorskip("google.protobuf")
     if is_remote():
         pytest.skip("the classic session tries it")
-    from support.inside.adapter import ROCKSDB
-
     from keygroups.spark.state import GroupAggregate, group_aggregate, read_state
 
     rows = [("ab", "x"), ("ab", "yy"), ("cd", "z"), ("ab", "x")]
@@ -364,15 +363,7 @@ def test_group_aggregate(spark: SparkSession, tmp_path: Path) -> None:
         processor = GroupAggregate(df.schema, results, mini_batch=True)
         return group_aggregate(df, "app", processor, 128, 3)
 
-    settings = {
-        KEPT: "true",
-        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
-        "spark.sql.shuffle.partitions": "3",
-    }
-    before = {name: spark.conf.get(name, None) for name in settings}
-    try:
-        for name, value in settings.items():
-            spark.conf.set(name, value)
+    with state_settings(spark, **{KEPT: "true"}):
         for columns in ("collate(app, 'UNICODE') AS app; v", "app; collate(v, 'UNICODE') AS v"):
             with pytest.raises(KeyGroupsError, match=f"string collate UNICODE.*: {MENDED}"):
                 changes(columns)
@@ -380,11 +371,8 @@ def test_group_aggregate(spark: SparkSession, tmp_path: Path) -> None:
         writer = writer.format("memory").queryName("texts").outputMode("update")
         folder = str(tmp_path / "checkpoint")
         query = writer.trigger(availableNow=True).option("checkpointLocation", folder).start()
-        query.awaitTermination()
+        finish(query)
         reports = sorted((row.app, row.low, row.n) for row in spark.table("texts").collect())
         assert reports == [("ab  ", "x  ", 2), ("cd  ", "z  ", 1)]
         for row in read_state(spark, folder).collect():
             assert row.key_group == keygroups.assign_to_key_group(row.key.app, 128)
-    finally:
-        for name, old in before.items():
-            spark.conf.unset(name) if old is None else spark.conf.set(name, old)

@@ -78,7 +78,7 @@ def binary_writer(
     `is_key`, have no `row_kind`, which is always +I. A ROW `is_projected` that is the key of an
     entry: a NULL of a long DECIMAL or TIMESTAMP takes room in it, but not in rows within.
     """
-    if is_projected and field.name == "ROW":
+    if is_projected:
         write = _row_writer(field.fields, is_key, is_projected)
     else:
         write = _nested_writer(field, is_key)

@@ -60,11 +60,31 @@ _INLINE = ("CHAR", "VARCHAR", "BINARY", "VARBINARY", "BITMAP")
 _ZONES = {"TIMESTAMP": None, "TIMESTAMP_LTZ": "UTC"}
 _DECODE: dict[str, Callable[[bytes], Any]] = {"VARIANT": read_variant, "BITMAP": Bitmap}
 
-ReadHeld = Callable[[bytes, Ints, Ints, Ints], "tuple[pa.Array, Ints | None]"]
-"""Reads values by where each row or array starts and ends, and by their slots.
 
-Returns how many bytes each value takes too, where those of a row must be no more than its own.
-"""
+class Holders(NamedTuple):
+    """Rows or arrays: where each starts and ends, and the bytes that its values may still take."""
+
+    starts: Ints
+    ends: Ints
+    room: Ints
+
+    @classmethod
+    def of(cls, starts: Ints, ends: Ints) -> Holders:
+        """Return the holders that start and end at some places; no value of them is read yet."""
+        return cls(starts, ends, ends - starts)
+
+    def take(self, owners: Ints, sizes: Ints) -> None:
+        """Take the bytes of values before these are read, as values that share bytes are many.
+
+        `owners` are the numbers of what holds each. Raises ValueError where there are too few.
+        """
+        used = np.bincount(owners, sizes, len(self.room)).astype(np.int64)
+        np.subtract(self.room, used, out=self.room)
+        check((self.room >= 0).all())
+
+
+ReadHeld = Callable[[bytes, Holders, Ints, Ints], pa.Array]
+"""Reads values by what holds them, the numbers of those, and the slots of the values."""
 
 
 class Slot(NamedTuple):
@@ -74,29 +94,24 @@ class Slot(NamedTuple):
     numbers: nb.Numbers | None = None
     read_held: ReadHeld | None = None
 
-    def read(
-        self, data: bytes, starts: Ints, ends: Ints, slots: Ints
-    ) -> tuple[pa.Array, Ints | None]:
-        """Read the values of some slots, in rows or arrays that start and end somewhere."""
+    def read(self, data: bytes, holders: Holders, owners: Ints, slots: Ints) -> pa.Array:
+        """Read the values of some slots, in the rows or arrays of these numbers."""
         if not len(slots):
-            return pa.nulls(0, self.data_type), None
+            return pa.nulls(0, self.data_type)
         if self.numbers is not None:
-            return self.numbers.at(data, slots), None
+            return self.numbers.at(data, slots)
         assert self.read_held is not None
-        return self.read_held(data, starts, ends, slots)
+        return self.read_held(data, holders, owners, slots)
 
     def read_present(
-        self, data: bytes, starts: Ints, ends: Ints, slots: Ints, is_null: Bools
-    ) -> tuple[pa.Array, Ints | None]:
+        self, data: bytes, holders: Holders, owners: Ints, slots: Ints, is_null: Bools
+    ) -> pa.Array:
         """Read those that are not null."""
         if not is_null.any():
-            return self.read(data, starts, ends, slots)
-        here = np.flatnonzero(~is_null)
-        array, sizes = self.read(data, starts[here], ends[here], slots[here])
-        if sizes is not None:
-            of_present, sizes = sizes, np.zeros(len(slots), np.int64)
-            sizes[here] = of_present
-        return spread(array, ~is_null), sizes
+            return self.read(data, holders, owners, slots)
+        is_present = ~is_null
+        array = self.read(data, holders, owners[is_present], slots[is_present])
+        return spread(array, is_present)
 
 
 def slot_of(field: LogicalType, is_key: bool) -> Slot:
@@ -117,13 +132,13 @@ def slot_of(field: LogicalType, is_key: bool) -> Slot:
 def _timestamps(zone: str | None, is_fine: bool) -> ReadHeld:
     """Return the reader of timestamps with nanoseconds in the slot, milliseconds elsewhere."""
 
-    def read(data: bytes, starts: Ints, ends: Ints, slots: Ints) -> tuple[pa.Array, None]:
+    def read(data: bytes, holders: Holders, owners: Ints, slots: Ints) -> pa.Array:
         slot = numbers_at(data, slots, _SLOT)
-        places = starts + (slot >> np.uint64(32)).astype(np.int64)
-        check((places + 8 <= ends).all())
+        places = holders.starts[owners] + (slot >> np.uint64(32)).astype(np.int64)
+        check((places + 8 <= holders.ends[owners]).all())
         nanos = (slot & np.uint64(0xFFFFFFFF)).astype(np.int64)
         millis = numbers_at(data, places, _MILLIS).astype(np.int64)
-        return nb.fine_timestamps(millis, nanos, zone, is_fine), None
+        return nb.fine_timestamps(millis, nanos, zone, is_fine)
 
     return read
 
@@ -131,17 +146,18 @@ def _timestamps(zone: str | None, is_fine: bool) -> ReadHeld:
 def _held(read_whole: ReadSpans, may_be_inline: bool) -> ReadHeld:
     """Return the reader of values of which slots have size and offset, or the few bytes."""
 
-    def read(data: bytes, starts: Ints, ends: Ints, slots: Ints) -> tuple[pa.Array, Ints]:
+    def read(data: bytes, holders: Holders, owners: Ints, slots: Ints) -> pa.Array:
         slot = numbers_at(data, slots, _SLOT)
         sizes = (slot & np.uint64(0xFFFFFFFF)).astype(np.int64)
-        places = starts + (slot >> np.uint64(32)).astype(np.int64)
+        places = holders.starts[owners] + (slot >> np.uint64(32)).astype(np.int64)
         if may_be_inline:
             is_inline = slot >> np.uint64(63) != 0
             inside = (slot >> np.uint64(56)).astype(np.int64) & 0x7F
             check((inside[is_inline] <= LogicalType.MAX_INLINE).all())
             sizes, places = np.where(is_inline, inside, sizes), np.where(is_inline, slots, places)
-        check((places + sizes <= ends).all())
-        return read_whole(data, places, places + sizes), sizes
+        check((places + sizes <= holders.ends[owners]).all())
+        holders.take(owners, sizes)
+        return read_whole(data, places, places + sizes)
 
     return read
 
@@ -196,21 +212,17 @@ def sql_rows(fields: Sequence[LogicalType], data_type: pa.DataType, is_key: bool
     slots = [slot_of(field, is_key) for field in fields]
 
     def read(data: bytes, starts: Ints, ends: Ints) -> pa.Array:
-        sizes = ends - starts
-        check((sizes >= header + 8 * len(slots)).all())
+        check((ends - starts >= header + 8 * len(slots)).all())
         kinds = octets_at(data, starts)
         has_nulls = _have_nulls(data, starts, header)
-        arrays, held = [], np.zeros(len(starts), np.int64)
+        arrays, holders, owners = [], Holders.of(starts, ends), np.arange(len(starts))
         for index, slot in enumerate(slots):
-            spans = (data, starts, ends, starts + (header + 8 * index))
+            places = (data, holders, owners, starts + (header + 8 * index))
             if has_nulls:
                 bits = octets_at(data, starts + (1 + index // 8))
-                array, used = slot.read_present(*spans, bits & (1 << index % 8) != 0)
+                arrays.append(slot.read_present(*places, bits & (1 << index % 8) != 0))
             else:
-                array, used = slot.read(*spans)
-            arrays.append(array)
-            held = held if used is None else held + used
-        check((held <= sizes).all())  # else values share bytes
+                arrays.append(slot.read(*places))
         if is_key:
             check(not kinds.any())
         else:
@@ -245,15 +257,9 @@ def sql_arrays(element: LogicalType, data_type: pa.DataType, is_key: bool) -> Re
             spans = zip(firsts.tolist(), (firsts + counts * size).tolist())
             values = slot.numbers.of_bytes(b"".join([data[start:end] for start, end in spans]))
             return list_array(counts, values, data_type)
-        arrays = np.repeat(np.arange(len(counts)), counts)
-        places = (data, starts[arrays], ends[arrays], repeated(firsts, counts, size))
-        if is_null is None:
-            values, used = slot.read(*places)
-        else:
-            values, used = slot.read_present(*places, is_null)
-        if used is not None:
-            held = np.bincount(arrays, used, len(counts))
-            check((held <= sizes).all())  # else values share bytes
+        owners = np.repeat(np.arange(len(counts)), counts)
+        places = (data, Holders.of(starts, ends), owners, repeated(firsts, counts, size))
+        values = slot.read(*places) if is_null is None else slot.read_present(*places, is_null)
         return list_array(counts, values, data_type)
 
     return read
