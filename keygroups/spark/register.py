@@ -43,6 +43,7 @@ _LAMBDA_FREE = LambdaFree(SqlFunctions())
 _KEY: Any = SqlText("key")
 _MAX_PARALLELISM: Any = SqlText("max_parallelism")
 _PARALLELISM: Any = SqlText("parallelism")
+_PARALLELISM_BOUNDS = (_PARALLELISM, 1, _MAX_PARALLELISM)
 _ANSI, _ZONE = "spark.sql.ansi.enabled", "spark.sql.session.timeZone"
 _OF_TIME = (LOCAL_DATE, LOCAL_DATE_TIME, INSTANT)
 _TIME_TEXT = "[0-9]-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}"
@@ -158,7 +159,7 @@ def _functions_of_keys(key_type: KeyType, zone: str, backend: Portable) -> dict[
     # are gone where the bounds are constants, and that of a null key is in the divisor.
     group = _PORTABLE.finalise(code) % _PORTABLE.F.when(_KEY.isNotNull(), _MAX_PARALLELISM)
     index = _PORTABLE.operator_index(group, _MAX_PARALLELISM, _PARALLELISM)
-    return _defined(key_type, code.text, _in_bounds(group), _in_bounds(index, parallelism=True))
+    return _defined(key_type, code.text, _in_bounds(group), _in_bounds(index, _PARALLELISM_BOUNDS))
 
 
 def _in_zone(key_type: KeyType, code: Any, zone: str) -> Any:
@@ -168,16 +169,18 @@ def _in_zone(key_type: KeyType, code: Any, zone: str) -> Any:
     A function does not know which type its argument had before.
     """
     F = _PORTABLE.F
-    is_right = F.current_timezone() == zone
     if key_type is STRING:
-        is_right = is_right | ~_KEY.rlike(_TIME_TEXT)
-    elif key_type not in _OF_TIME:
+        is_at_stake = _KEY.rlike(_TIME_TEXT)
+    elif key_type in _OF_TIME:
+        is_at_stake = _KEY.isNotNull()
+    else:
         return code
     message = (
         f"flink functions of {key_type} are of the time zone {zone}, in which register was "
         f"called, and {_ZONE} is another one now: call register again"
     )
-    return F.when(is_right, code).when(_KEY.isNotNull(), F.raise_error(F.lit(message)))
+    is_wrong = (F.current_timezone() != zone) & is_at_stake
+    return F.when(is_wrong, F.raise_error(F.lit(message)).cast("int")).otherwise(code)
 
 
 def _defined(key_type: KeyType, code: str, group: str, index: str) -> dict[str, str]:
@@ -196,25 +199,24 @@ def _functions_of_numbers() -> dict[str, str]:
     key_group: Any = SqlText("key_group")
     group = _PORTABLE.key_group(key_hash, _MAX_PARALLELISM, key_hash)
     index: Any = _PORTABLE.operator_index(key_group, _MAX_PARALLELISM, _PARALLELISM)
-    index = _bounded(index, "key_group", 0, "max_parallelism - 1")
+    of_key_group = (key_group, 0, _MAX_PARALLELISM - 1)
     return {
         "flink_key_group_for_key_hash": "(key_hash INT, max_parallelism INT) "
         f"RETURNS INT RETURN {_in_bounds(group)}",
         "flink_operator_index": "(max_parallelism INT, parallelism INT, key_group INT) "
-        f"RETURNS INT RETURN {_in_bounds(index, parallelism=True)}",
+        f"RETURNS INT RETURN {_in_bounds(index, _PARALLELISM_BOUNDS, of_key_group)}",
     }
 
 
-def _in_bounds(body: Any, *, parallelism: bool = False) -> str:
-    if parallelism:
-        body = _bounded(body, "parallelism", 1, "max_parallelism")
-    text: str = _bounded(body, "max_parallelism", 1, str(UPPER_BOUND_MAX_PARALLELISM)).text
-    return text
+def _in_bounds(body: Any, *bounds: tuple[Any, int, Any]) -> str:
+    """Wrap a body so that the query fails where an argument is not from a number to another.
 
-
-def _bounded(body: SqlText, name: str, low: int, high: str) -> SqlText:
-    """Wrap a body so that the query fails where an argument is out of bounds."""
-    return SqlText(
-        f"CASE WHEN {name} BETWEEN {low} AND {high} THEN {body.text} WHEN {name} IS NOT NULL THEN "
-        f"raise_error(concat('{name} must be from {low} to ', {high}, ', got ', {name})) END"
-    )
+    An error is cast, and its text not put together by `concat`, which takes its numbers for text:
+    Spark's analyser takes one more pass for a cast that it has to find by itself.
+    """
+    F, checked = _PORTABLE.F, SqlText("")
+    for argument, low, high in ((_MAX_PARALLELISM, 1, UPPER_BOUND_MAX_PARALLELISM), *bounds):
+        message = f"{argument.text} must be from {low} to %d, got %d"
+        refused = F.raise_error(F.printf(F.lit(message), high, argument)).cast("int")
+        checked = checked.when((argument < low) | (argument > high), refused)
+    return checked.otherwise(body).text

@@ -180,10 +180,10 @@ class Portable:
         self, key_group: Column, max_parallelism: Column | int, parallelism: Column | int
     ) -> Column:
         """Return the subtask of a key group that is in bounds; null where that is null."""
-        # "/" gives a double, exact here: the dividend is below 2^30.
+        # "/" gives a double, exact here: the dividend is below 2^30, and the cast cuts off.
         dividend = (key_group * parallelism).cast("double")
         divisor = self.F.lit(max_parallelism).cast("double")
-        return self.F.floor(dividend / divisor).cast("int")
+        return (dividend / divisor).cast("int")
 
     def fold(self, codes: list[Column], start: int) -> Column:
         """Java's 31-fold of int columns; a null counts 0."""
@@ -224,7 +224,8 @@ class Portable:
     def as_code(self, number: Column) -> Column:
         """Cut a bigint to Java's signed 32 bits."""
         F = self.F
-        return (self.low32(number).bitwiseXOR(F.lit(_SIGN32)) - F.lit(_SIGN32)).cast("int")
+        code: Column = F.shiftright(F.shiftleft(number, 32), 32).cast("int")
+        return code
 
     def low32(self, number: Column) -> Column:
         """Return the low 32 bits of a bigint, as one that is not negative."""

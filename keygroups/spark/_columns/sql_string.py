@@ -10,50 +10,68 @@ otherwise.
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark.sql import Column
 
 from keygroups.spark._columns.murmur import long
 from keygroups.spark._columns.portable import Portable
 
-# Arrays.hashCode starts from 1: a first byte of -31 makes that 0.
-_START = (256 - 31).to_bytes(1, "big")
-_ARRAY_BASE = 37  # an array's own fold starts from it, and multiplies by it
+# The hash of an array starts from 37 and takes each element as 37 * hash + Arrays.hashCode of it,
+# all modulo 2^32. This one takes what came before it to 0, so that the next one alone counts, and
+# the other keeps it there.
+_RESET, _ZERO = b"1DG:E6?", b"\xe1"
+# Arrays.hashCode starts from 1: behind these characters, and those of a hash that is four times as
+# many, weighted 4096, 256, 16 and 1, nothing is left of that.
+_START, _START_OF_DIGITS = "1DG:FCD", "4:M11I3"
+# So it takes the last of the four to what the other three need, which have no element before.
+_RESET_OF_DIGITS = b"1DG5812"
 # A UTF-16 unit is four hexadecimal digits. As a byte each, none of them is negative.
 _DIGITS = 4
 
 
 class LambdaFree(Portable):
-    """The portable expressions, of which that of a string has no lambda function either."""
+    """The portable expressions, of which that of a string has no lambda function either.
+
+    What Spark's analyser and its compiler take grows with each call and literal in them.
+    """
 
     def hash_string(self, column: Column) -> Column:
         """Return the hash code of a string; where this Spark folds otherwise, the query fails."""
-        F, binary = self.F, column.cast("binary")
-        is_ascii = (F.octet_length(column) == F.length(column)) & (
-            F.encode(column, "UTF-8") == binary
-        )
-        own = self.joined(F.lit(_START), binary)
-        once, twice = self.array_hash([own]), self.array_hash([own, own])
-        units = F.hex(F.encode(column, "UTF-16BE"))
-        folds = []
-        for digit in range(1, _DIGITS + 1):
-            digits = F.regexp_replace(units, F.lit("(.)(.)(.)(.)"), F.lit(f"0${digit}"))
-            bytes_ = F.unhex(F.concat(F.lit(_START.hex()), digits))
-            folds.append(self.array_hash([bytes_]) * long(F, 16 ** (_DIGITS - digit)))
-        empty = _ARRAY_BASE**2
-        spare = empty * (16**_DIGITS // 15 - 1)
-        by_units = self.total(folds, 0) - long(F, spare)
-        code = self.as_code(F.when(is_ascii, once).otherwise(by_units) - long(F, empty))
-        both = (once - long(F, empty)) * long(F, _ARRAY_BASE + 1) + long(F, _ARRAY_BASE**3)
-        is_right = self.low32(both - twice) == long(F, 0)
+        F = self.F
+        own = F.concat(F.lit(_START), column).cast("binary")
+        code = self.array_hash([F.lit(_RESET), own])
+        same = self.array_hash([F.lit(_RESET), F.lit(_ZERO), own])
+        # Other ASCII characters, of which few texts have one, are hashed by their digits too.
+        by_units = self.total([self._digit(column, digit) for digit in range(_DIGITS)], 0)
+        hashed = F.when(column.rlike("[^ -~]"), by_units).otherwise(_number(F, code))
         refused = F.raise_error(
             F.lit("this Spark hashes arrays otherwise than known: use keygroups.spark.functions")
         )
         # The check comes first: what a first condition has, Spark computes once for all of a CASE.
-        hashed: Column = F.when(is_right & column.isNotNull(), code)
-        return hashed.when(column.isNotNull(), refused)
+        # Where Spark has to find the cast by itself, its analyser takes one more pass.
+        checked = F.when(code != same, refused.cast("int"))
+        made: Column = checked.when(column.isNotNull(), self.as_code(hashed))
+        return made
+
+    def _digit(self, column: Column, digit: int) -> Column:
+        """Return what one digit of each UTF-16 unit adds to the hash code."""
+        F = self.F
+        units = F.hex(F.encode(F.concat(F.lit(_START_OF_DIGITS), column), "UTF-16BE"))
+        places = ["."] * _DIGITS
+        places[digit] = "(.)"
+        bytes_ = F.unhex(F.regexp_replace(units, F.lit("".join(places)), F.lit("0$1")))
+        if digit == _DIGITS - 1:
+            return _number(F, self.array_hash([F.lit(_RESET_OF_DIGITS), bytes_]))
+        weight: Column = long(F, 16 ** (_DIGITS - 1 - digit))
+        return _number(F, self.array_hash([bytes_])) * weight
 
     def array_hash(self, binaries: list[Column]) -> Column:
-        """Return the hashCode of Spark's own array of binaries."""
-        F = self.F
-        digits: Column = F.conv(F.printf(F.lit("%h"), F.array(*binaries)), 16, 10)
-        return digits.cast("bigint")
+        """Return the hashCode of Spark's own array of binaries, as hexadecimal digits."""
+        digits: Column = self.F.printf(self.F.lit("%h"), self.F.array(*binaries))
+        return digits
+
+
+def _number(F: Any, digits: Column) -> Column:
+    number: Column = F.conv(digits, 16, 10).cast("bigint")
+    return number

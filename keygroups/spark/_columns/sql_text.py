@@ -168,7 +168,7 @@ def _text(value: object) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, str):
-        if any(character in value for character in "\\'$"):
+        if any(part in value for part in ("\\", "'", "${")):
             # How to escape these depends on settings of Spark.
             return f"CAST(X'{value.encode().hex()}' AS STRING)"
         return f"'{value}'"
