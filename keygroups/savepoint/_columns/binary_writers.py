@@ -435,6 +435,8 @@ def _timestamps(array: pa.Array) -> Slots:
 
 
 def _fine_timestamps(array: pa.Array) -> Slots:
+    if pa.types.is_timestamp(array.type):  # A DataFrame's key is one of microseconds.
+        return _timestamps(array)
     millis, nanos = array.flatten()
     if millis.null_count or nanos.null_count:
         raise UnwrittenError
