@@ -41,7 +41,7 @@ from keygroups.savepoint._columns.scalar_writers import (
 
 _LOW_BITS = (1 << 8 * np.arange(8, dtype=np.uint64)) - np.uint64(1)  # masks of 0 to 7 bytes
 _FLOAT_NAN = 0x7FC00000
-_MOST_DIGITS = 38  # of a decimal of 128 bits
+_MOST_DIGITS = 38  # A decimal has them in 128 bits.
 _DOUBLE_NAN = 0x7FF8000000000000
 
 
