@@ -272,6 +272,43 @@ def test_nulls_in_keys_of_sql(
             assert entry.key == struct.pack(">i", len(data)) + data + b"\0"  # and no namespace
 
 
+@pytest.mark.parametrize(
+    ("field", "item", "value"),
+    [
+        ("DECIMAL(10, 3)", pa.decimal128(9, 2), Decimal("-1.50")),
+        ("DECIMAL(10, 1)", pa.decimal128(10, 2), Decimal("1.50")),
+        ("DECIMAL(18, 18)", pa.decimal128(38, 38), Decimal("0." + "9" * 18 + "0" * 20)),
+        ("DECIMAL(30, 3)", pa.decimal128(10, 2), Decimal("1.55")),
+        ("DECIMAL(38, 20)", pa.decimal128(38, 0), Decimal(10**18 - 1)),
+        ("DECIMAL(19, 0)", pa.decimal128(38, 19), Decimal(1 - 10**19)),
+        ("TIMESTAMP(9)", pa.timestamp("us"), dt.datetime(1969, 12, 31, 23, 59, 59, 999_999)),
+        (
+            "TIMESTAMP_LTZ(9)",
+            pa.timestamp("us", tz="America/Los_Angeles"),
+            dt.datetime(2026, 11, 1, 9, 30, 0, 1, dt.timezone.utc),
+        ),
+    ],
+    ids=str,
+)
+def test_keys_of_columns_of_another_type(
+    field: str, item: Any, value: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A DataFrame's decimals have any scale, and its timestamps no nanoseconds."""
+    key_type = SQL_ROW(field, "INT")
+    task = operator_of(tmp_path, key_type, [ValueStateDescriptor("n", LONG)]).task(0)
+    encode = WideRows("by-key", task, key_type, False, (StateColumns("n", 3, LONG),))
+    keys = [(value, 1), (None, 2)]
+    column = pa.array(keys, pa.struct([("f0", item), ("f1", pa.int32())]))
+    key_groups = [assign_to_key_group(key, 128, key_type) for key in keys]
+    arrays = [pa.array(key_groups, pa.int32()), column, pa.nulls(2, pa.int64()), pa.array([3, 4])]
+    batch = pa.RecordBatch.from_arrays(arrays, ["c0", "c1", "c2", "c3"])
+    by_columns, by_rows = both(monkeypatch, encode, batch)
+    assert by_columns == by_rows
+    for entry, key in zip(by_columns, keys, strict=True):
+        data = binary_row(key, key_type)
+        assert entry.key == struct.pack(">i", len(data)) + data + b"\0"
+
+
 @pytest.mark.parametrize("allow", [False, True])
 def test_rows_with_times_make_the_same_entries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allow: bool

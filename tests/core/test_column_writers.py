@@ -79,6 +79,7 @@ LOGICAL = [
 
 SEEDS = range(25)
 EXACT = Context(38, Emin=MIN_EMIN, Emax=MAX_EMAX)
+ROUNDED = Context(60)
 
 
 def logical_type(rng: random.Random, depth: int) -> LogicalType:
@@ -263,6 +264,32 @@ def test_decimals_of_more_digits_are_refused(field: str, most: int) -> None:
         rows = pa.StructArray.from_arrays([decimals, kinds], ["f0", "row_kind"])
         is_fit = is_fit or (number == -most and field == "DECIMAL(10, 2)")
         assert is_written(serializer, rows) is is_fit
+
+
+@pytest.mark.parametrize("field", ["DECIMAL(10, 3)", "DECIMAL(10, 1)", "DECIMAL(30, 3)"])
+@pytest.mark.parametrize("item", [pa.decimal128(18, 2), pa.decimal128(38, 10)], ids=str)
+def test_decimals_of_another_scale(field: str, item: Any) -> None:
+    """As a column of a DataFrame may have them: the numbers stay, or it is the serializer's."""
+    element = parse_logical_type(field)
+    lists, row = ArrayDataSerializer(element), RowDataSerializer([element])
+    unit = Decimal((0, (1,), -(element.scale or 0)))
+    for number in map(Decimal, ("1.50", "-1.50", "0", "-0.25", "9999999.90", "12345678901234.5")):
+        decimals = pa.array(
+            [number.quantize(Decimal((0, (1,), -item.scale)), context=EXACT)], item
+        )
+        rows = pa.StructArray.from_arrays([decimals, pa.array(["+I"])], ["f0", "row_kind"])
+        is_kept = number == number.quantize(unit, context=ROUNDED)
+        for serializer, array in (
+            (row, rows),
+            (lists, pa.ListArray.from_arrays([0, 1], decimals)),
+        ):
+            assert is_written(serializer, array) is is_kept
+            if is_kept:
+                writer = column_writer(serializer)
+                assert writer is not None
+                [found] = serializer.decode(writer.write(array)[0].as_py())
+                assert found == number
+                assert found.same_quantum(unit)
 
 
 def test_a_key_that_a_map_has_twice() -> None:

@@ -13,7 +13,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from support.inside.columns import StateColumns, WideRows
-from support.inside.serializers import BigDecSerializer, KryoSerializer
+from support.inside.serializers import (
+    BigDecSerializer,
+    KryoSerializer,
+    ListSerializer,
+    PojoSerializer,
+)
 from support.selections import first_by_default
 
 from keygroups import (
@@ -55,6 +60,7 @@ from keygroups.types import (
 pa: Any = pytest.importorskip("pyarrow")
 
 QUERY_FAILS = (PySparkException, Py4JJavaError)
+PAIR = PojoSerializer("a.Pair", ["m", "n"], [serializer_of(LONG), serializer_of(LONG)])
 
 
 def refused(
@@ -242,6 +248,33 @@ UNFIT: dict[str, tuple[type[Exception], str, Callable[[], KeyedState]]] = {
         "is struct<n:bigint,user:string>: its field user is string, not int",
         lambda: KeyedState(
             None, "user", STRING, {"t": ValueState(F.struct("n", "user"), TUPLE(LONG, INT))}
+        ),
+    ),
+    "fields in another order": (
+        InvalidTypeError,
+        "is struct<n:bigint,m:bigint>: its field n must be called m",
+        lambda: KeyedState(
+            None, "user", STRING, {"p": ValueState(F.struct("n", F.col("n").alias("m")), PAIR)}
+        ),
+    ),
+    "fields of elements in another order": (
+        InvalidTypeError,
+        r"is array<struct<n:bigint,m:bigint>>: its field \[\].n must be called m",
+        lambda: KeyedState(
+            *(None, "user", STRING),
+            {"p": ValueState(F.array(F.struct("n", F.col("n").alias("m"))), ListSerializer(PAIR))},
+        ),
+    ),
+    "numbered fields in another order": (
+        InvalidTypeError,
+        "is struct<f1:bigint,f0:bigint>: its field f1 must be called f0",
+        lambda: KeyedState(
+            *(None, "user", STRING),
+            {
+                "t": ValueState(
+                    F.struct(F.col("n").alias("f1"), F.col("n").alias("f0")), TUPLE(LONG, LONG)
+                )
+            },
         ),
     ),
     "user key of another type": (

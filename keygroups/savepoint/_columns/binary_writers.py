@@ -41,6 +41,7 @@ from keygroups.savepoint._columns.scalar_writers import (
 
 _LOW_BITS = (1 << 8 * np.arange(8, dtype=np.uint64)) - np.uint64(1)  # masks of 0 to 7 bytes
 _FLOAT_NAN = 0x7FC00000
+_MOST_DIGITS = 38  # A decimal has them in 128 bits.
 _DOUBLE_NAN = 0x7FF8000000000000
 
 
@@ -107,7 +108,7 @@ def _slot_writer(field: LogicalType, is_key: bool) -> SlotWriter | None:
         write = _nested_writer(field, is_key)
         return None if write is None else lambda array: _apart(*write(array))
     if name == "DECIMAL":
-        return _long_decimals(field) if field.reserved else _compact_decimals
+        return _long_decimals(field) if field.reserved else _compact_decimals(field)
     if name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
         if not field.reserved:
             return _millis
@@ -358,11 +359,30 @@ def _raw_values(array: pa.Array) -> Slots:
     return _apart(np.diff(bounds), [of_octets(data, bounds)])
 
 
-def _compact_decimals(array: pa.Array) -> Slots:
-    low, high = halves_of(array)
-    if (high != low >> 63).any():
-        raise UnwrittenError
-    return Slots(low.view(np.uint64))
+def _unscaled(array: pa.Array, field: LogicalType) -> tuple[Int64s, Int64s]:
+    """Return the halves of unscaled numbers at the scale of a DECIMAL.
+
+    A DataFrame may have a column of another scale: its 1.50 has the number 150, and is 1500 in a
+    DECIMAL(10, 3). Raises UnwrittenError where digits would be lost.
+    """
+    if array.type.scale != field.scale:
+        try:
+            array = array.cast(pa.decimal128(_MOST_DIGITS, field.scale))
+        except pa.ArrowInvalid:
+            raise UnwrittenError from None
+    return halves_of(array)
+
+
+def _compact_decimals(field: LogicalType) -> SlotWriter:
+    """Return the writer of decimals in a long, which Flink holds to no precision."""
+
+    def write(array: pa.Array) -> Slots:
+        low, high = _unscaled(array, field)
+        if (high != low >> 63).any():
+            raise UnwrittenError
+        return Slots(low.view(np.uint64))
+
+    return write
 
 
 def _long_decimals(field: LogicalType) -> SlotWriter:
@@ -372,7 +392,7 @@ def _long_decimals(field: LogicalType) -> SlotWriter:
     most_high, most_low = divmod(limit - 1, 1 << 64)
 
     def write(array: pa.Array) -> Slots:
-        low, high = halves_of(array)
+        low, high = _unscaled(array, field)
         unsigned = np.ascontiguousarray(low).view(np.uint64)
         is_less = (high < least_high) | ((high == least_high) & (unsigned < np.uint64(least_low)))
         is_more = (high > most_high) | ((high == most_high) & (unsigned > np.uint64(most_low)))
@@ -415,6 +435,8 @@ def _timestamps(array: pa.Array) -> Slots:
 
 
 def _fine_timestamps(array: pa.Array) -> Slots:
+    if pa.types.is_timestamp(array.type):  # A DataFrame's key is one of microseconds.
+        return _timestamps(array)
     millis, nanos = array.flatten()
     if millis.null_count or nanos.null_count:
         raise UnwrittenError

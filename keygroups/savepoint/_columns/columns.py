@@ -484,6 +484,13 @@ def _moments(array: Any) -> list[Any]:
     return in_utc(array.cast(_MOMENT))
 
 
+def _fine_moments(array: Any) -> list[Any]:
+    """Return TimestampData; datetimes of an array of these, as a DataFrame has in a key."""
+    if pa.types.is_timestamp(array.type):
+        return _python_values(array) if array.type.tz is None else _moments(array)
+    return restored(lambda fields: TimestampData(*fields.values()))(array)
+
+
 def _timestamp_data(value: datetime | TimestampData) -> tuple[int, int]:
     if isinstance(value, TimestampData):
         return value.millisecond, value.nano_of_millisecond
@@ -551,5 +558,5 @@ def numbers_of(typecode: str, element_type: pa.DataType) -> ArrowColumn:
 FINE_TIMESTAMP = ArrowColumn(
     pa.struct([("millisecond", pa.int64()), ("nano_of_millisecond", pa.int32())]),
     mapped(_timestamp_data, datetime, TimestampData),
-    restored(lambda fields: TimestampData(*fields.values())),
+    _fine_moments,
 )

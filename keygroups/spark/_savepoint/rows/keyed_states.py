@@ -63,8 +63,9 @@ class ValueState(_OneColumn):
     """A ValueState: the column of its values, of which a null is no entry, and their type.
 
     `value_type` is a key type, or the Serializer of any other type: its column is the one that
-    `read_keyed_state` gives. That of a key type is the same, but for BIG_DEC, which is a decimal,
-    and for rows, which are of kind +I and have no `row_kind`.
+    `read_keyed_state` gives, with the same names of fields, but that f0, f1 and so on may be
+    called otherwise. That of a key type is the same, but for BIG_DEC, which is a decimal, and for
+    rows, which are of kind +I and have no `row_kind`.
 
     >>> from keygroups.types import LONG
     >>> ValueState("n", LONG)

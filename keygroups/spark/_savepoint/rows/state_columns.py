@@ -150,7 +150,7 @@ def _fitting(column: KeyColumn, wanted: list[T.DataType], name: str) -> int:
 
 
 def _holds(spark_type: T.DataType, wanted: T.DataType) -> bool:
-    """Return whether two types hold the same values, whatever the names of their fields.
+    """Return whether two types hold the same values, in fields of the same names.
 
     Decimals match with any precision: their digits are counted when they are written.
     """
@@ -163,10 +163,22 @@ def _holds(spark_type: T.DataType, wanted: T.DataType) -> bool:
             spark_type.valueType, wanted.valueType
         )
     if isinstance(spark_type, T.StructType) and isinstance(wanted, T.StructType):
-        return len(spark_type) == len(wanted) and all(
+        return _are_named(spark_type.names, wanted.names) and all(
             _holds(field.dataType, other.dataType) for field, other in zip(spark_type, wanted)
         )
     return True
+
+
+def _are_named(names: list[str], wanted: list[str]) -> bool:
+    """Return whether fields have the wanted names, or others for those that have none in Flink.
+
+    Fields are taken by their places: those of another name, or in another order, would become
+    others of a POJO. The f0, f1 and so on of a tuple may be called anything else.
+    """
+    return len(names) == len(wanted) and all(
+        name == other or (other == f"f{place}" and name not in wanted)
+        for place, (name, other) in enumerate(zip(names, wanted))
+    )
 
 
 def _text(spark_type: T.DataType) -> str:
