@@ -25,7 +25,7 @@ from keygroups.savepoint._columns.column_types import (
 from keygroups.savepoint._columns.column_writers import column_writer
 from keygroups.savepoint._columns.columns import TEXT, ArrowColumn
 from keygroups.savepoint._columns.entry_batches import SCHEMA, entries_of, entry_batch
-from keygroups.savepoint._columns.entry_frames import FileWriter
+from keygroups.savepoint._columns.entry_frames import EntryFrames, FileWriter
 from keygroups.savepoint._columns.plain_rows import PlainRows
 from keygroups.savepoint._columns.readers import abreast, numbers, parts, readers, sql, texts
 from keygroups.savepoint._columns.row_shapes import (
@@ -59,6 +59,7 @@ __all__ = [
     "ArrowColumn",
     "ClusterEditor",
     "ColumnPlace",
+    "EntryFrames",
     "FileWriter",
     "LongRows",
     "PartedJob",
