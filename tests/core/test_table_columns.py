@@ -122,6 +122,13 @@ def array_of(value_type: Any, values: list[Any], is_key: bool = False) -> Any:
     return arrow_array(column.convert(values), column.data_type)
 
 
+def test_a_sorter_of_no_entries() -> None:
+    """A batch without entries takes no bytes."""
+    with closing(batch_sorter.BatchSorter(None)) as sorter:
+        sorter.add(entry_batch([]))
+        assert [*sorter.entries()] == []
+
+
 @pytest.mark.parametrize("value_type", first_by_default(4, [*VALUES, *OTHERS]), ids=str)
 def test_each_type_has_the_bytes_of_its_rows(both: Callable[..., Any], value_type: Any) -> None:
     """As a key, a value, an element, a user key and a value of one, with times and without."""

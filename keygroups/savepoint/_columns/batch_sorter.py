@@ -239,7 +239,7 @@ class _Head(NamedTuple):
 
 def _cut(batch: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
     """Yield the entries of a batch in batches of about so many bytes."""
-    rows = max(len(batch) * size // batch.nbytes, 1)
+    rows = max(len(batch) * size // max(batch.nbytes, 1), 1)
     for start in range(0, len(batch), rows):
         yield batch.slice(start, rows)
 
