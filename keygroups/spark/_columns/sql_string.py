@@ -55,7 +55,7 @@ class LambdaFree(Portable):
         return made
 
     def _digit(self, column: Column, digit: int) -> Column:
-        """Return what one digit of each UTF-16 unit adds to the hash code."""
+        """Return the share of the hash code that is of one digit of each UTF-16 unit."""
         F = self.F
         units = F.hex(F.encode(F.concat(F.lit(_START_OF_DIGITS), column), "UTF-16BE"))
         places = ["."] * _DIGITS
