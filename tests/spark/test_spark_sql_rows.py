@@ -82,6 +82,39 @@ def test_a_struct_is_its_fields(spark: SparkSession, backend: None) -> None:
     assert null["key_group"] is None
 
 
+@pytest.mark.parametrize(
+    ("key_type", "columns"),
+    [
+        (SQL_ROW("ROW<a INT, b INT>", "INT"), ["ba", "n"]),
+        (ROW(INT, INT, names=["a", "b"]), "ba"),
+        (TUPLE(INT, INT), "swapped"),
+        (SQL_ROW("INT", "INT"), "swapped"),
+        (LIST(TUPLE(INT, INT)), "list"),
+    ],
+    ids=str,
+)
+def test_fields_of_a_struct_in_another_order(
+    spark: SparkSession, key_type: KeyType, columns: Any
+) -> None:
+    """Their places would make them others than their names say."""
+    df = spark.createDataFrame(
+        [((1, 2), (1, 2), [(1, 2)], 3)],
+        "ba struct<b: int, a: int>, swapped struct<f1: int, f0: int>, "
+        "list array<struct<f1: int, f0: int>>, n int",
+    )
+    with pytest.raises(
+        InvalidTypeError, match=r"in the order (a, b, got b, a|f0, f1, got f1, f0)"
+    ):
+        with_routing(df, columns, 128, 5, key_type)
+
+
+def test_fields_of_a_struct_of_other_names(spark: SparkSession) -> None:
+    df = spark.createDataFrame([((1, 2),)], "key struct<b: int, a: int>")
+    for key_type in (TUPLE(INT, INT), SQL_ROW("INT", "INT")):
+        [found] = with_routing(df, "key", 128, 5, key_type).collect()
+        assert found["key_group"] == assign_to_key_group((1, 2), 128, key_type)
+
+
 @pytest.mark.long
 def test_many_fields_with_bytes_apart(spark: SparkSession, backend: None) -> None:
     texts = [None, "", "short", "seven_7", "eight__8", "\u00e4\u00f6\u00fc\u4e2d\u6587", "x" * 40]

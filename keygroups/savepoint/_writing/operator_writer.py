@@ -201,7 +201,8 @@ class OperatorWriter(OperatorFiles):
         `key` and `value`, and where the state needs them `user_key`, `namespace` and
         `last_access`, of the types that `Operator.to_arrow` gives them; integers, text, bytes and
         timestamps may be of other widths. Other columns are passed over. In a MAP each row is a
-        user key. The order is that of `write`.
+        user key. The order is that of `write`. Pandas makes a null of a NaN, also within a dict or
+        a list, unless the column has a type of Arrow, as those of `Operator.to_pandas` have.
 
         Raises what `write` raises, which has written the rows before; InvalidValueError where a
         column is missing, InvalidTypeError for one of another type and for what is no table,

@@ -281,7 +281,7 @@ def _nested_bytes(backend: Portable, field: KeyTree, logical_type: LogicalType) 
             backend, field, logical_type.fields[0], checked(backend, field, "array", name)
         )
     else:
-        columns = struct_fields(field)
+        columns = struct_fields(field, logical_type.names)
         if columns is None:
             known = "not known" if field.spark_type is None else field.spark_type.simpleString()
             raise InvalidTypeError(

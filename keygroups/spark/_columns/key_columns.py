@@ -73,12 +73,22 @@ def cast_advice(spark_type: T.DataType, accepted: str = "string") -> str:
     return f": {_CAST}" if is_collated else ""
 
 
-def struct_fields(key: KeyColumn) -> list[KeyColumn] | None:
-    """Return the fields of a column that is known to be a struct, else None."""
+def struct_fields(key: KeyColumn, wanted: Sequence[str] | None) -> list[KeyColumn] | None:
+    """Return the fields of a column that is known to be a struct, else None.
+
+    They are taken by their places. `wanted` are the names of the type's fields, f0, f1 and so on
+    if None. Raises InvalidTypeError for a field that has the name of one in another place.
+    """
     struct = key.spark_type
     if not isinstance(struct, T.StructType):
         return None
     column, names = key.column, [field.name for field in struct.fields]
+    wanted = wanted or [f"f{index}" for index in range(len(names))]
+    if any(name != other and name in wanted for name, other in zip(names, wanted)):
+        raise InvalidTypeError(
+            f"the fields of {key.name} are taken by their places, and must be in the order "
+            f"{', '.join(wanted)}, got {', '.join(names)}"
+        )
     if len({name.lower() for name in names}) < len(names):
         # Spark finds fields by name, in any case of its letters: give them names of our own.
         column = column.cast(renamed(struct))

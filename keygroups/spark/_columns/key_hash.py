@@ -253,7 +253,8 @@ def key_fields(
     key: KeyTree, key_type: types.FieldsType | types.SQL_ROW
 ) -> tuple[Sequence[KeyTree], Column | None]:
     """Return the columns of the fields, and the struct column that they are in, if any."""
-    fields = struct_fields(key) if isinstance(key, KeyColumn) else None
+    names = key_type.names if isinstance(key_type, types.ROW) else None
+    fields = struct_fields(key, names) if isinstance(key, KeyColumn) else None
     if fields is None or not isinstance(key, KeyColumn):
         return counted(key, len(key_type.fields), key_type), None
     return counted(fields, len(key_type.fields), key_type), key.column
