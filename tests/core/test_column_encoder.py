@@ -137,6 +137,14 @@ def test_what_is_refused_is_left_to_the_serializer(case: str) -> None:
         writer.write(array)
 
 
+def test_keys_of_another_serializer_are_left_to_it() -> None:
+    """A column of LONG beside keys that the savepoint has as INT."""
+    encoder = column_encoder.KeyColumnEncoder(LONG, serializer_of(INT), 128)
+    for encode in (encoder.encoded, encoder.key_groups):
+        with pytest.raises(UnwrittenError):
+            encode(pa.array([1], pa.int64()))
+
+
 @pytest.mark.parametrize("value_type", [serializer_of(BIG_DEC), CHAR, TUPLE(INT, CHAR)], ids=str)
 def test_a_type_without_a_writer(value_type: Type) -> None:
     assert column_writer(value_type) is None
