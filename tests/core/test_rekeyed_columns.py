@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.all_states import write_all
-from support.bytes.column_forms import canonical, native, rocksdb
+from support.bytes.column_forms import assert_same, canonical, native, rocksdb
 from support.bytes.damaged_files import damages
 from support.bytes.real_savepoints import POINTS, Point, point
 from support.inside.savepoints import EditTask, EncodedEntry, keyed_state, spill
@@ -211,6 +211,28 @@ def test_keys_without_a_hash(tmp_path: Path, both: Both) -> None:
         by_columns, by_entries = both(lambda path=operator._files.base: path, 64)
         assert by_columns == by_entries
         assert isinstance(by_columns, list)
+
+
+@pytest.mark.parametrize("element", ["Long", "String"])
+def test_lists_without_elements(element: str, tmp_path: Path, both: Both) -> None:
+    """Which have no bytes in the new savepoint, as Flink's ListDelimitedSerializer writes them.
+
+    What was written is read again, by columns and one by one.
+    """
+    one = {"Long": sb.i64(7), "String": b"\2x"}[element]
+    lists = [sb.i32(0), sb.i32(2) + one + one, sb.i32(0)]
+    entries = [(sb.i32(1) + bytes([number]) + b"\0", each) for number, each in enumerate(lists)]
+    state = sb.state("s", "LIST", sb.list_of(sb.simple(element)))
+    old = native(tmp_path / "old", BYTES.snapshot_bytes()[4:], state, entries)
+    by_columns, by_entries = both(lambda: old._files.base, 64)
+    assert by_columns == by_entries
+    change_max_parallelism(old._files.base, 64, tmp_path / "new")
+    [new] = read_savepoint(tmp_path / "new").operators
+    read = {"Long": 7, "String": "x"}[element]
+    expected = [[], [read, read], []]
+    assert [entry.value for entry in old.entries()] == expected
+    assert [entry.value for entry in new.entries()] == expected
+    assert assert_same(new) == 3
 
 
 def test_more_than_memory_holds(

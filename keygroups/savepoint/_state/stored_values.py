@@ -501,10 +501,15 @@ _OF_PYTHON: dict[str, Callable[[StateDescriptor], StoredValue]] = {
 
 
 def elements_reader(read: Read) -> Callable[[bytes, int], list[Any]]:
-    """Return a reader of the elements of a LIST from a position on, each as `read` has it."""
+    """Return a reader of the elements of a LIST from a position on, each as `read` has it.
+
+    A job of the hashmap backend may empty a list in place: its savepoints have it without bytes.
+    """
 
     def read_elements(data: bytes, pos: int) -> list[Any]:
-        elements = []
+        elements: list[Any] = []
+        if pos == len(data):
+            return elements
         while True:
             element, pos = read(data, pos)
             elements.append(element)

@@ -170,7 +170,7 @@ def separated(data_type: pa.DataType, element: Element) -> ReadSpans:
         else:
             size = element.size + 1  # The comma counts too.
             counts, rest = np.divmod(ends - starts + 1, size)
-            check((counts > 0).all() and not rest.any())
+            check((ends > starts).all() and not rest.any())  # else there is none
             places = repeated(starts, counts, size)
             behind = places + element.size
             is_inner = np.ones(len(places), np.bool_)
