@@ -598,7 +598,9 @@ def test_long_values_of_one_size(size: int, tmp_path: Path) -> None:
     entries = [EncodedEntry(5, 0, bytes([2, 97 + n, 0]), bytes([n]) * size) for n in range(3)]
     alone = written(tmp_path / "alone", lambda operator: operator.task(0).write(entries))
     assert written(tmp_path / "s", by_file_writer(entries, [], frozenset())) == alone
-    array = column_writer(BYTES).write(pa.array([entry.value for entry in entries]))  # type: ignore[union-attr]
+    writer = column_writer(BYTES)
+    assert writer is not None
+    array = writer.write(pa.array([entry.value for entry in entries]))
     assert [*map(len, array.to_pylist())] == [size + 4] * 3
 
 
