@@ -1040,7 +1040,8 @@ def test_damaged_keys_and_elements() -> None:
     assert stamp(3, b"\2a\0", b"\2a,\2b") == (
         (3, b"\2a\0", sb.i64(TIME) + b"\2a," + sb.i64(TIME) + b"\2b"),
     )
-    for value in (b"", b"\2a;\2b", b"\5a", b"\2a,"):
+    assert stamp(3, b"\2a\0", b"") == ((3, b"\2a\0", b""),)  # a list without elements
+    for value in (b"\2a;\2b", b"\5a", b"\2a,"):
         with pytest.raises(SavepointError, match=r"here: of tags: LIST .* group 3: no entry"):
             stamp(3, b"\2a\0", value)
 
