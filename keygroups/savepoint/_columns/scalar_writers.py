@@ -35,7 +35,7 @@ WritePieces = Callable[[pa.Array], Pieces]
 _MICROS = 1_000_000
 # The years 1 to 9999, which Python has, less a day that a time zone may take.
 FIRST_DAY, LAST_DAY = np.datetime64("0001-01-02"), np.datetime64("9999-12-30")
-# As numbers: the least timestamp of Arrow is NumPy's NaT, which is neither before nor after a day.
+# Bounds are numbers, as the least timestamp of Arrow is NumPy's NaT, which no day is beyond.
 _FIRST_MICRO, _LAST_MICRO = (
     int(day.astype("M8[us]").astype(np.int64)) for day in (FIRST_DAY, LAST_DAY)
 )

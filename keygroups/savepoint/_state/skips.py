@@ -46,7 +46,7 @@ def skip_of(serializer: Serializer) -> Skip:
         size = serializer.size
         return lambda data, pos: pos + size
     make = _SKIPS.get(type(serializer), _by_value)
-    # Where a part is not, the reader of the whole says so.
+    # The reader of the whole says so if a part is not.
     is_known = all(part.read is not None for part in serializer.parts)
     return make(serializer) if is_known else _by_value(serializer)
 

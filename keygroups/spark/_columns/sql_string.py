@@ -49,7 +49,7 @@ class LambdaFree(Portable):
             F.lit("this Spark hashes arrays otherwise than known: use keygroups.spark.functions")
         )
         # The check comes first: what a first condition has, Spark computes once for all of a CASE.
-        # Where Spark has to find the cast by itself, its analyser takes one more pass.
+        # The cast is written, as Spark's analyser takes one more pass to find it by itself.
         checked = F.when(code != same, refused.cast("int"))
         made: Column = checked.when(column.isNotNull(), self.as_code(hashed))
         return made

@@ -18,7 +18,7 @@ def state_settings(spark: SparkSession, **others: str) -> Iterator[None]:
     """Give a session what such a query needs, and other settings, for a while."""
     settings = {
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
-        # Else Spark runs batches without rows for ever.
+        # Spark would run batches without rows for ever.
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.shuffle.partitions": "3",
         **others,
