@@ -259,6 +259,7 @@ def test_a_scan_by_a_pattern(seed: int, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(patterns, "_WORTH", rng.choice([0, 5]))
     monkeypatch.setattr(patterns, "_SPARE", rng.choice([0, 30, 256]))
     monkeypatch.setattr(patterns, "_MANY", rng.choice([8, 128]))
+    monkeypatch.setattr(patterns, "_LEAST_LEVELLED", rng.choice([0, 1 << 11]))
     texts = TEXTS[:6] if seed % 2 else TEXTS
     written = rows_of(60, texts, rng)
     data = b"\7" + b"".join(written)
@@ -309,6 +310,47 @@ def test_characters_of_texts_have_sixteen_bits(character: str, is_any: bool) -> 
     if match:
         assert STRING.read is not None
         assert STRING.read(data, 0)[1] == len(data)
+
+
+@pytest.mark.parametrize(
+    ("serializer", "is_levelled"), [(STRING, True), (BYTES, True), (SQL_ROW, False)]
+)
+def test_bytes_that_are_no_ascii_are_levelled_where_no_size_is_one(
+    serializer: Serializer, is_levelled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row may have 136 bytes: of 88 as of any other such byte it could not be told."""
+    sought: list[bytes] = []
+
+    class Compiled:
+        def __init__(self, pattern: bytes, flags: int) -> None:
+            self._pattern = re.compile(pattern, flags)
+
+        def findall(self, data: bytes, pos: int, end: int) -> list[bytes]:
+            sought.append(data)
+            return self._pattern.findall(data, pos, end)
+
+    monkeypatch.setattr(patterns, "_compiled", {})
+    monkeypatch.setattr(patterns, "_WORTH", 0)
+    monkeypatch.setattr(patterns, "re", SimpleNamespace(compile=Compiled, DOTALL=re.DOTALL))
+    written = {
+        STRING: encoded(STRING, "\xe9\x7f"),  # e9 01 7f
+        BYTES: encoded(BYTES, bytes([0, 0x7F, 0x80, 0xFE])),
+        SQL_ROW: encoded(SQL_ROW, (-2, "x" * 112)),
+    }[serializer]
+    assert written[:4] == (136).to_bytes(4, "big") or serializer is not SQL_ROW
+    plain = scans.skip_scan(skips.skip_of(serializer))
+
+    def none(data: bytes, pos: int, count: int) -> Any:
+        raise AssertionError("the pattern has to match all")
+
+    data = written * 500
+    for count in (3, 500):  # few bytes, and many
+        scan = patterns.pattern_scan(patterns.pattern_of([serializer]), none)
+        assert [*scan(data, 0, count)] == plain(data, 0, count)
+    levelled = bytes(byte if byte < 0x80 else 0xFF for byte in written)
+    assert all(
+        octets == data if not is_levelled else octets.startswith(levelled) for octets in sought
+    )
 
 
 def test_values_that_are_mostly_others_are_passed_over_one_by_one(

@@ -66,7 +66,10 @@ GIVEN = {
     # What is ahead is tried at each place, as a search without looking ahead does.
     ("savepoint/_state/state_infos", "_PATTERN"): [state_infos._PATTERN[3:-1].decode("latin-1")],
     ("savepoint/_state/patterns", "b'(%b)|.+' % pattern"): [
-        f"({(patterns.pattern_of(values) or b'').decode('latin-1')})|.+" for values in OF_VALUES
+        f"({pattern.decode('latin-1')})|.+"
+        for whole in map(patterns.pattern_of, OF_VALUES)
+        if whole is not None
+        for pattern in (whole, whole.replace(patterns._ASCII, patterns._LEVELLED_ASCII))
     ],
 }
 """The patterns that are arguments of a function: where, the expression, and what it may be."""

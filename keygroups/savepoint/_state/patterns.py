@@ -3,6 +3,8 @@
 A String of up to 63 characters, say, is one of some alternatives, each a length and as many
 characters; no two alternatives match the same bytes, so that none is tried in vain for long.
 What costs time is each alternative or repetition that `re` enters: there are as few as can be.
+To ask whether a byte is in a range takes longer than whether it is another than one: a pattern
+that names no byte from 80 on is tried on bytes in which all of these are ff.
 """
 
 from __future__ import annotations
@@ -29,11 +31,21 @@ _LONGEST = 1 << 16  # bytes of a pattern; that of a String has about 5,000
 _WORTH = 1 << 12  # values that are passed over one by one before a pattern is compiled
 _FIRST_SIZE, _SPARE = 64, 256  # bytes
 _MANY = 128  # values of which NumPy adds up the sizes
-_FEW = 16  # bytes that a pattern has one by one
+_FEW = 8  # bytes that a pattern has one by one
 _MOST_KEPT = 64  # compiled patterns
 
-_compiled: dict[bytes, Callable[[bytes, int, int], list[bytes]]] = {}
-"""The `findall` of patterns that were worth compiling in this process, for its other subtasks."""
+_ASCII = b"[\\x00-\\x7f]"
+_LEVELLED_ASCII = b"[^\\xff]"
+_FROM_80_ON = tuple(
+    b"\\x%x" % digit for digit in range(8, 16)
+)  # how such bytes start in a pattern
+_LEVELLED = bytes(byte if byte < 0x80 else 0xFF for byte in range(0x100))
+_LEAST_LEVELLED = 1 << 11  # bytes that NumPy levels faster than `translate`
+
+_Find = Callable[[bytes, int, int], "list[bytes]"]
+"""Finds the values of a pattern from a place to another; what is behind them is empty bytes."""
+_compiled: dict[bytes, _Find] = {}
+"""The patterns that were worth compiling in this process, for its other subtasks."""
 
 
 def pattern_of(serializers: Sequence[Serializer]) -> bytes | None:
@@ -54,9 +66,13 @@ def pattern_of(serializers: Sequence[Serializer]) -> bytes | None:
 def _pattern(serializer: Serializer) -> bytes | None:
     size = serializer.size
     if size is not None:
-        return b"." * size if size <= _FEW else b".{%d}" % size
+        return _times(b".", size)
     make = _MAKERS.get(type(serializer))
     return None if make is None else make(serializer)
+
+
+def _times(pattern: bytes, count: int) -> bytes:
+    return pattern * count if count <= _FEW else b"%b{%d}" % (pattern, count)
 
 
 @cache
@@ -69,10 +85,7 @@ def _text() -> bytes:
     character = b"(?:[\x80-\xff]?[\0-\x7f]|[\x80-\xff]{2}[\0-\3])"
     alternatives, others = [b"[\\x00\\x01]"], []
     for count in range(1, _LONGEST_TEXT + 1):
-        ascii_, other = (
-            b"[\\x00-\\x7f]{%d}" % count,
-            b"%b{%d}" % (character, count),
-        )
+        ascii_, other = _times(_ASCII, count), b"%b{%d}" % (character, count)
         alternatives.append(b"\\x%02x%b" % (count + 1, ascii_))
         others.append(b"\\x%02x(?!%b)%b" % (count + 1, ascii_, other))
     alternatives.append(b"(?=[\\x02-\\x%02x])(?:%b)" % (_LONGEST_TEXT + 1, b"|".join(others)))
@@ -118,7 +131,7 @@ def _pojo(serializer: Serializer) -> bytes | None:
 
 def _present(pattern: bytes) -> bytes:
     """Return the pattern of a 0 and a value, or of another byte for null."""
-    return b"(?:\\x00%b|[\\x01-\\xff])" % pattern
+    return b"(?:\\x00%b|[^\\x00])" % pattern
 
 
 def item_pattern(key: Serializer, value: Serializer) -> bytes | None:
@@ -166,26 +179,25 @@ def pattern_scan(pattern: bytes | None, scan: Scan) -> Scan:
         return scan
     seen = others = 0
     size = _FIRST_SIZE
-    findall = _compiled.get(pattern)
+    find_values = _compiled.get(pattern)
 
     def find(data: bytes, pos: int, count: int) -> Sequence[int] | NDArray[np.int64]:
-        nonlocal seen, others, size, findall
-        if (findall is None and seen < _WORTH) or 2 * others > seen:
+        nonlocal seen, others, size, find_values
+        if (find_values is None and seen < _WORTH) or 2 * others > seen:
             places = scan(data, pos, count)
             seen += len(places) - 1
             return places
-        if findall is None:
-            # The second alternative is all that is behind the first value that does not match.
-            findall = re.compile(b"(%b)|.+" % pattern, re.DOTALL).findall
+        if find_values is None:
+            find_values = _finding(pattern)
             if len(_compiled) >= _MOST_KEPT:
                 _compiled.clear()
-            _compiled[pattern] = findall
+            _compiled[pattern] = find_values
         parts: list[Any] = [[pos]]
         missing = count
         while missing:
             # Behind these values there is something else, which might look like more of them.
             end = min(len(data), pos + missing * (size + size // 4) + _SPARE)
-            found = findall(data, pos, end)[:missing]
+            found = find_values(data, pos, end)[:missing]
             if found and not found[-1]:
                 del found[-1]
             if found:
@@ -203,6 +215,29 @@ def pattern_scan(pattern: bytes | None, scan: Scan) -> Scan:
         return [*chain.from_iterable(parts)] if count < _MANY else np.concatenate(parts)
 
     return find
+
+
+def _finding(pattern: bytes) -> _Find:
+    """Return the function that finds values of a pattern, which is compiled."""
+    is_levelled = not any(start in pattern for start in _FROM_80_ON)
+    if is_levelled:
+        pattern = pattern.replace(_ASCII, _LEVELLED_ASCII)
+    # The second alternative is all that is behind the first value that does not match.
+    findall: _Find = re.compile(b"(%b)|.+" % pattern, re.DOTALL).findall
+
+    def find_levelled(data: bytes, pos: int, end: int) -> list[bytes]:
+        octets = _levelled(data[pos:end])
+        return findall(octets, 0, len(octets))
+
+    return find_levelled if is_levelled else findall
+
+
+def _levelled(octets: bytes) -> bytes:
+    """Return bytes with an ff for each that is no ASCII."""
+    if len(octets) < _LEAST_LEVELLED:
+        return octets.translate(_LEVELLED)
+    signed = np.frombuffer(octets, np.int8)
+    return (signed >> 7 | signed).tobytes()  # A sign that is shifted fills all bits.
 
 
 def _ends(pos: int, values: Sequence[bytes]) -> Any:
