@@ -31,6 +31,7 @@ _LONGEST = 1 << 16  # bytes of a pattern; that of a String has about 5,000
 _WORTH = 1 << 12  # values that are passed over one by one before a pattern is compiled
 _FIRST_SIZE, _SPARE = 64, 256  # bytes
 _MANY = 128  # values of which NumPy adds up the sizes
+_LEAST_REACH = 16  # values that are sought at once
 _FEW = 8  # bytes that a pattern has one by one
 _MOST_KEPT = 64  # compiled patterns
 
@@ -178,11 +179,11 @@ def pattern_scan(pattern: bytes | None, scan: Scan) -> Scan:
     if pattern is None:
         return scan
     seen = others = 0
-    size = _FIRST_SIZE
+    size, reach = _FIRST_SIZE, _MANY
     find_values = _compiled.get(pattern)
 
     def find(data: bytes, pos: int, count: int) -> Sequence[int] | NDArray[np.int64]:
-        nonlocal seen, others, size, find_values
+        nonlocal seen, others, size, reach, find_values
         if (find_values is None and seen < _WORTH) or 2 * others > seen:
             places = scan(data, pos, count)
             seen += len(places) - 1
@@ -195,11 +196,14 @@ def pattern_scan(pattern: bytes | None, scan: Scan) -> Scan:
         parts: list[Any] = [[pos]]
         missing = count
         while missing:
-            # Behind these values there is something else, which might look like more of them.
-            end = min(len(data), pos + missing * (size + size // 4) + _SPARE)
+            # Behind these values there is something else, which might look like more of them; and
+            # where others lie among them, all that is behind the next one is sought in vain.
+            end = min(len(data), pos + min(missing, reach) * (size + size // 4) + _SPARE)
             found = find_values(data, pos, end)[:missing]
             if found and not found[-1]:
                 del found[-1]
+            if len(found) < missing:
+                reach = max(2 * len(found), _LEAST_REACH)
             if found:
                 ends = _ends(pos, found)
                 size = int(ends[-1] - pos) // len(found)
