@@ -360,8 +360,8 @@ def test_keys_that_are_deleted_and_may_be_made_anew(
     keys = operator_report.deleted_keys
     assert keys is not None
     assert {place for _, place in keys.may_be_in} == places
-    left = {entry.key for entry in editor.savepoint().operator("a").entries()}
-    assert ("ann" in left) <= ("keys" in places)
+    remaining = {entry.key for entry in editor.savepoint().operator("a").entries()}
+    assert ("ann" in remaining) <= ("keys" in places)
 
 
 def test_an_operator_without_keyed_state_is_edited_beside(tmp_path: Path) -> None:
