@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from keygroups._checks import exact_repr
-from keygroups._serializers.base import TRUNCATED
+from keygroups._serializers.base import TRUNCATED, Serializer
 from keygroups._serializers.collections import is_in_order
 from keygroups._values.bitmaps import Bitmap
 from keygroups._values.java_values import Pojo
