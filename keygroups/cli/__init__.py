@@ -36,8 +36,8 @@ module output-1.schema.json is the JSON Schema of keys, values and errors. Work 
 seconds shows its progress on standard error, if that is a terminal and `--quiet` is not given.
 
 The status is 0, 2 for a wrong argument and 1 where a file, an answer of Flink or standard output
-is at fault; then standard error has one line, except for `verify`, which prints the faults. With
-`--json` that line is JSON too: command, error and status.
+is at fault; then standard error has one line, except where `verify`, `doctor` or `restore` print
+what they find wrong. With `--json` that line is JSON too: command, error and status.
 After SIGINT, SIGTERM or SIGHUP, which leave nothing of a savepoint that is being written, it is
 128 and their number.
 """

@@ -8,7 +8,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -296,6 +296,20 @@ class _Patient:
         ]
         return sorted(states, key=lambda pair: -(pair[1].bytes or 0))
 
+    def _timed(self) -> set[tuple[str, str]]:
+        """Return the states with a time to live, with the ids of their operators.
+
+        Their values need not have a time that is read: a list has none without elements.
+        """
+        from keygroups.savepoint._operator import readable
+
+        return {
+            (operator.operator_id, state.name)
+            for operator in self._keyed
+            for state in readable(partial(getattr, operator, "states"), []) or ()
+            if state.has_ttl
+        }
+
     def _unread(self, summary: SavepointSummary | None = None) -> list[str]:
         """Return lines about the state that could not be read, of which no number is known.
 
@@ -441,10 +455,14 @@ class _Patient:
             never = 0 if state.timers is None else dict(state.timers.counts).get("never", 0)
             if never:
                 texts.append(f"{name}: {never:,} timers never fire")
+        timed = self._timed()
         endless = [
             f"{self._shell.names[operator_id]} {state.state}"
             for operator_id, state in self._states()
-            if state.last_access is None and state.timers is None and state.bytes
+            if state.last_access is None
+            and state.timers is None
+            and state.bytes
+            and (operator_id, state.state) not in timed
         ]
         if endless:
             texts.append(f"no time to live, so kept until the job clears it: {_listed(endless)}")

@@ -242,6 +242,16 @@ def test_order_of_entries_does_not_count(tmp_path: Path) -> None:
             b"\x7f\xf8" + sb.i32(0) + b"\0\1",
             "changed",
         ),
+        *(  # BigInteger.TEN is a mark, another 10 its length and 4, and its bytes.
+            (value, start + sb.i32(3) + scale, start + sb.i32(5) + number + scale, kind)
+            for value, start, scale in (
+                (sb.simple("BigInt"), b"", b""),
+                (sb.simple("BigDec"), b"", sb.i32(2)),
+                (sb.tuple_of(INTS, sb.simple("BigInt")), sb.i32(7), b""),
+            )
+            for number, kind in ((b"\x0a", "equal"), (b"\x0b", "changed"))
+        ),
+        (sb.simple("BigDec"), sb.i32(3, 2), sb.i32(3, 1), "changed"),  # 0.10 and 1.0
         (sb.ttl_of(INTS), sb.i64(5) + sb.i32(1), sb.i64(6) + sb.i32(1), "touched"),
         (sb.ttl_of(INTS), sb.i64(5) + sb.i32(1), sb.i64(5) + sb.i32(2), "changed"),
         (sb.ttl_of(INTS), sb.i64(5) + sb.i32(1), sb.i64(6) + sb.i32(2), "changed"),

@@ -364,3 +364,26 @@ def test_errors_name_the_entry(tmp_path: Path) -> None:
             old, tmp_path / "2", "by", lambda by: by.convert_state("value", to, lambda n: n / 0)
         )
     assert raised.value.__notes__ == ["convert_state: key 'ann' in state 'value'"]
+
+
+@pytest.mark.parametrize("has_ttl", [False, True])
+def test_a_list_without_elements_stays_one(has_ttl: bool, tmp_path: Path) -> None:
+    """A job on the heap that empties a list in place leaves it so; there is nothing to convert.
+
+    Flink: ListDelimitedSerializer, which writes no bytes then.
+    """
+    element, time = sb.simple("Long"), sb.i64(1_700_000_000_000) if has_ttl else b""
+    state = sb.state("tags", "LIST", sb.list_of(sb.ttl_of(element) if has_ttl else element))
+    header = sb.keyed_header(sb.simple("Byte"), [state])
+    lists = [b"", time + sb.i64(7) + b"," + time + sb.i64(8), b""]
+    entries = [(bytes([3, key, 0]), value) for key, value in enumerate(lists)]
+    stream = sb.inline(header + sb.canonical_key_group([(0, entries)]))
+    task = sb.subtask(managed_keyed=sb.canonical(3, [len(header)], stream))
+    old = read_savepoint(sb.write(tmp_path / "old", [sb.operator([task], uid="op")]))
+    to = ListStateDescriptor("tags", STRING, has_ttl=has_ttl)
+    new = edited(old, tmp_path / "new", "op", lambda by: by.convert_state("tags", to, str))
+    assert [value for _, value in sorted(entries_of(new, "tags").items())] == [
+        b"",
+        time + b"\x027" + b"," + time + b"\x028",
+        b"",
+    ]

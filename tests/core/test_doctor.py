@@ -121,6 +121,25 @@ def test_a_real_savepoint(doctor: Any) -> None:
     runs(page)
 
 
+@pytest.mark.parametrize(
+    ("element", "stored"), [(sb.simple("Long"), b""), (sb.kryo_of("a.Own"), sb.i64(5) + b"?")]
+)
+def test_times_that_are_not_there_to_read(
+    element: bytes, stored: bytes, doctor: Any, tmp_path: Path
+) -> None:
+    """A list without elements has none, and of one of the job's own class nobody reads them."""
+    lists = (("timed", sb.ttl_of(element)), ("plain", sb.simple("Long")))
+    states = [sb.state(name, "LIST", sb.list_of(each)) for name, each in lists]
+    header = sb.keyed_header(sb.simple("Byte"), states)
+    values = enumerate((stored, sb.i64(5)))
+    entries = [(number, [(b"\3\5\0", value)]) for number, value in values]
+    stream = sb.inline(header + sb.canonical_key_group(entries))
+    task = sb.subtask(managed_keyed=sb.canonical(3, [len(header)], stream))
+    page = doctor(str(sb.write(tmp_path / "s", [sb.operator([task], uid="op", name="op")])))
+    [text] = page.answers["old state"]["texts"]
+    assert text.endswith(": op plain")
+
+
 @pytest.mark.long
 def test_against_an_older_one(doctor: Any, tmp_path: Path) -> None:
     with SavepointWriter.from_existing_savepoint(DATA, tmp_path / "old") as writer:

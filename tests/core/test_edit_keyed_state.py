@@ -882,7 +882,8 @@ def test_user_timers_of_a_state_that_is_gone(tmp_path: Path) -> None:
         (lambda op: op.rename_state(CONTENTS, "x"), "must keep its name"),
         (lambda op: op.rename_state(MERGING, "x"), "must keep its name"),
         (lambda op: op.rename_state(EVENT, "x"), "must keep its name"),
-        (lambda op: op.set_ttl(EVENT, last_access=TIME), "state must have values, got the timers"),
+        (lambda op: op.set_ttl(EVENT, last_access=TIME), "whose values the job sets, got '_timer"),
+        (lambda op: op.set_ttl(MERGING, last_access=TIME), "got 'merging-window-set', which"),
         (lambda op: op.map_entries(EVENT, repr), "whose values the job sets, got '_timer_state"),
         (lambda op: op.map_entries(MERGING, repr), "got 'merging-window-set', which Flink's own"),
     ],
@@ -891,6 +892,50 @@ def test_timers_and_windows_are_refused(verbs: Verbs, match: str) -> None:
     operator = point("2.3.0-heap-canonical").read().operator("session")
     with pytest.raises(InvalidValueError, match=match):
         verbs(OperatorEditor(operator))
+
+
+REFUSED: dict[str, Callable[[OperatorEditor], object]] = {
+    "keys of another type": lambda op: op.map_keys(repr, STRING),
+    "keys of this type": lambda op: op.map_keys(lambda key: key + 1),
+    "entries": lambda op: op.map_entries("count", repr),
+    "values": lambda op: op.convert_state("count", ValueStateDescriptor("count", STRING)),
+    "batches": lambda op: op.map_batches("tags", repr),
+    "deleted keys": lambda op: op.delete_keys([5, "five"]),
+    "a name that is taken": lambda op: op.rename_state("count", "tags"),
+    "a name that is too long": lambda op: op.rename_state("count", "x" * 65_536),
+    "no time": lambda op: op.set_ttl("count", False),
+    "timers": lambda op: op.map_timers("count", repr),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_verb_that_is_refused_does_nothing(name: str, tmp_path: Path) -> None:
+    """The savepoint is that of the other verbs: its header has the types that its bytes have."""
+    states = [ValueStateDescriptor("count", LONG), ListStateDescriptor("tags", STRING)]
+    with SavepointWriter(tmp_path / "old") as writer:
+        operator = writer.add_operator("op", LONG, states, 128, 1, sort=True)
+        for key in range(5):
+            operator.write("count", key, key)
+            operator.write("tags", key, [f"tag-{key}"])
+
+    def others(editor: OperatorEditor) -> None:
+        editor.map_batches("count", lambda batch: batch.select(["row", "value"]))
+        editor.map_entries("tags", lambda entry: [*entry.value, "new"])
+        editor.delete_keys([3])
+
+    def verbs(editor: OperatorEditor) -> None:
+        others(editor)
+        with pytest.raises(KeyGroupsError):
+            REFUSED[name](editor)
+
+    reports = [
+        edit(tmp_path / "old", tmp_path / path, "op", each).operators
+        for path, each in (("with", verbs), ("without", others))
+    ]
+    assert reports[0] == reports[1]
+    refused, expected = (read_savepoint(tmp_path / path) for path in ("with", "without"))
+    assert refused.operator("op").states == expected.operator("op").states
+    assert entries_of(refused.operator("op")) == entries_of(expected.operator("op"))
 
 
 # --- tasks, as Spark runs them ------------------------------------------------------------------

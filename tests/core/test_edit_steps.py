@@ -306,6 +306,14 @@ def delete(*keys: str) -> Callable[[OperatorEditor], object]:
             [delete("ann"), lambda editor: editor.map_keys(str.lower)],
             {"keys", "values of the state 'name'"},
         ),
+        (  # Other keys are deleted after it.
+            [delete("ann"), lambda editor: editor.map_keys(str.lower), delete("bob")],
+            {"keys", "values of the state 'name'"},
+        ),
+        (
+            [lambda editor: editor.map_keys(str.lower), delete("ann")],
+            {"values of the state 'name'"},
+        ),
     ],
 )
 def test_only_what_nobody_searched_is_named(
@@ -324,6 +332,36 @@ def test_only_what_nobody_searched_is_named(
     [keys] = [by.deleted_keys for by in editor.report().operators if by.operator == "a"]
     assert keys is not None
     assert {place for operator, place in keys.may_be_in if operator == "b"} == places
+
+
+@pytest.mark.parametrize(
+    ("edits", "places"),
+    [
+        ([], set()),
+        ([lambda editor: editor.map_keys(str.lower)], {"keys"}),
+        ([lambda editor: editor.map_keys(str.lower), delete("bob")], {"keys"}),
+        ([lambda editor: editor.map_keys(str.lower), delete("bob", "ann")], set()),
+    ],
+)
+def test_keys_that_are_deleted_and_may_be_made_anew(
+    tmp_path: Path, edits: list[Callable[[OperatorEditor], object]], places: set[str]
+) -> None:
+    """In the operator itself too: here the key ANN becomes the one that was deleted."""
+    with SavepointWriter(tmp_path / "old") as writer:
+        states = [ValueStateDescriptor("count", LONG)]
+        operator = writer.add_operator("a", STRING, states, 128, 1, sort=True)
+        for key in ("ann", "ANN"):
+            operator.write("count", key, 1)
+    old, new = tmp_path / "old", tmp_path / "new"
+    with SavepointWriter.from_existing_savepoint(old, new, uids=["a"]) as editor:
+        for edit in (delete("ann"), *edits):
+            edit(editor.operator("a"))
+    [operator_report] = editor.report().operators
+    keys = operator_report.deleted_keys
+    assert keys is not None
+    assert {place for _, place in keys.may_be_in} == places
+    remaining = {entry.key for entry in editor.savepoint().operator("a").entries()}
+    assert ("ann" in remaining) <= ("keys" in places)
 
 
 def test_an_operator_without_keyed_state_is_edited_beside(tmp_path: Path) -> None:

@@ -653,3 +653,30 @@ def test_no_call_without_entries(old: Path, tmp_path: Path) -> None:
         operator.map_batches("count", called.append)
     assert not called
     assert not [*read_savepoint(tmp_path / "new").operator("by-key").entries()]
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("element", ["Long", "String"])
+def test_a_list_without_elements_stays_one(element: str, tmp_path: Path) -> None:
+    """A job on the heap that empties a list in place leaves it so; no other list may become one.
+
+    Flink: ListDelimitedSerializer, which writes no bytes then.
+    """
+    one = {"Long": sb.i64(7), "String": b"\2x"}[element]
+    state = sb.state("tags", "LIST", sb.list_of(sb.simple(element)))
+    entries = [(bytes([key, 0]), value) for key, value in enumerate((b"", one, b""))]
+    operator = canonical(tmp_path / "old", sb.simple("Byte"), state, entries)
+    old = Path(operator._files.base)
+
+    def written(name: str, verb: Callable[[OperatorEditor], None]) -> Any:
+        def edit(editor: SavepointEditor) -> None:
+            verb(editor.operator(operator.operator_id))
+
+        return edited(old, tmp_path / name, edit)
+
+    same = written("same", lambda by: by.map_batches("tags", values_of(lambda value: value)))
+    assert same == written("entries", lambda by: by.map_entries("tags", lambda entry: entry.value))
+    twice = written("twice", lambda by: by.map_batches("tags", values_of(lambda tags: tags * 2)))
+    assert twice == written("2", lambda by: by.map_entries("tags", lambda entry: entry.value * 2))
+    with pytest.raises(InvalidValueError, match="must have elements: an empty list is no entry"):
+        written("none", lambda by: by.map_batches("tags", values_of(lambda tags: tags[1:])))

@@ -30,7 +30,7 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.types import LONG, STRING
+from keygroups.types import BIG_INT, LIST, LONG, STRING
 
 TIMERS = "_timer_state/event_user-timers"
 WINDOWS = "_timer_state/event_window-timers"
@@ -173,6 +173,42 @@ def test_timers_of_windows(tmp_path: Path) -> None:
     assert timers(new, name) == [(key, (time or 0) + 1) for key, time in before]
     with pytest.raises(UnsupportedKeyTypeError, match="the key of a window's timer must stay"):
         mapped(tmp_path / "x", lambda timer: timer._replace(key="x"), old, name)
+
+
+def test_a_key_that_java_wrote_in_other_bytes(tmp_path: Path) -> None:
+    """A zero that is not the object BigInteger.ZERO: its bytes go with it, and no more.
+
+    Flink: BigIntSerializer.writeBigInteger.
+    """
+    zero = sb.i32(5) + b"\0"  # the length plus four, then the byte of the number
+    key_group = assign_to_key_group(0, 128, BIG_INT)
+    state = sb.state(TIMERS, "", sb.timer_of(sb.simple("BigInt"), sb.NONE), backend_type=3)
+    header = sb.keyed_header(sb.simple("BigInt"), [state])
+    timer = bytes([key_group]) + sb.i64(5 ^ -(2**63)) + zero + b"\0"
+    content = header + sb.canonical_key_group([(0, [(timer, b"")])])
+    task = sb.subtask(managed_keyed=sb.canonical(key_group, [len(header)], sb.inline(content)))
+    old = sb.write(tmp_path / "old", [sb.operator([task], uid="uid")])
+    new, _ = mapped(tmp_path, lambda timer: timer._replace(key=300), old)
+    [entry] = new.operator("uid").entries()
+    assert (entry.key, entry.timestamp) == (300, 5)
+    assert entry.key_group == assign_to_key_group(300, 128, BIG_INT)
+
+
+def test_a_key_that_the_function_changes_in_place(tmp_path: Path) -> None:
+    """It is another key then, as in map_entries."""
+    names = LIST(STRING)
+    with SavepointWriter(tmp_path / "old") as writer:
+        operator = writer.add_operator("uid", names, [TimerServiceDescriptor()], 128, 1)
+        operator.write_timer(["a"], 5)
+
+    def rename(timer: StateEntry) -> StateEntry:
+        timer.key.append("b")
+        return timer
+
+    new, _ = mapped(tmp_path, rename, tmp_path / "old")
+    [entry] = new.operator("uid").entries()
+    assert (entry.key, entry.timestamp) == (["a", "b"], 5)
+    assert entry.key_group == assign_to_key_group(["a", "b"], 128, names)
 
 
 def test_keys_that_only_the_job_knows(tmp_path: Path) -> None:

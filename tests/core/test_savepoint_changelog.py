@@ -263,6 +263,29 @@ def test_changes_to_what_was_materialized(namespace: bytes, tmp_path: Path) -> N
     assert len(list(operator.tasks()[0].split(1))) > 1
 
 
+@pytest.mark.parametrize("form", ["native", "canonical"])
+def test_elements_after_a_list_without_any(form: str, tmp_path: Path) -> None:
+    """A job on the heap that empties a list in place materializes it so, and adds to it later.
+
+    Flink: ListDelimitedSerializer, which writes no bytes then, ListSerializer.
+    """
+    header = sb.keyed_header(STRING, [sb.state("s", "LIST", sb.list_of(STRING))])
+    if form == "native":
+        entries = b"".join(b"\0" + key[:-1] + sb.i32(0) for key in (A, B))
+        stream = sb.inline(header + sb.i32(3) + sb.i16(0) + sb.i32(2) + entries)
+        materialized = sb.native(3, [len(header)], stream)
+    else:
+        content = sb.canonical_key_group([(0, [(b"\3" + key, b"") for key in (A, B)])])
+        materialized = sb.canonical(3, [len(header)], sb.inline(header + content))
+    state = logged(4, sb.state("s", "LIST", sb.list_of(STRING)))
+    added = [change(ADD_ELEMENT, 4, A, value) for value in (X, Y)]
+    operator = operator_of(tmp_path, changelog([materialized], [inline([state, *added])]))
+    assert [(entry.key, entry.value) for entry in operator.entries()] == [
+        ("a", ["x", "y"]),
+        ("b", []),
+    ]
+
+
 def test_two_that_were_materialized_and_no_changes(tmp_path: Path) -> None:
     first = header_and("VALUE", STRING, (b"\3" + A, X))
     data = sb.keyed_header(STRING, [sb.state("s", "VALUE", STRING)])

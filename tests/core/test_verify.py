@@ -260,6 +260,26 @@ def test_sets_of_merging_windows(
     assert [kind for kind, *_ in verified(tmp_path, states, entries)] == kinds
 
 
+def named_as_set(kind: str, value: bytes) -> bytes:
+    return sb.state("merging-window-set", kind, value)
+
+
+@pytest.mark.parametrize(
+    ("state", "value"),
+    [
+        (named_as_set("LIST", sb.list_of(NUMBER)), FIVE),
+        (named_as_set("LIST", sb.list_of(sb.tuple_of(NUMBER, NUMBER))), FIVE * 2),
+        (named_as_set("VALUE", sb.tuple_of(WINDOW, WINDOW)), W + W),
+        (named_as_set("LIST", sb.list_of(sb.ttl_of(sb.tuple_of(WINDOW, WINDOW)))), FIVE + W + W),
+    ],
+)
+def test_a_state_of_the_job_that_has_the_name_of_the_set(
+    state: bytes, value: bytes, tmp_path: Path
+) -> None:
+    """Its values are no windows, or not those that fire."""
+    assert not verified(tmp_path, [state], [(0, [(key("a", b"\0"), value)])])
+
+
 @pytest.mark.parametrize(
     ("states", "value", "of_timer"),
     [

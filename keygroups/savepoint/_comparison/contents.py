@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from keygroups._checks import exact_repr
-from keygroups._serializers.base import TRUNCATED
+from keygroups._serializers.base import TRUNCATED, Serializer
 from keygroups._serializers.collections import is_in_order
 from keygroups._values.bitmaps import Bitmap
 from keygroups._values.java_values import Pojo
@@ -32,14 +32,16 @@ def contents_readers(
     """Return a ContentsOf for a state in either savepoint, None for timers, without values.
 
     Two values are the same if their contents are equal. Under the same serializers the bytes are
-    compared, unless the values have maps or sets in them, whose order says nothing. Else values
+    compared, unless the values have maps or sets in them, whose order says nothing, or numbers
+    such as BigInteger.ZERO, of which another object has other bytes. Else values
     are decoded and compared with their classes: 0.0 is not -0.0, 1 not True. Values that only the
     job can read then differ from all of another serializer.
     """
     if own.value_serializer is None:
         return None
     if _stored_alike(own, other):
-        contents = _of_decoded(own) if not is_in_order(own.value_serializer) else _bytes_of(own)
+        has_one_form = is_in_order(own.value_serializer) and not _has_marks(own.value_serializer)
+        contents = _bytes_of(own) if has_one_form else _of_decoded(own)
         return contents, contents
     counts_times = own.has_ttl and other.has_ttl
     is_same_type = own.value_serializer == other.value_serializer
@@ -48,6 +50,14 @@ def contents_readers(
         for state, side in ((own, "own"), (other, "other"))
     )
     return first, second
+
+
+def _has_marks(serializer: Serializer) -> bool:
+    """Return whether values may have numbers in them that Flink writes as a mark or in full.
+
+    Flink: BigIntSerializer, BigDecSerializer.
+    """
+    return serializer.name in ("BIG_INT", "BIG_DEC") or any(map(_has_marks, serializer.parts))
 
 
 def _stored_alike(own: StateDescriptor, other: StateDescriptor) -> bool:

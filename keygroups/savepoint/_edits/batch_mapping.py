@@ -182,7 +182,8 @@ class BatchMapping:
     ) -> pa.Array:
         """Return the bytes of new values with their times of last access.
 
-        Nulls that were there stay, such as those of LONG, which its serializer does not write.
+        Nulls that were there stay, such as those of LONG, which its serializer does not write,
+        and lists without elements, of which there is nothing to write.
         """
         rows, value, times = arrays[ROW], arrays[VALUE], arrays.get(LAST_ACCESS)
         old_times = pa.nulls(len(rows))
@@ -197,14 +198,20 @@ class BatchMapping:
         assert self._column is not None  # or there were no values
         write = self._stored.writer(allow_any_last_access=True)
 
+        is_list = self._state.kind == "LIST"
+
         def write_or_keep(value: Any, time: int | None, *old: Any) -> bytes:
-            was_null, old_time, encoded = old
-            is_kept = value is None and was_null and time == old_time
+            was_nothing, old_time, encoded = old
+            is_nothing = not value if is_list else value is None
+            is_kept = is_nothing and was_nothing and time == old_time
             return encoded if is_kept else write(value, time)
 
         new = values(f"{VALUE} of {self._name}", value, self._column)
-        was_null = batch.column(VALUE).take(rows).is_null()
-        others = times, was_null, old_times, columns.columns["encoded_value"]
+        old_values = batch.column(VALUE).take(rows)
+        was_nothing = (
+            pc.equal(pc.list_value_length(old_values), 0) if is_list else old_values.is_null()
+        )
+        others = times, was_nothing, old_times, columns.columns["encoded_value"]
         lists = (each.to_pylist() for each in others)
         return self._one_by_one(columns, write_or_keep, new, *lists)
 

@@ -29,7 +29,7 @@ ValueFunction = Callable[[Any], Any]
 class Conversion(Calls):
     """Decodes each value, element or accumulator, and writes what `function` makes of it.
 
-    It is written as the state `new` has it; None stays None.
+    It is written as the state `new` has it; None stays None, a list without elements one.
     """
 
     def __init__(
@@ -55,6 +55,8 @@ class Conversion(Calls):
         self._read = read
 
     def __call__(self, encoded: EncodedEntry) -> Iterable[EncodedEntry] | None:
+        if self._is_list and not encoded.value:
+            return None
         entry, new = self._call(encoded)
         value, null = encoded.value, self._old.null
         if null is not None and not value.startswith(self._old.before_value):

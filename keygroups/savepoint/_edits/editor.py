@@ -50,7 +50,7 @@ from keygroups.savepoint._edits.steps import (
     key_changer,
 )
 from keygroups.savepoint._edits.timer_steps import TimerFunction, TimerMapping
-from keygroups.savepoint._edits.traces import OtherOperator, UnsearchedPlace, key_traces
+from keygroups.savepoint._edits.traces import KeptOperator, UnsearchedPlace, key_traces
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorMetadata
 from keygroups.savepoint._operator import Operator
@@ -223,15 +223,13 @@ class OperatorEditor(OperatorStateEditor):
         is None and what was there is dropped. `allow_any_last_access` is that of
         `SavepointWriter.add_operator`.
 
-        Raises InvalidValueError for a state that is not there, for timers, for a state without a
-        time to live that is to lose it, and for such a last access; UnsupportedKeyTypeError where
-        only the job's classes read or write the state; InvalidTypeError; SavepointError as
-        `remove_state`.
+        Raises InvalidValueError for a state that is not there, for timers, for the set of merging
+        windows, for a state without a time to live that is to lose it, and for such a last access;
+        UnsupportedKeyTypeError where only the job's classes read or write the state;
+        InvalidTypeError; SavepointError as `remove_state`.
         """
-        state = self._state(name)
+        state = self._with_values(name)
         old = state.descriptor
-        if old.value_serializer is None:
-            raise InvalidValueError(f"state must have values, got the timers {show(old.name)}")
         allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
         if check_class("has_ttl", has_ttl, bool, "a bool"):
             last_access = check_int("last_access", last_access, LONG_MIN, LONG_MAX)
@@ -522,11 +520,11 @@ class OperatorEditor(OperatorStateEditor):
                 raise UnsupportedKeyTypeError(
                     f"keys in state {state.descriptor.name!r} cannot be mapped: {error}"
                 ) from None
-        if any(state.descriptor.key_serializer != new for state in states):
-            self._key_bytes = new.snapshot_bytes()
         step = partial(KeyMapping, function, new)
         for state in states:
             _check_together(state, step)
+        if any(state.descriptor.key_serializer != new for state in states):
+            self._key_bytes = new.snapshot_bytes()
         for state, (descriptor, data) in zip(states, changed):
             self._add(state, step)
             state.descriptor, state.data = descriptor, data
@@ -547,22 +545,22 @@ class OperatorEditor(OperatorStateEditor):
         """Return the places that nobody searched, beside what the other operators delete."""
         if self._deleted_from is None:
             return None
-        places = [
-            OtherOperator(
-                other._operator,
-                partial(getattr, other if other.is_changed else other._operator, "states"),
-                self._is_searched_by(other),
+        operators = [
+            KeptOperator(
+                kept._operator,
+                partial(getattr, kept if kept.is_changed else kept._operator, "states"),
+                self._is_searched_by(kept),
             )
-            for other in others
+            for kept in (self, *others)
         ]
-        return tuple(key_traces(self._deleted_from, self._operator, self.states, places))
+        return tuple(key_traces(self._deleted_from, operators))
 
-    def _is_searched_by(self, other: OperatorEditor) -> bool:
-        """Tell whether another editor deletes these keys too, and makes none of them anew."""
+    def _is_searched_by(self, kept: OperatorEditor) -> bool:
+        """Tell whether an editor deletes these keys, and makes none of them anew after that."""
         return (
-            other._deletion is not None
-            and other._deleted_from == self._deleted_from
-            and other._keys_to_delete.keys() >= self._keys_to_delete.keys()
+            kept._deletion is not None
+            and kept._deleted_from == self._deleted_from
+            and kept._deletion.tokens >= self._keys_to_delete.keys()
         )
 
     def edited_keyed_state(self, folder: OutputFolder, new: OperatorMetadata) -> EditedKeyedState:

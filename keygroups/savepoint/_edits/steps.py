@@ -133,6 +133,12 @@ class DeleteKeys:
         """Add a key in the form of `sought_key`; return the bytes that `deleted` gets."""
         return self.keys.setdefault(key_group, SoughtKeys(set(), {})).add(key)
 
+    @property
+    def tokens(self) -> set[bytes]:
+        """The bytes that `add` has returned."""
+        found = self.keys.values()
+        return {token for keys in found for token in (*keys.encoded, *keys.values.values())}
+
     def __call__(self, state: StateDescriptor, place: StepContext) -> Apply:
         """Return the Apply that deletes them; other key groups' entries are not decoded."""
         read, deleted = key_finder(state), place.deleted
@@ -407,7 +413,7 @@ class EntryMapping(Calls):
                 f"{named_entry(entry)}: an entry must stay in its state, got one of "
                 f"{show(new.state)}"
             )
-        if all(map(_is_same, _key_parts(new), _key_parts(entry))):
+        if all(map(is_same, _key_parts(new), _key_parts(entry))):
             value = self._value_of(new.value, new.last_access, new, entry, encoded)
             return encoded._replace(value=value)
         return self._moved(new, entry, encoded)
@@ -524,7 +530,7 @@ def _times(value: Any, last_access: int | None) -> set[int]:
     return known
 
 
-def _is_same(new: Any, old: Any) -> bool:
+def is_same(new: Any, old: Any) -> bool:
     """Tell whether `new` is the object `old`, and of an immutable class."""
     return new is old and _is_unchangeable(old)
 

@@ -25,6 +25,7 @@ from keygroups.savepoint._edits.steps import (
     Calls,
     StepContext,
     entries_of,
+    is_same,
     named_entry,
 )
 from keygroups.savepoint._state.entries import EncodedEntry, StateEntry
@@ -81,7 +82,10 @@ class TimerMapping(Calls):
                 )
         time = check_int("timestamp", new.timestamp, LONG_MIN, LONG_MAX)
         key_group, behind = entry.key_group, encoded.key[TimerLayout.before_key :]
-        if new.key is not entry.key and identity(new.key) != identity(entry.key):
+        # The function may have changed the old key in place: a fresh copy is compared.
+        if not is_same(new.key, entry.key) and identity(new.key) != identity(
+            self._decoded(encoded).key
+        ):
             key_group, behind = self._moved(new.key, entry, behind)
         return EncodedEntry(key_group, encoded.state, SORTED_LONG.write(time) + behind, b"")
 
@@ -96,7 +100,7 @@ class TimerMapping(Calls):
             )
         code = hash_code(new_key, serializer.key_type)
         key_group = compute_key_group_for_key_hash(code, self._place.max_parallelism)
-        old = checked_write("key", serializer, entry.key, is_key=True)
-        return key_group, checked_write("key", serializer, new_key, is_key=True) + behind[
-            len(old) :
-        ]
+        assert serializer.read is not None  # A key with a hash is read here.
+        # Java may have written the old key in other bytes than these, as a BigInteger of 0.
+        _, end = serializer.read(behind, 0)
+        return key_group, checked_write("key", serializer, new_key, is_key=True) + behind[end:]

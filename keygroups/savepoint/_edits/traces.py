@@ -21,44 +21,35 @@ class UnsearchedPlace(NamedTuple):
     place: str
 
 
-class OtherOperator(NamedTuple):
-    """Another operator of the new savepoint, and a function that returns its states there.
+class KeptOperator(NamedTuple):
+    """An operator of the new savepoint, and a function that returns its states there.
 
-    `are_searched` says whether the same keys are deleted from its keyed state too.
+    `is_searched` says whether the keys are deleted from its keyed state, and never made anew.
     """
 
     operator: Operator
     states: Callable[[], Iterable[StateDescriptor]]
-    are_searched: bool
+    is_searched: bool
 
 
-def key_traces(
-    key: Serializer,
-    operator: Operator,
-    states: Iterable[StateDescriptor],
-    others: Iterable[OtherOperator],
-) -> Iterator[UnsearchedPlace]:
-    """Yield the places that may hold keys deleted from the keyed state of an operator.
+def key_traces(key: Serializer, operators: Iterable[KeptOperator]) -> Iterator[UnsearchedPlace]:
+    """Yield the places of operators that may hold keys which were deleted from one of them.
 
-    `key` is the serializer of those keys, `states` are the operator's states in the new savepoint,
-    `others` the other operators of that.
+    `key` is the serializer of those keys.
     """
     leaves = frozenset(_leaves(key))
-    for state in states:
-        yield from _traces_in(state, operator.label, leaves)
-    yield from _other_traces(operator)
-    for other, states_of, is_searched in others:
+    for operator, states_of, is_searched in operators:
         try:
             kept = [*states_of()]
         except SavepointError:
-            yield UnsearchedPlace(other.label, "keyed state, whose types cannot be read")
+            yield UnsearchedPlace(operator.label, "keyed state, whose types cannot be read")
         else:
             may_hold = (_may_hold(state.key_serializer, leaves) for state in kept)
             if not is_searched and any(may_hold):
-                yield UnsearchedPlace(other.label, "keys")
+                yield UnsearchedPlace(operator.label, "keys")
             for state in kept:
-                yield from _traces_in(state, other.label, leaves)
-        yield from _other_traces(other)
+                yield from _traces_in(state, operator.label, leaves)
+        yield from _other_traces(operator)
 
 
 def _traces_in(

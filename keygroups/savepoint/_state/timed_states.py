@@ -39,6 +39,20 @@ def roles_of(states: Sequence[StateDescriptor]) -> list[Role]:
     return [_role(state, is_of_windows) for state in states]
 
 
+def is_merging_set(state: StateDescriptor) -> bool:
+    """Return whether a state is the set of merging windows, whose elements are pairs of them.
+
+    A job may have a state of its own of that name, and windows of its own.
+    """
+    pair = state.value_serializer
+    return (
+        (state.name, state.kind, state.has_ttl) == (MERGING, "LIST", False)
+        and pair is not None
+        and pair.name == "TUPLE"
+        and [part.name for part in pair.parts] == [_TIMED[0]] * 2
+    )
+
+
 def _role(state: StateDescriptor, is_of_windows: bool) -> Role:
     is_timer = state.kind == TIMERS
     if state.name in _BUFFERS or state.name == _CLEANUP:

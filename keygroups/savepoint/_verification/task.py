@@ -26,7 +26,7 @@ from keygroups.savepoint._state.formats.format import NotFramedError
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.key_hashes import key_hasher
 from keygroups.savepoint._state.layouts import layout_of
-from keygroups.savepoint._state.timed_states import MERGING, Role, roles_of
+from keygroups.savepoint._state.timed_states import MERGING, Role, is_merging_set, roles_of
 from keygroups.savepoint._state.writing.spill import sorted_entries
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 from keygroups.savepoint._verification.faults import (
@@ -135,7 +135,7 @@ class _Verifier:
         self._states = states
         self._tally = Tally()
         roles = roles_of(states)
-        self._is_merging = MERGING in [state.name for state in states]
+        self._is_merging = any(map(is_merging_set, states))
         # Three more numbers of states: windows in a merging set, the windows that hold their
         # contents, and entries whose key only the job can tell.
         self._roles = [*roles, Role.MERGED, Role.HELD, Role.OTHER]
@@ -270,7 +270,7 @@ class _Placer:
         self._number = number
         self._state = state
         self._has_window = role in (Role.CONTENTS, Role.TIMER)
-        self._merged = (count, count + 1) if state.name == MERGING else ()
+        self._merged = (count, count + 1) if is_merging_set(state) else ()
         self._unknown = count + 2
         self._name = f"{read.files.base}, {state}"
         layout = layout_of(state)

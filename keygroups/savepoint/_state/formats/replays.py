@@ -110,8 +110,8 @@ class _ListReplay(_ValueReplay):
     """
 
     def start(self, entry: EncodedEntry) -> None:
-        """Take an entry that was materialized."""
-        self._entries[entry.key] = [entry.value]
+        """Take an entry that was materialized, of which a list may have no elements."""
+        self._entries[entry.key] = [entry.value] if entry.value else []
 
     def _merged(self, values: list[list[bytes]]) -> list[bytes]:
         return [element for elements in values for element in elements]
