@@ -199,7 +199,8 @@ def test_order_of_moments() -> None:
     first = datetime(2024, 11, 3, 5, 30, tzinfo=timezone.utc).astimezone(zone)
     shown_before = datetime(2024, 11, 3, 6, 0, tzinfo=timezone.utc).astimezone(zone)
     shown_again = datetime(2024, 11, 3, 6, 30, tzinfo=timezone.utc).astimezone(zone)
-    assert shown_before < first == shown_again  # what Python says of them
+    # Python compares what clocks in New York show.
+    assert shown_before < first == shown_again
     expected = [("+I", 1), ("-D", 1), ("+I", 1)]
     for rows in permutations([("+I", first), ("-D", shown_before), ("+I", shown_again)]):
         assert run(*rows) == expected
