@@ -691,13 +691,13 @@ def test_nanoseconds_are_refused(spark: SparkSession, backend: None) -> None:
         df = spark.sql(f"SELECT CAST('{text}' AS timestamp_ntz(9)) AS key, 1 AS i")
         for key_type in key_types:
             key = ["i", "key"] if str(key_type).count(",") else "key"
-            with pytest.raises(AnalysisException, match=r"(?i)timestamp_ntz not timestamp_ntz\(9"):
+            with pytest.raises(AnalysisException, match=r"(?i)takes .* not .*timestamp_ntz\(9"):
                 df.select(KF.hash_code(key, key_type)).collect()
-        with pytest.raises(AnalysisException, match=r"(?i)timestamp_ntz not timestamp_ntz\(9"):
+        with pytest.raises(AnalysisException, match=r"(?i)takes .* not .*timestamp_ntz\(9"):
             df.select(KF.hash_code(F.array("key"), LIST(LOCAL_DATE_TIME))).collect()
         for key_type in (INSTANT, SQL_TIMESTAMP("UTC"), SQL_ROW("TIMESTAMP_LTZ(9)")):
             column = F.expr(f"CAST('{text}' AS timestamp_ltz(9))")
-            with pytest.raises(AnalysisException, match=r"(?i)timestamp not timestamp_ltz\(9"):
+            with pytest.raises(AnalysisException, match=r"(?i)takes .* not .*timestamp_ltz\(9"):
                 df.select(KF.hash_code(column, key_type)).collect()
 
 
