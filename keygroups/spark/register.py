@@ -71,9 +71,10 @@ def register(spark: SparkSession, key_types: Iterable[KeyType] | None = None) ->
     A null gives null; an argument out of bounds fails the query. Name the type that the Flink
     job has: Spark casts an argument of another to it, as it does for any function. These casts
     are of ANSI mode whatever the session's is, so that text that is no number and a number out of
-    range fail the query, but a fraction is cut off. Casts of times are in the session's time zone
-    when `register` was called. Once the session has another one, functions of dates and times
-    fail the query, as do those of strings for text with a date and time in it: call it again.
+    range fail the query, but a fraction is cut off, as are nanoseconds. Casts of times are in the
+    session's time zone when `register` was called. Once the session has another one, functions of
+    dates and times fail the query, as do those of strings for text with a date and time in it:
+    call it again.
 
     Spark refuses SQL functions in ORDER BY, DISTRIBUTE BY, CLUSTER BY, `explode`, VALUES,
     persistent views and functions, and with a lambda's variable as an argument: name that column

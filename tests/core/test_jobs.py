@@ -143,8 +143,13 @@ def test_keys_as_bytes_of_one_state(tmp_path: Path) -> None:
 def test_key_groups_as_text() -> None:
     assert parse_key_groups("0-3,70") == [0, 1, 2, 3, 70]
     assert parse_key_groups("") == []
-    with pytest.raises(InvalidValueError, match="keyGroups must be such as 0-63,70, got '1-x'"):
-        parse_key_groups("1-x")
+    assert parse_key_groups("32767, 7-7") == [32767, 7]
+    refused = ["1-x", "3-", "-1", ",", "0,", "70-63", "1_0", "+3", "\u0663", "0x3", "3.0"]
+    for text in [*refused, "32768", "0-32768", "9999999999", "0-99999999999"]:
+        with pytest.raises(InvalidValueError) as raised:
+            parse_key_groups(text)
+        says = f"keyGroups must be such as 0-63,70, from 0 to 32767, got {text!r}"
+        assert str(raised.value) == says
 
 
 def test_rows_of_one_state_and_of_all() -> None:

@@ -264,6 +264,23 @@ def test_sql_timestamp(spark: SparkSession, ansi: None, backend: None) -> None:
     assert found == [*(keygroups.hash_code(m, SQL_TIMESTAMP("UTC")) for m in moments), None]
 
 
+# What the JDK says of the Instant of an epoch microsecond, and Flink of its BinaryRowData.
+FIRST_MOMENTS = [
+    (-(2**63), 626140309, -162967732),
+    (-(2**63) + 500_000, 356336533, 624631610),
+    (-1, -539658552, 1236894319),
+    (1_700_000_000_123_456, -593678592, 1196670069),
+]
+
+
+def test_first_moments(spark: SparkSession, ansi: None, backend: None) -> None:
+    """The first second of Spark's timestamps begins before the first of them."""
+    df = spark.createDataFrame([(micros,) for micros, _, _ in FIRST_MOMENTS], "micros bigint")
+    moments = df.select("micros", F.timestamp_micros("micros").alias("key"))
+    codes = [KF.hash_code("key", key) for key in (INSTANT, SQL_ROW("TIMESTAMP_LTZ(6)"))]
+    assert [tuple(row) for row in moments.select("micros", *codes).collect()] == FIRST_MOMENTS
+
+
 def test_row(spark: SparkSession, ansi: None, backend: None) -> None:
     key_types = [
         ROW(STRING, LONG, LIST(STRING), kind=kind, names=names)
@@ -661,6 +678,27 @@ def test_column_of_another_type_fails_in_analysis(
     df = spark.sql(f"select cast(null as {ddl}) as key")
     with pytest.raises(AnalysisException):
         _ = df.select(KF.hash_code("key", key_type)).schema
+
+
+def test_nanoseconds_are_refused(spark: SparkSession, backend: None) -> None:
+    """Of a timestamp of more than 6 digits Spark's functions would give the microseconds."""
+    name = "spark.sql.timestampNanosTypes.enabled"
+    if not spark.conf.isModifiable(name):
+        pytest.skip("this Spark has no nanoseconds")
+    key_types = [LOCAL_DATE_TIME, SQL_ROW("TIMESTAMP(9)"), SQL_ROW("INT", "TIMESTAMP(6)")]
+    for _ in setting(spark, name, "true"):
+        text = "2024-01-01 00:00:00.123456789"
+        df = spark.sql(f"SELECT CAST('{text}' AS timestamp_ntz(9)) AS key, 1 AS i")
+        for key_type in key_types:
+            key = ["i", "key"] if str(key_type).count(",") else "key"
+            with pytest.raises(AnalysisException, match=r"(?i)takes .* not .*timestamp_ntz\(9"):
+                df.select(KF.hash_code(key, key_type)).collect()
+        with pytest.raises(AnalysisException, match=r"(?i)takes .* not .*timestamp_ntz\(9"):
+            df.select(KF.hash_code(F.array("key"), LIST(LOCAL_DATE_TIME))).collect()
+        for key_type in (INSTANT, SQL_TIMESTAMP("UTC"), SQL_ROW("TIMESTAMP_LTZ(9)")):
+            column = F.expr(f"CAST('{text}' AS timestamp_ltz(9))")
+            with pytest.raises(AnalysisException, match=r"(?i)takes .* not .*timestamp_ltz\(9"):
+                df.select(KF.hash_code(column, key_type)).collect()
 
 
 def test_column_of_another_type_is_named(spark: SparkSession, backend: None) -> None:

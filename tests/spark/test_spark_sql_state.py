@@ -16,7 +16,14 @@ from support.bytes.job_points import job_point
 from support.bytes.real_savepoints import point
 
 from keygroups.errors import InvalidTypeError, InvalidValueError, ParallelismTypeError
-from keygroups.savepoint import Operator, Row, Savepoint, SavepointWriter, read_savepoint
+from keygroups.savepoint import (
+    Operator,
+    Row,
+    Savepoint,
+    SavepointWriter,
+    ValueStateDescriptor,
+    read_savepoint,
+)
 from keygroups.spark import KeyedState, MapState, ValueState, write_savepoint
 from keygroups.types import LONG, SQL_ROW
 
@@ -163,3 +170,41 @@ def test_a_map_of_rows(spark: SparkSession, tmp_path: Path) -> None:
     [ours] = write_savepoint(df, tmp_path / "ours", {"join": keyed}, 128, 1).operators
     [entry] = ours.entries()
     assert (entry.key, entry.user_key, entry.value) == (("ann",), (3, price), 3)
+
+
+@pytest.mark.long
+def test_keys_with_a_row_in_them(spark: SparkSession, tmp_path: Path) -> None:
+    """A struct of several fields is the row of the key where it has several, else its field."""
+    df = spark.sql("SELECT id, named_struct('x', id, 'y', -id) AS s FROM range(5)")
+    one = F.struct(F.col("id").alias("x"))
+    two = F.struct("s", "id")
+    keys: list[tuple[Any, SQL_ROW, Any]] = [
+        (one, SQL_ROW("ROW<x BIGINT>"), lambda n: ((n,),)),
+        ([["id"]], SQL_ROW("ROW<x BIGINT>"), lambda n: ((n,),)),
+        ("s", SQL_ROW("ROW<x BIGINT, y BIGINT>"), lambda n: ((n, -n),)),
+        (["s"], SQL_ROW("ROW<x BIGINT, y BIGINT>"), lambda n: ((n, -n),)),
+        ([["id", F.col("s.y")]], SQL_ROW("ROW<x BIGINT, y BIGINT>"), lambda n: ((n, -n),)),
+        ("s", SQL_ROW("BIGINT", "BIGINT"), lambda n: (n, -n)),
+        (two, SQL_ROW("ROW<x BIGINT, y BIGINT>", "BIGINT"), lambda n: ((n, -n), n)),
+        ([one, "id"], SQL_ROW("ROW<x BIGINT>", "BIGINT"), lambda n: ((n,), n)),
+    ]
+    states = {"n": ValueState("id", LONG)}
+    operators = {
+        f"by-{number}": KeyedState(None, key, key_type, states)
+        for number, (key, key_type, _) in enumerate(keys)
+    }
+    ours = write_savepoint(df, tmp_path / "ours", operators, 128, 2)
+    with SavepointWriter(tmp_path / "alone") as writer:
+        for uid, (_, key_type, key_of) in zip(operators, keys):
+            new = writer.add_operator(uid, key_type, [ValueStateDescriptor("n", LONG)], 128, 2)
+            entries = [("n", key_of(n), n) for n in range(5)]
+            for entry in sorted(entries, key=lambda entry: new.key_group(entry[1])):
+                new.write(*entry)
+    alone = read_savepoint(tmp_path / "alone")
+    for uid in operators:
+        assert framed(ours.operator(uid)) == framed(alone.operator(uid))
+        assert len(framed(ours.operator(uid))) == 5
+    pair = KeyedState(None, "id", SQL_ROW("BIGINT", "BIGINT"), states)
+    with pytest.raises(InvalidValueError, match="must be 2 columns, got 1"):
+        write_savepoint(df, tmp_path / "refused", {"by": pair}, 128, 2)
+    assert not (tmp_path / "refused").exists()

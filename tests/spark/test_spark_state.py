@@ -11,9 +11,11 @@ import os
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
+from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+from zoneinfo import ZoneInfo
 
 import pytest
 from support.flink.group_histories import (
@@ -107,6 +109,11 @@ def test_this_pyspark_is_named() -> None:
         ({"aggregates": {"n": ("min", "price")}}, InvalidTypeError, "got 'price' of float"),
         ({"aggregates": {"Kind": ("count", "*")}}, InvalidValueError, "different names"),
         ({"order_by": "offset"}, InvalidValueError, "order_by has no column 'offset'"),
+        (
+            {"order_by": ["seq", "lists"]},
+            InvalidTypeError,
+            r"numbers, times, text or binary, got 'lists' of array<bigint>$",
+        ),
         ({"state_ttl": timedelta(0)}, InvalidValueError, "state_ttl must be above 0"),
         ({"state_ttl": timedelta(microseconds=1500)}, InvalidValueError, "whole milliseconds"),
         ({"state_ttl": 1000}, InvalidTypeError, "must be a datetime.timedelta, got 1000"),
@@ -132,7 +139,9 @@ def test_this_pyspark_is_named() -> None:
     ],
 )
 def test_bad_processors(options: dict[str, Any], error: type[Exception], says: str) -> None:
-    arguments: dict[str, Any] = {"schema": SCHEMA, "aggregates": USERS, **options}
+    lists = T.StructField("lists", T.ArrayType(T.LongType()))
+    schema = T.StructType([*SCHEMA.fields, lists])
+    arguments: dict[str, Any] = {"schema": schema, "aggregates": USERS, **options}
     with pytest.raises(error, match=says):
         GroupAggregate(**arguments)
 
@@ -162,7 +171,7 @@ def test_kind_and_order_of_rows() -> None:
         run([(None, "maps", 1, 7)])
     with pytest.raises(InvalidValueError, match="order_by must be given where rows retract"):
         run([kept, ("-D", "maps", 2, 7)])
-    with pytest.raises(InvalidValueError, match="must not be null, got None"):
+    with pytest.raises(InvalidValueError, match="must not be null or NaN, got None"):
         run([kept, ("-D", "maps", None, 7)], order_by="seq")
     with pytest.raises(
         InvalidValueError, match="must differ among the rows of a key, got 1 twice"
@@ -170,6 +179,46 @@ def test_kind_and_order_of_rows() -> None:
         run([kept, kept], order_by="seq")
     in_order = run([("-D", "maps", 2, 7), kept], order_by=["seq", "user"])
     assert [tuple(row) for row in in_order] == [("maps", "+I", 1, 1), ("maps", "-D", 1, 1)]
+
+
+@needs_api
+def test_order_of_moments() -> None:
+    """Spark gives them in the session's zone, whose clocks show an hour of autumn twice."""
+    zone = ZoneInfo("America/New_York")
+    schema = T.StructType([*SCHEMA.fields[:2], T.StructField("at", T.TimestampType())])
+    key = T.StructType([schema["app"]])
+    processor = GroupAggregate(schema, {"n": ("count", "*")}, order_by="at")
+    processor = processor._with_key(key, schema.names, ROUTING)
+
+    def run(*rows: tuple[str, datetime | None]) -> list[tuple[Any, ...]]:
+        processor.init(cast(Any, InMemoryHandle()))
+        made = [T.Row(*schema.names)(kind, "maps", at) for kind, at in rows]
+        changes = processor.handleInputRows((17, 1), iter([pack_of(made)]), Clock())
+        return [tuple(row)[1:] for row in rows_in(["app", "kind", "n"], changes)]
+
+    first = datetime(2024, 11, 3, 5, 30, tzinfo=timezone.utc).astimezone(zone)
+    shown_before = datetime(2024, 11, 3, 6, 0, tzinfo=timezone.utc).astimezone(zone)
+    shown_again = datetime(2024, 11, 3, 6, 30, tzinfo=timezone.utc).astimezone(zone)
+    # Python compares what clocks in New York show.
+    assert shown_before < first == shown_again
+    expected = [("+I", 1), ("-D", 1), ("+I", 1)]
+    for rows in permutations([("+I", first), ("-D", shown_before), ("+I", shown_again)]):
+        assert run(*rows) == expected
+    with pytest.raises(InvalidValueError, match="must differ among the rows of a key"):
+        run(("+I", first), ("+I", first))
+    with pytest.raises(InvalidValueError, match="must not be null or NaN, got None"):
+        run(("+I", first), ("+I", None))
+
+
+@needs_api
+def test_order_of_numbers_that_are_none() -> None:
+    schema = T.StructType([*SCHEMA.fields[:2], T.StructField("at", T.DoubleType())])
+    processor = GroupAggregate(schema, {"n": ("count", "*")}, order_by="at")
+    processor = processor._with_key(T.StructType([schema["app"]]), schema.names, ROUTING)
+    processor.init(cast(Any, InMemoryHandle()))
+    rows = [T.Row(*schema.names)("+I", "maps", at) for at in (2.0, float("nan"), 1.0)]
+    with pytest.raises(InvalidValueError, match="must not be null or NaN, got nan"):
+        [*processor.handleInputRows((17, 1), iter([pack_of(rows)]), Clock())]
 
 
 class Clock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from keygroups._checks import check_str, iterate, show
+from keygroups.assignment import UPPER_BOUND_MAX_PARALLELISM
 from keygroups.errors import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
 from keygroups.hashing import hash_code
 from keygroups.savepoint._columns.batches import (
@@ -25,6 +27,7 @@ from keygroups.savepoint._tasks.read import TASK_BYTES, ReadTask
 from keygroups.state_keys import CompositeKeySerializer, key_group_prefix_bytes
 from keygroups.types import BYTE, INT, LONG, SHORT, STRING, KeyType
 
+_SPAN = re.compile("([0-9]{1,9})(?:-([0-9]{1,9}))?")
 # The types of keys that are equal where Spark's values are.
 _SAME_IN_SPARK = (STRING, BYTE, SHORT, INT, LONG)
 
@@ -214,15 +217,15 @@ def _with_keys(
 
 
 def parse_key_groups(text: str) -> list[int]:
-    """Return the key groups of a text such as "0-63,70"; their bounds are checked later."""
+    """Return the key groups of a text such as "0-63,70", none of no text."""
     key_groups: list[int] = []
     for span in text.split(",") if text else ():
-        first, dash, last = span.partition("-")
-        try:
-            start = int(first)
-            key_groups += range(start, int(last) + 1 if dash else start + 1)
-        except ValueError:
+        match = _SPAN.fullmatch(span.strip())
+        first, last = (match[1], match[2] or match[1]) if match else ("1", "0")
+        if int(first) > int(last) or int(last) >= UPPER_BOUND_MAX_PARALLELISM:
             raise InvalidValueError(
-                f"keyGroups must be such as 0-63,70, got {show(text)}"
-            ) from None
+                f"keyGroups must be such as 0-63,70, from 0 to {UPPER_BOUND_MAX_PARALLELISM - 1}, "
+                f"got {show(text)}"
+            )
+        key_groups += range(int(first), int(last) + 1)
     return key_groups

@@ -251,7 +251,7 @@ def _timestamp(
     F, precision = backend.F, logical_type.precision or 0
     if logical_type.name == "TIMESTAMP_LTZ":
         millis = F.unix_millis(column)
-        micros = F.unix_micros(column) - millis * 1_000
+        micros = F.pmod(F.unix_micros(column), F.lit(1_000))
     else:
         days, micro_of_day = backend.day_and_micros(column)
         milli_of_day = F.floor(micro_of_day / 1_000)  # "/" gives a double, exact below 2^53.

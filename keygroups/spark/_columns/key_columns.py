@@ -46,11 +46,13 @@ def simple_type(spark_type: T.DataType) -> str:
 
     Text of another collation than UTF8_BINARY is "string collate UTF8_LCASE": values that are
     equal by it may be different keys in Flink. char(n) and varchar(n) are "string", with the
-    blanks that Spark gives a char(n).
+    blanks that Spark gives a char(n). What parameters make another type of keeps them: time(6).
     """
     if isinstance(spark_type, CHARS):
         return "string"
-    return spark_type.simpleString().partition("(")[0].partition("<")[0]
+    if isinstance(spark_type, T.DecimalType):
+        return "decimal"
+    return spark_type.simpleString().partition("<")[0]
 
 
 def plain_text(spark_type: T.DataType) -> T.DataType:
@@ -158,6 +160,8 @@ def has_types(backend: Portable, columns: Sequence[Column], spark_type: str, nam
     each = F.array_join(F.array_distinct(F.array(*found)), "; ") if found[1:] else found[0]
     says = F.concat(says, each, F.lit(advice))
     right = re.escape(spark_type).replace("string", _TEXT)
-    all_right = F.lit(f"^.* not {right}([(<].*|(; {right})+)?{advice}$")
+    # Parameters of other types say that values are others: timestamp_ntz(9) has nanoseconds.
+    more = "[(<].*|" if spark_type.endswith(("array", "decimal")) else ""
+    all_right = F.lit(f"^.* not {right}({more}(; {right})+)?{advice}$")
     field = F.regexp_replace(says, all_right, F.lit(spark_type))
     return F.named_struct(field, F.lit(1)).getField(spark_type).isNotNull()

@@ -480,9 +480,9 @@ class Portable:
     def hash_instant(self, column: Column) -> Column:
         """Instant.hashCode of a timestamp."""
         F = self.F
-        seconds = F.unix_seconds(column)
-        nanos = (F.unix_micros(column) - seconds * 1_000_000) * 1_000
-        return self.as_code(self.hash_long(seconds) + nanos * 51)
+        # The first second of a timestamp of Spark begins before any bigint of microseconds.
+        nanos = F.pmod(F.unix_micros(column), F.lit(1_000_000)) * 1_000
+        return self.as_code(self.hash_long(F.unix_seconds(column)) + nanos * 51)
 
     def hash_uuid(self, column: Column) -> Column:
         """UUID.hashCode of its canonical text; other text fails the query."""

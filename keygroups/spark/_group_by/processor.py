@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 
 from keygroups._checks import check_choice, check_class, check_str, show
 from keygroups.errors import InvalidTypeError, InvalidValueError
-from keygroups.spark._columns.key_columns import plain_text, simple_type
+from keygroups.spark._columns.key_columns import cast_advice, plain_text, simple_type
 from keygroups.spark._group_by.aggregates import AGGREGATES
 from keygroups.spark._group_by.fields import RowCodec
 from keygroups.spark._group_by.group import RETRACTS, ROW_KINDS, RecordLayout, Routing, RowChange
@@ -37,6 +37,7 @@ else:
 _MOST_ROWS = 500_000
 
 
+_UNORDERED = (T.ArrayType, T.MapType, T.StructType)
 # Types of which two values are equal in Python if, and only if, their bytes are.
 _PLAIN = (T.LongType, T.IntegerType, T.ShortType, T.ByteType, T.StringType, T.DateType)
 
@@ -56,8 +57,8 @@ class GroupAggregate(StatefulProcessor):
     the accumulators of the key, more of them in pages.
 
     `order_by`, a column or a list of them, says in which order the rows of a key in one batch
-    come, for Spark keeps none. Without it a retraction fails the query, as do nulls and ties in
-    these columns.
+    come, for Spark keeps none. Without it a retraction fails the query, as do nulls, NaN and ties
+    in these columns.
 
     `idle_retention=(min, max)` forgets a key that got no row for between min and max, two
     `datetime.timedelta`: a row moves the clean-up timer to its time + max, if its time + min is
@@ -107,7 +108,12 @@ class GroupAggregate(StatefulProcessor):
             raise InvalidTypeError(f"kind must be a string column, got {show(kind)}")
         listed = [order_by] if isinstance(order_by, str) else list(order_by or [])
         for column in listed:
-            type_of("order_by", column, types)
+            spark_type = type_of("order_by", column, types)
+            if isinstance(spark_type, _UNORDERED) or simple_type(spark_type).startswith("string "):
+                raise InvalidTypeError(
+                    "order_by must be columns of numbers, times, text or binary, got "
+                    f"{show(column)} of {spark_type.simpleString()}{cast_advice(spark_type)}"
+                )
         check_class("aggregates", aggregates, dict, "a dict of name to (function, column)")
         if not aggregates:
             raise InvalidValueError("aggregates must be at least one, got none")
@@ -128,6 +134,7 @@ class GroupAggregate(StatefulProcessor):
         if len({field.name.lower() for field in fields}) < len(fields):
             raise InvalidValueError(f"aggregates must have different names, none {kind}")
         self._kind, self._order = kind, listed
+        self._instants = {name for name in listed if isinstance(types[name], T.TimestampType)}
         self._retention = check_retention(idle_retention, state_ttl, update_type)
         self._mini_batch = check_class("mini_batch", mini_batch, bool, "a bool")
         self.result_schema = T.StructType(fields)
@@ -228,12 +235,17 @@ class GroupAggregate(StatefulProcessor):
         changes = zip(kinds, zip(*(columns[name] for name in self._columns)))
         if not self._order:
             return changes
-        return zip(zip(*(columns[name] for name in self._order)), changes)
+        # In a zone of its own Python compares what clocks show, which they show twice in autumn.
+        order = (
+            map(_in_utc, columns[name]) if name in self._instants else columns[name]
+            for name in self._order
+        )
+        return zip(zip(*order), changes)
 
     def _in_order(self, ordered: list[tuple[Any, ...]]) -> Iterator[RowChange]:
         for values, _ in ordered:
-            if None in values:
-                raise InvalidValueError(f"order_by must not be null, got {_shown(values)}")
+            if any(value is None or value != value for value in values):  # only NaN is not itself
+                raise InvalidValueError(f"order_by must not be null or NaN, got {_shown(values)}")
         ordered = sorted(ordered, key=itemgetter(0))
         for (values, change), (following, _) in zip(ordered, [*ordered[1:], (None, None)]):
             if values == following:
@@ -241,6 +253,10 @@ class GroupAggregate(StatefulProcessor):
                     f"order_by must differ among the rows of a key, got {_shown(values)} twice"
                 )
             yield change
+
+
+def _in_utc(moment: dt.datetime | None) -> dt.datetime | None:
+    return None if moment is None else moment.astimezone(dt.timezone.utc)
 
 
 def _shown(values: tuple[Any, ...]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -11,6 +12,7 @@ from pyspark.sql import types as T
 
 from keygroups import types
 from keygroups.errors import InvalidTypeError
+from keygroups.logical_types import LogicalType
 from keygroups.savepoint._columns.row_shapes import StateColumns
 from keygroups.savepoint._jobs.row_jobs import wide_shapes
 from keygroups.spark._columns.key_columns import (
@@ -51,9 +53,9 @@ def rows_of(df: DataFrame, keyed: KeyedState, max_parallelism: int, nulls: str) 
     hold its type, or the key is not deterministic.
     """
     df, tree, _ = routable(df, keyed.key, keyed.key_type, nulls)
-    key = _key_column(tree, keyed.key_type)
     check_deterministic(df, tree)
     key_group = key_group_column(df, tree, max_parallelism, keyed.key_type)
+    key = _key_column(tree, keyed.key_type)
     last_access = F.lit(None).cast("bigint") if keyed.ttl is None else _millis(df, keyed.ttl)
     columns = [key_group, key, last_access]
     states = [_state_columns(df, name, state, columns) for name, state in keyed.states.items()]
@@ -66,16 +68,27 @@ def _key_column(key: KeyTree, key_type: KeyType) -> Column:
     if not isinstance(key_type, (types.FieldsType, types.SQL_ROW)):
         [only] = counted(key, 1, key_type)
         return sent(single(only, f"key of type {key_type}"))
+    if isinstance(key_type, types.SQL_ROW):
+        if isinstance(key, KeyColumn) and len(key_type.fields) > 1:
+            return sent(key)  # a struct, else its hash has refused it
+        return _row_column(key, key_type.fields, key_type)
     fields, struct = key_fields(key, key_type)
     if struct is not None and isinstance(key, KeyColumn):
         return sent(key)
-    if isinstance(key_type, types.SQL_ROW):
-        columns = [sent(single(field, f"key of type {key_type}")) for field in fields]
-        return F.struct(*(column.alias(f"f{n}") for n, column in enumerate(columns)))
     pairs = enumerate(zip(fields, key_type.fields))
     return F.struct(
         *(_key_column(field, field_type).alias(f"f{n}") for n, (field, field_type) in pairs)
     )
+
+
+def _row_column(key: KeyTree, row_types: Sequence[LogicalType], row_type: object) -> Column:
+    """Return a row of Flink SQL, given by its fields, as a struct."""
+    pairs = zip(counted(key, len(row_types), row_type), row_types)
+    columns = [
+        sent(field) if isinstance(field, KeyColumn) else _row_column(field, nested.fields, nested)
+        for field, nested in pairs
+    ]
+    return F.struct(*(column.alias(f"f{n}") for n, column in enumerate(columns)))
 
 
 def sent(column: KeyColumn) -> Column:
