@@ -197,7 +197,6 @@ class BatchMapping:
                 pass
         assert self._column is not None  # or there were no values
         write = self._stored.writer(allow_any_last_access=True)
-
         is_list = self._state.kind == "LIST"
 
         def write_or_keep(value: Any, time: int | None, *old: Any) -> bytes:
