@@ -29,7 +29,7 @@ from support.flink.flink_sql import FlinkSql, jdk_folder
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The most cases of a test that a run of everything takes.
+# The most cases of a test that a run of everything takes, where `--share` gives no other number.
 SHARE = 4
 
 FLIGHTS = Path(__file__).resolve().parents[1] / "examples" / "data" / "nycflights13.parquet"
@@ -39,6 +39,12 @@ FLIGHTS = Path(__file__).resolve().parents[1] / "examples" / "data" / "nycflight
 settings.register_profile("new", deadline=None)
 settings.register_profile("same", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("same")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Have the option of a run that names files and takes a share all the same."""
+    text = "take at most so many cases, at least 2, of each test: README.md in this folder"
+    parser.addoption("--share", type=int, metavar="CASES", help=text)
 
 
 def pytest_configure() -> None:
@@ -70,21 +76,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Have a run of everything, as the README's, take some cases of each test that is not long.
 
     What has more cases than that gives its first, its last and those that divide the rest evenly.
-    Whoever names files, or chooses with `-k` or `-m`, gets all that is there.
+    Whoever names files, or chooses with `-k` or `-m`, gets all that is there. `--share` takes so
+    many all the same, and each case of what is marked for its branches.
     """
     options = config.option
     # The last of addopts is the expression of `-m` that holds where nobody gives another.
     asked = options.keyword or options.markexpr != config.getini("addopts")[-1]
-    if asked or config.args != config.getini("testpaths"):
+    if options.share is None and (asked or config.args != config.getini("testpaths")):
         return
+    most = options.share or SHARE
     cases: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    branches = set()
     for item in items:
-        if item.get_closest_marker("long") is None:
+        if options.share and item.get_closest_marker("branch"):
+            branches.add(item)
+        elif item.get_closest_marker("long") is None:
             cases[item.nodeid.partition("[")[0]].append(item)
-    share = {
-        all_of[(len(all_of) - 1) * number // (SHARE - 1)]
+    share = branches | {
+        all_of[(len(all_of) - 1) * number // (most - 1)]
         for all_of in cases.values()
-        for number in range(SHARE)
+        for number in range(most)
     }
     config.hook.pytest_deselected(items=[item for item in items if item not in share])
     items[:] = [item for item in items if item in share]

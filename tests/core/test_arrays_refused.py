@@ -116,6 +116,7 @@ TENTH = pa.array([0, 100], pa.timestamp("ms"))
 NOON = pa.array([43_200_000, 43_200_050], pa.time32("ms"))
 
 
+@pytest.mark.branch
 @pytest.mark.parametrize(
     ("array", "key_type", "error", "message"),
     [

@@ -106,6 +106,7 @@ def test_an_edit_is_that_of_one_process(tmp_path: Path) -> None:
     assert cluster.described == [f"edit_savepoint: by-string, to {tmp_path / 'a'}"] * 2
 
 
+@pytest.mark.branch
 @pytest.mark.long
 @pytest.mark.parametrize("size", [1, 16 << 20])
 def test_entries_that_only_move_do_so_in_pieces(
@@ -260,6 +261,7 @@ def test_the_shapes_of_a_state() -> None:
     assert maps.at(3).is_map
 
 
+@pytest.mark.branch
 @pytest.mark.long
 def test_wide_rows_become_files(tmp_path: Path) -> None:
     """Elements of a list come in any order, and lie in that of their bytes."""

@@ -199,6 +199,7 @@ def is_written(serializer: Serializer, array: Any) -> bool:
     return True
 
 
+@pytest.mark.branch
 @pytest.mark.long
 @pytest.mark.parametrize("odd", [0.0, 0.02])
 @pytest.mark.parametrize("is_sql", [True, False], ids=["SQL", "Java"])

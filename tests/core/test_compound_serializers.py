@@ -373,6 +373,7 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
 ]
 
 
+@pytest.mark.branch
 @pytest.mark.parametrize(("serializer", "value", "error", "message"), NO_VALUES)
 def test_what_is_not_encoded(
     serializer: Serializer, value: Any, error: type[KeyGroupsError], message: str

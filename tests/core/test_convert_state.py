@@ -86,6 +86,7 @@ LONGS = {
 }
 
 
+@pytest.mark.branch
 @pytest.mark.long
 @pytest.mark.parametrize("state", LONGS)
 def test_values_become_longs(state: str, tmp_path: Path) -> None:

@@ -216,6 +216,7 @@ def test_all_that_needs_a_look(doctor: Any, tmp_path: Path) -> None:
     runs(doctor(path))  # Its commands name operators by ids.
 
 
+@pytest.mark.branch
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["2.3.0-rockschurn-native", "2.3.0-unaligned-checkpoint"])
 def test_other_points(name: str, doctor: Any) -> None:

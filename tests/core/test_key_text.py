@@ -251,6 +251,7 @@ def test_key_type_that_cannot_be(text: str, says: str) -> None:
         parse_key_type(text)
 
 
+@pytest.mark.branch
 @pytest.mark.parametrize(
     ("text", "key_type", "key"),
     [

@@ -350,6 +350,7 @@ def test_bad_constants() -> None:
         KryoEnum(5)  # type: ignore[arg-type]
 
 
+@pytest.mark.branch
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("described", "named"),

@@ -103,6 +103,7 @@ def is_held(operator: Operator, state: StateDescriptor) -> bool:
     return True
 
 
+@pytest.mark.branch
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "uid"),

@@ -686,6 +686,7 @@ IN_SHORT = {  # all kinds of handles and of streams, some without their bytes in
 }
 
 
+@pytest.mark.branch
 @pytest.mark.long
 @pytest.mark.parametrize(
     "real",

@@ -447,6 +447,7 @@ def hash_of(value: object) -> int | None:
         return None
 
 
+@pytest.mark.branch
 @pytest.mark.parametrize("is_used", [False, True], ids=["fresh", "used"])
 @pytest.mark.parametrize("make", MADE)
 def test_copies(make: Callable[[], object], is_used: bool) -> None:

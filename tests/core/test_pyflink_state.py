@@ -139,6 +139,7 @@ def last_seen(point: str, operator: str) -> dict[int, Any]:
     return {line[1]: line[2:] for line in truth(point)["seen"] if line[0] == operator}
 
 
+@pytest.mark.branch
 @pytest.mark.long
 @pytest.mark.parametrize(("point", "count"), [(PROCESS, 135), (THREAD, 75)])
 def test_values_of_every_type(point: str, count: int) -> None:

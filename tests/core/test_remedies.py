@@ -1324,6 +1324,7 @@ OF_EXTRAS = [
 REMEDIES = [*OF_KEYS, *OF_PLANS, *OF_STATE, *OF_ARRAYS, *OF_EXTRAS]
 
 
+@pytest.mark.branch
 @pytest.mark.parametrize("remedy", [remedy.param() for remedy in REMEDIES])
 def test_remedy(remedy: Remedy) -> None:
     remedy.try_it()

@@ -192,6 +192,7 @@ VALUES: list[tuple[Serializer, Any, bytes]] = [
 ]
 
 
+@pytest.mark.branch
 @pytest.mark.parametrize(("serializer", "value", "data"), VALUES)
 def test_values(serializer: Serializer, value: Any, data: bytes) -> None:
     assert serializer.encode(value) == data
@@ -375,6 +376,7 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.branch
 @pytest.mark.parametrize(("serializer", "value", "error", "message"), NO_VALUES)
 def test_what_is_not_written(
     serializer: Serializer, value: Any, error: type[KeyGroupsError], message: str

@@ -513,6 +513,7 @@ BAD: list[tuple[Any, type[KeyGroupsError], str]] = [
 ]
 
 
+@pytest.mark.branch
 @pytest.mark.parametrize("number", range(len(BAD)))
 def test_bad_input(number: int) -> None:
     """A KeyGroupsError that names the argument, what it must be and what it is."""

@@ -82,6 +82,7 @@ def counted(entries: list[StateEntry]) -> tuple[Any, ...]:
     return counts, sizes, known, sorted(entry.timestamp or 0 for entry in entries)
 
 
+@pytest.mark.branch
 @pytest.mark.long
 @pytest.mark.parametrize("name", sorted(READ))
 def test_numbers_are_those_of_the_entries(name: str) -> None:

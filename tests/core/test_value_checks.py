@@ -98,6 +98,7 @@ def check_row(value: object, key_type: KeyType) -> None:
     checked_write("value", serializer_of(key_type), value)
 
 
+@pytest.mark.branch
 @pytest.mark.long
 def test_what_hashing_refuses_is_refused() -> None:
     """And nothing else, but that a row, "+I" as a key, may be of any kind."""

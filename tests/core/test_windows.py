@@ -761,6 +761,7 @@ REFUSED: list[tuple[Callable[[SavepointWriter], object], type[Exception], str]] 
 ]
 
 
+@pytest.mark.branch
 @pytest.mark.parametrize("number", range(len(REFUSED)))
 def test_refused(number: int, tmp_path: Path) -> None:
     do, error, message = REFUSED[number]
