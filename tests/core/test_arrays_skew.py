@@ -212,7 +212,7 @@ def test_keys_are_put_together_as_often_as_their_number_doubles(
     assert sum(sizes) < 5 * 128  # 128 in pairs, then 2 + 6 + 14 + 30 + 62 + 126 + 128 together
 
 
-@pytest.mark.parametrize("size", [1, 7, 100, 5_000])
+@pytest.mark.parametrize("size", [1, 7, 100, 5_000, 2**31 - 1])
 @pytest.mark.parametrize("at_once", [64, 1 << 20])
 def test_batches(size: int, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """LocalKeyBy sends a record for each key of a batch."""

@@ -471,6 +471,18 @@ def test_texts_that_are_no_ascii_are_read_side_by_side(monkeypatch: pytest.Monke
     assert Sides(STRING).by_column(written).to_pylist() == ["a", *MANY, None, "", *MANY]
 
 
+def test_characters_of_each_width_are_read_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first and the last one of each number of bytes in UTF-8, and of halves in UTF-16.
+
+    RFC 3629 has the former, RFC 2781 the latter: U+103FF and U+10FFFF end with 0xDFFF.
+    """
+    monkeypatch.setattr(texts, "read_string", None)  # nobody calls it
+    bounds = "\x7f\x80\u07ff\u0800\ud7ff\ue000\uffff\U00010000\U000103ff\U0010fc00\U0010ffff"
+    many = [before + character for character in bounds for before in ("", "a", "\u20ac")]
+    written = [encoded(STRING, text) for text in many]
+    assert Sides(STRING).by_column(written).to_pylist() == many
+
+
 @pytest.mark.parametrize(
     "odd",
     [

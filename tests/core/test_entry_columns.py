@@ -471,6 +471,19 @@ def test_a_key_of_another_key_group(tmp_path: Path, own: bytes, others: tuple[by
         assert assert_same(operator_of(tmp_path / str(number), keyed, 300)) == expected
 
 
+@pytest.mark.parametrize("prefix", [b"\1\1", b"\1\2", b"\0\1"])
+def test_a_key_of_another_key_group_behind_many(tmp_path: Path, prefix: bytes) -> None:
+    """Keys that begin with the last byte of their key group do not stand for it."""
+    header = sb.keyed_header(INT, [sb.state("s", "VALUE", LONG)])
+    keys = [b"\1" + number.to_bytes(3, "big") + b"\0" for number in range(100)]
+    members = [(b"\1\1" + key, sb.i64(5)) for key in keys]
+    members[70] = prefix + keys[70], sb.i64(6)
+    content = header + sb.canonical_key_group([(0, members)])
+    keyed = sb.canonical(0x101, [len(header)], sb.inline(content))
+    expected = 100 if prefix == b"\1\1" else 0
+    assert assert_same(operator_of(tmp_path / "point", keyed, 300)) == expected
+
+
 def test_an_entry_of_rocksdb_that_is_none(tmp_path: Path) -> None:
     state = sb.state("s", "VALUE", LONG)
     for number, (key, value) in enumerate(

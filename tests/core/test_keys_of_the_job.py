@@ -331,3 +331,18 @@ def test_a_namespace_that_is_not_known(tmp_path: Path) -> None:
         assert entry.key == (pojo_of(1) if key == KEY else None)
         with pytest.raises(SavepointError, match=r"do not say (what|where the key)"):
             operator.get(pojo_of(1) if key == KEY else b"one")
+
+
+def test_timers_of_keys_that_are_not_known(tmp_path: Path) -> None:
+    """Nothing says where a namespace begins behind such a key: a table has the bytes of both."""
+    own = sb.snapshot("x.Own$Snapshot", 1)
+    state = sb.state("timers", "", sb.timer_of(own, STRINGS.snapshot), backend_type=3)
+    header = sb.keyed_header(own, [state])
+    time, behind = sb.i64(5 ^ -(2**63)), b"own\2n"
+    content = sb.canonical_key_group([(0, [(b"\3" + time + behind, b"")])])
+    keyed = sb.canonical(3, [len(header)], sb.inline(header + content))
+    task = sb.operator([sb.subtask(managed_keyed=keyed)], uid="uid")
+    operator = read_savepoint(sb.write(tmp_path / "old", [task])).operator("uid")
+    [entry] = operator.entries()
+    assert (entry.key, entry.key_bytes, entry.timestamp) == (None, behind, 5)
+    assert operator.to_arrow("timers").column("key_bytes").to_pylist() == [behind]

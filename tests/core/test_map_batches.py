@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -630,6 +631,25 @@ def test_dates_without_a_time(tmp_path: Path) -> None:
         edited_operator = editor.operator(operator.operator_id)
         edited_operator.map_batches("s", partial(select, ["row", "value"]))
     assert contents(read_savepoint(tmp_path / "new").operators[0]) == contents(operator)
+
+
+def test_old_times_stay_where_each_value_is_written_alone(tmp_path: Path) -> None:
+    """Those of Date are, beside the null of Flink; a time of 0 is none of a last access."""
+    null, day = sb.i64(-(2**63)), 86_400_000
+    entries = [
+        (sb.i64(key) + b"\0", sb.i64(0) + value) for key, value in enumerate([sb.i64(5), null])
+    ]
+    old = made(tmp_path / "old", sb.ttl_of(sb.simple("Date")), entries)
+    [operator] = read_savepoint(old).operators
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as editor:
+        editor.operator(operator.operator_id).map_batches(
+            "s", values_of(lambda value: value and value + dt.timedelta(days=1))
+        )
+    [new] = read_savepoint(tmp_path / "new").operators
+    assert [entry.encoded_value for task in new.tasks() for entry in framed_entries(task)] == [
+        sb.i64(0) + sb.i64(5 + day),
+        sb.i64(0) + null,
+    ]
 
 
 def test_values_that_all_are_none(tmp_path: Path) -> None:

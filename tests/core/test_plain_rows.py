@@ -15,6 +15,7 @@ from support.inside.savepoints import NewState
 from support.inside.serializers import PojoSerializer
 
 from keygroups import KeyGroupsError
+from keygroups.errors import InvalidValueError
 from keygroups.logical_types import parse_logical_type
 from keygroups.savepoint import (
     ListStateDescriptor,
@@ -401,3 +402,14 @@ def test_objects_that_change_later(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         fill(writer.add_operator("uid", STRING, STATES, 128, 3, sort=True))
     read = read_savepoint(tmp_path / "new").operator("uid").entries()
     assert {entry.key: entry.value for entry in read} == {"a": [1], "b": [1, 2]}
+
+
+def test_half_of_a_pair_is_refused_by_the_call_that_has_it(tmp_path: Path) -> None:
+    """Among rows that are held, and whose text is no ASCII either."""
+    states = [ValueStateDescriptor("s", SQL_ROW("BIGINT", "STRING"))]
+    with SavepointWriter(tmp_path / "new") as writer:
+        operator = writer.add_operator("uid", LONG, states, 128, 1, sort=True)
+        for number in range(3_000):
+            operator.write("s", number, Row((number, "\u6771")))
+        with pytest.raises(InvalidValueError, match="half of a surrogate pair"):
+            operator.write("s", 3_000, Row((1, "\u6771\ud800")))

@@ -12,6 +12,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from io import BytesIO
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,14 @@ from typing import Any
 import pytest
 from support.bytes.expected_savepoints import keys_by_group
 from support.bytes.real_savepoints import point
-from support.inside.savepoints import OutputFolder, keyed_state_file, output_folder
+from support.inside.savepoints import (
+    EncodedEntry,
+    OutputFolder,
+    keyed_state_file,
+    output_folder,
+)
 
+from keygroups import KeyGroupRange
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -264,6 +271,22 @@ def test_an_error_anywhere(
             assert not list(tmp_path.iterdir())
             if name == "commit":
                 break
+
+
+@pytest.mark.parametrize("is_framed", [False, True])
+def test_at_most_256_kib_of_a_file_are_held(is_framed: bool) -> None:
+    """Whether its entries are small or large, but for the last entry, which may get a mark."""
+    file = keyed_state_file.KeyedStateFile(
+        written := BytesIO(), "f", b"", 128, KeyGroupRange(0, 9), str
+    )
+    for number in range(3_000):
+        key, value = b"%d" % number, bytes(300_000 if number in (5, 6, 70) else 300)
+        if is_framed:
+            file.add_framed(1, 0, 1, key + value)
+        else:
+            file.add(EncodedEntry(1, 0, key, value))
+        assert 0 <= file.size - written.tell() <= 256 << 10
+    assert file.size > 3 * 300_000
 
 
 def test_an_interrupt_while_the_folder_is_made(

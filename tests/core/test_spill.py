@@ -112,6 +112,13 @@ def test_sorted(
     assert not [*tmp_path.iterdir()]
 
 
+def test_64_mib_of_entries_are_sorted_in_memory(tmp_path: Path) -> None:
+    """As .github/ARCHITECTURE.md says; each of these has a mebibyte."""
+    sorter, value = spill.EntrySorter(tmp_path), bytes(1 << 20)
+    is_full = [sorter.add(EncodedEntry(1, 0, b"", value)) for _ in range(64)]
+    assert is_full == [False] * 63 + [True]
+
+
 def test_memory_is_flat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of one key group, eight times the entries take hardly more memory."""
     monkeypatch.setattr(spill, "_HELD", 1 << 15)

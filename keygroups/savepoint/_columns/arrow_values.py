@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -30,33 +30,7 @@ def values(name: str, array: Any, column: ArrowColumn) -> list[Any]:
 
 def arrow_array(values: Sequence[Any], data_type: pa.DataType) -> Any:
     """Return an array of converted values; InvalidValueError for one that does not fit."""
-    paired = _paired(data_type)
-    if paired is not None:
-        values = [*map(paired, values)]
     try:
         return pa.array(values, data_type)
     except (pa.ArrowException, OverflowError) as error:
         raise InvalidValueError(f"a value is none of {data_type}: {error}") from None
-
-
-def _paired(data_type: pa.DataType) -> Callable[[Any], Any] | None:
-    """Return the function that makes each dict in a value a list of pairs; None without maps.
-
-    `pa.array` takes no dict for a map: {"a": 1} becomes [("a", 1)].
-    """
-    if pa.types.is_map(data_type):
-        key, item = _paired(data_type.key_type) or _same, _paired(data_type.item_type) or _same
-        return lambda value: value and [(key(k), item(v)) for k, v in value.items()]
-    if pa.types.is_list(data_type):
-        element = _paired(data_type.value_type)
-        return element and (lambda value: value and [*map(element, value)])
-    if pa.types.is_struct(data_type):
-        parts = [_paired(field.type) for field in data_type]
-        if any(parts):
-            makes = [part or _same for part in parts]
-            return lambda value: value and tuple(make(part) for make, part in zip(makes, value))
-    return None
-
-
-def _same(value: Any) -> Any:
-    return value
