@@ -22,12 +22,13 @@ from keygroups.savepoint import (
     OperatorWriter,
     SavepointWriter,
     StateDescriptor,
+    TimestampData,
     TtlValue,
     ValueStateDescriptor,
     read_savepoint,
 )
 from keygroups.state_keys import VOID_NAMESPACE, serializer_of
-from keygroups.types import INSTANT, INT, LIST, LONG, MAP, STRING, TUPLE
+from keygroups.types import INSTANT, INT, LIST, LONG, MAP, SQL_ROW, STRING, TUPLE
 
 pa = pytest.importorskip("pyarrow")
 
@@ -386,3 +387,28 @@ def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         operator = writer.add_operator("op", STRING, counts, 128, 3)
         with pytest.raises(ModuleNotFoundError, match=r"pip install 'keygroups\[arrays\]'"):
             operator.write_table("n", 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("TIMESTAMP(9)", TimestampData(-1, 999_999)),
+        ("TIMESTAMP_LTZ(9)", TimestampData(2**63 - 1, 1)),
+        ("TIME(3)", 86_400_000),
+    ],
+)
+def test_keys_beyond_python_are_written_as_they_are_read(
+    text: str, value: object, tmp_path: Path
+) -> None:
+    states = [ValueStateDescriptor("count", INT)]
+    key = (value, None)
+    with SavepointWriter(tmp_path / "a") as writer:
+        operator = writer.add_operator("op", SQL_ROW(text, text), states, 128, 2)
+        operator.write("count", key, 7)
+    read = read_savepoint(tmp_path / "a").operator("op")
+    assert read.get(key) == {"count": 7}
+    with SavepointWriter(tmp_path / "b") as writer:
+        operator = writer.add_operator("op", SQL_ROW(text, text), states, 128, 2)
+        operator.write_table("count", read.to_arrow("count"))
+    assert contents(tmp_path / "b") == contents(tmp_path / "a")
+    assert [entry.key for entry in read.entries()] == [key]
