@@ -449,7 +449,7 @@ class Composite(Serializer):
 
 
 def _without_bytes(serializer: Serializer) -> int:
-    """Return how many values without bytes are in one, as those of NullValue are."""
+    """Count the values in one that take no bytes, such as those of NullValue."""
     if serializer.parts:
         return sum(map(_without_bytes, serializer.parts))
     return int(serializer.size == 0 or serializer.java_class == _NULL_VALUE)

@@ -218,9 +218,7 @@ def test_addresses_of_objects_are_no_values(tmp_path: Path) -> None:
     with SavepointWriter(tmp_path / "a") as writer:
         operator = writer.add_operator("op", STRING, [ValueStateDescriptor("v", BYTES)], 128, 2)
         operator.write("v", "a", b"x")
-        with pytest.raises(
-            InvalidTypeError, match=r"Polars' Object, .*, got \['value'\]: give it"
-        ):
+        with pytest.raises(InvalidTypeError, match=r"Polars' Object, .*, got \['value'\]"):
             operator.write_table("v", FrameWithObjects())
         operator.write_table("v", pa.table(FrameWithObjects().to_arrow()).slice(1))
 

@@ -183,8 +183,8 @@ def _check_no_addresses(name: str, table: object, schema: pa.Schema) -> None:
     names = [field.name for field in schema if pa.types.is_fixed_size_binary(field.type)]
     if names:
         raise InvalidTypeError(
-            f"{name} must have no column of Polars' Object, as Arrow has no objects, got "
-            f"{show(names)}: give it the type of its values, such as Binary"
+            f"{name} must have no column of Polars' Object, which Arrow has not, but of the type "
+            f"of its values, such as Binary, got {show(names)}"
         )
 
 
