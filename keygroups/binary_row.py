@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from datetime import date, timedelta
+from datetime import time, timedelta
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
 from functools import lru_cache, partial
 from itertools import repeat
@@ -21,8 +21,8 @@ from typing import Any
 from keygroups._checks import check_class, show
 from keygroups._values import checks
 from keygroups._values.java_lang import DOUBLE_NAN, FLOAT_NAN
-from keygroups._values.java_time import milli_of_day
 from keygroups._values.rows import ROW_KINDS, Row
+from keygroups._values.sql import day_millis, epoch_day, millis_and_nanos
 from keygroups.errors import InvalidValueError
 from keygroups.logical_types import LogicalType, array_header_size, row_header_size
 from keygroups.types import SQL_ROW
@@ -46,7 +46,10 @@ def binary_row(key: object, key_type: SQL_ROW) -> bytes:
     `key` is a tuple with one value a field, None for NULL: bool for BOOLEAN; int for TINYINT,
     SMALLINT, INT and BIGINT; float for DOUBLE, and for FLOAT one that is a single exactly; str
     for CHAR and VARCHAR; bytes for BINARY and VARBINARY; Decimal; date; time; a naive datetime
-    for TIMESTAMP and an aware one for TIMESTAMP_LTZ; a tuple for ROW and a list for ARRAY.
+    for TIMESTAMP and an aware one for TIMESTAMP_LTZ; a tuple for ROW and a list for ARRAY. What
+    Python has no class for is as keys are read from state: a `TimestampData` of
+    `keygroups.savepoint` for nanoseconds and other years, the int of a day of another year for
+    DATE, the int of milliseconds that no day has for TIME.
 
     What Flink would change is refused where it would lose something: a DECIMAL with digits
     beyond its scale (Flink rounds half up; 1.5 for scale 2 is the same as 1.50) or too large
@@ -239,9 +242,6 @@ _ARRAY_PUTS: dict[str, Put] = {"FLOAT": _put_float_element, "DOUBLE": _put_doubl
 Converter = Callable[[Any], Any]
 """`converter(value)` checks a Python value and returns the one that is written."""
 
-_EPOCH_DAY = date(1970, 1, 1).toordinal()
-_MILLISECOND = timedelta(milliseconds=1)
-
 
 def _to_internal(logical_type: LogicalType) -> Converter:
     """Return the function that checks a Python value and makes the internal one, None for NULL."""
@@ -310,10 +310,6 @@ def _float_bits(name: str, key: object) -> int:
 def _double_bits(name: str, key: object) -> int:
     number = checks.expect(name, key, float, "a float")
     return int.from_bytes(struct.pack("<d", number), "little")
-
-
-def _epoch_day(name: str, key: object) -> int:
-    return checks.check_date(name, key).toordinal() - _EPOCH_DAY
 
 
 def _text_converter(logical_type: LogicalType) -> Converter:
@@ -395,9 +391,9 @@ def _time_converter(logical_type: LogicalType) -> Converter:
     name, check_fraction = str(logical_type), _fraction_checker(logical_type, at_most=3)
 
     def convert_time(key: object) -> int:
-        value = checks.check_time(name, key)
-        check_fraction(value.microsecond, key)
-        return milli_of_day(value)
+        if isinstance(key, time):
+            check_fraction(key.microsecond * 1_000, key)
+        return day_millis(name, key)
 
     return convert_time
 
@@ -405,12 +401,12 @@ def _time_converter(logical_type: LogicalType) -> Converter:
 def _timestamp_converter(
     since_epoch: Callable[[str, object], timedelta], logical_type: LogicalType
 ) -> Converter:
-    name, check_fraction = str(logical_type), _fraction_checker(logical_type, at_most=6)
+    name, check_fraction = str(logical_type), _fraction_checker(logical_type, at_most=9)
 
     def convert_timestamp(key: object) -> tuple[int, int]:
-        since = since_epoch(name, key)
-        check_fraction(since.microseconds, key)
-        return since // _MILLISECOND, since.microseconds % 1_000 * 1_000
+        millis, nanos = millis_and_nanos(name, key, since_epoch)
+        check_fraction(millis % 1_000 * 1_000_000 + nanos, key)
+        return millis, nanos
 
     return convert_timestamp
 
@@ -418,7 +414,7 @@ def _timestamp_converter(
 def _fraction_checker(logical_type: LogicalType, at_most: int) -> Callable[[int, object], None]:
     precision = logical_type.precision or 0
     digits = min(precision, at_most)
-    step = 10 ** (6 - digits)
+    step = 10 ** (9 - digits)
     # A key of a precision up to 3 holds milliseconds: Flink cuts off no digit of them.
     kept = 3 if precision <= 3 else at_most
     advice = "Flink keeps no more of a key: drop the rest"
@@ -429,8 +425,8 @@ def _fraction_checker(logical_type: LogicalType, at_most: int) -> Callable[[int,
             "bytes, in the other"
         )
 
-    def check_fraction(microseconds: int, key: object) -> None:
-        if microseconds % step:
+    def check_fraction(nanos: int, key: object) -> None:
+        if nanos % step:
             raise InvalidValueError(
                 f"key of type {logical_type} must have at most {digits} digits of a fraction of "
                 f"a second, got {show(key)}; {advice}"
@@ -452,7 +448,7 @@ _CONVERTERS: dict[str, Callable[[LogicalType], Converter]] = {
     "VARCHAR": _text_converter,
     "BINARY": _binary_converter,
     "VARBINARY": _binary_converter,
-    "DATE": _named(_epoch_day),
+    "DATE": _named(epoch_day),
     "TIME": _time_converter,
     "TIMESTAMP": partial(_timestamp_converter, checks.local_since_epoch),
     "TIMESTAMP_LTZ": partial(_timestamp_converter, checks.instant_since_epoch),

@@ -48,6 +48,9 @@ _SNAPSHOT_VERSION = 2
 SNAPSHOT_START = i32(_SNAPSHOT_VERSION)
 """Bytes before a snapshot in a header; a snapshot in another has none."""
 _COMPOSITE_MAGIC = 911108
+_NULL_VALUE = "org.apache.flink.types.NullValue"
+_MAX_EMPTY = 100
+"""The most values without bytes in a value, such as fields of a tuple and of those in it."""
 _NESTED_MAGIC = 1333245
 
 REGISTRY: dict[str, type[Serializer]] = {}
@@ -412,6 +415,8 @@ class Composite(Serializer):
         nested = read_nested(cursor, depth)
         if cls.arity is not None:
             cursor.expect("number of nested serializers", len(nested), cls.arity)
+        if sum(map(_without_bytes, nested)) > _MAX_EMPTY:  # A few bytes would be many values.
+            raise cursor.error(f"more than {_MAX_EMPTY} values without bytes within one")
         return cls.made_of(cursor, nested, outer)
 
     @classmethod
@@ -441,6 +446,13 @@ class Composite(Serializer):
     def nested(self) -> tuple[Serializer, ...]:
         """Return the serializers in the snapshot."""
         return self.parts
+
+
+def _without_bytes(serializer: Serializer) -> int:
+    """Count the values in one that take no bytes, such as those of NullValue."""
+    if serializer.parts:
+        return sum(map(_without_bytes, serializer.parts))
+    return int(serializer.size == 0 or serializer.java_class == _NULL_VALUE)
 
 
 class UnknownSerializer(Serializer):

@@ -285,6 +285,34 @@ def test_types_without_bytes() -> None:
     assert read(b"\0", 0) == ((), 1)
 
 
+NULL_VALUE = sb.simple("NullValue")
+VALUE_OF_NULL = sb.snapshot(
+    f"{sb.JAVA}ValueSerializer$ValueSerializerSnapshot",
+    2,
+    sb.utf("org.apache.flink.types.NullValue"),
+)
+
+
+@pytest.mark.parametrize("empty", [NULL_VALUE, VALUE_OF_NULL])
+@pytest.mark.parametrize("around", [sb.tuple_of, sb.list_of])
+def test_many_values_without_bytes(empty: bytes, around: Callable[..., bytes]) -> None:
+    """A list of a byte each may not be a list of thousands of values each.
+
+    Flink 2.3.0: NullValueSerializer writes nothing, and TupleSerializer what its fields write.
+    """
+    byte = sb.simple("Byte")
+    for count in (100, 101):
+        halves = (sb.tuple_of(*[empty] * part, byte) for part in (50, count - 50))
+        snapshot = around(sb.tuple_of(*halves))
+        if count == 100:
+            assert read_versioned_snapshot(Cursor(snapshot, "a file")).read is not None
+            continue
+        with pytest.raises(
+            SavepointError, match=r"a file, offset \d+: more than 100 values without bytes"
+        ):
+            read_versioned_snapshot(Cursor(snapshot, "a file"))
+
+
 def overlapping(depth: int, count: int) -> bytes:
     """An array of so many times the same array, and so on, of TINYINTs at last."""
     nulls = bytes((count + 31) // 32 * 4)

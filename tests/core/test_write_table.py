@@ -22,12 +22,13 @@ from keygroups.savepoint import (
     OperatorWriter,
     SavepointWriter,
     StateDescriptor,
+    TimestampData,
     TtlValue,
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.state_keys import VOID_NAMESPACE, serializer_of
-from keygroups.types import INSTANT, INT, LIST, LONG, MAP, STRING, TUPLE
+from keygroups.state_keys import BYTES, VOID_NAMESPACE, serializer_of
+from keygroups.types import INSTANT, INT, LIST, LONG, MAP, SQL_ROW, STRING, TUPLE
 
 pa = pytest.importorskip("pyarrow")
 
@@ -194,6 +195,57 @@ def test_what_is_read_as_a_table_is_written_from_it(name: str, tmp_path: Path) -
                         count += 1
         assert contents(folders[0]) == contents(folders[1])
     assert count
+
+
+class FrameWithObjects:
+    """What exports objects as their addresses, as a DataFrame of Polars does."""
+
+    __module__ = "polars.dataframe.frame"
+
+    def to_arrow(self) -> Any:
+        return pa.table({"key": ["a"], "value": pa.array([b"12345678"], pa.binary(8))})
+
+
+class FrameOfSeveralClasses:
+    """What fails to become Arrow's, as a DataFrame of pandas with 1 and "a" in a column."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        pa.array(["a", 1])
+        raise AssertionError
+
+
+def test_addresses_of_objects_are_no_values(tmp_path: Path) -> None:
+    with SavepointWriter(tmp_path / "a") as writer:
+        operator = writer.add_operator("op", STRING, [ValueStateDescriptor("v", BYTES)], 128, 2)
+        operator.write("v", "a", b"x")
+        with pytest.raises(InvalidTypeError, match=r"Polars' Object, .*, got \['value'\]"):
+            operator.write_table("v", FrameWithObjects())
+        operator.write_table("v", pa.table(FrameWithObjects().to_arrow()).slice(1))
+
+
+def test_what_does_not_become_arrow_s(tmp_path: Path) -> None:
+    with SavepointWriter(tmp_path / "a") as writer:
+        operator = writer.add_operator("op", STRING, [ValueStateDescriptor("v", INT)], 128, 2)
+        operator.write("v", "a", 1)
+        with pytest.raises(
+            InvalidTypeError,
+            match=r"table must be a table that Arrow takes, got a FrameOfSeveralClasses: .*'int'",
+        ):
+            operator.write_table("v", FrameOfSeveralClasses())
+
+
+@pytest.mark.extras
+def test_objects_of_polars_and_pandas(tmp_path: Path) -> None:
+    """The frames themselves, whose part the classes above play."""
+    pl, pd = pytest.importorskip("polars"), pytest.importorskip("pandas")
+    objects = pl.DataFrame({"key": ["a"], "value": pl.Series([b"x"], dtype=pl.Object)})
+    several = pd.DataFrame({"key": ["a", "b"], "value": ["a", 1]})
+    with SavepointWriter(tmp_path / "a") as writer:
+        operator = writer.add_operator("op", STRING, [ValueStateDescriptor("v", BYTES)], 128, 2)
+        operator.write("v", "a", b"x")
+        for table, says in ((objects, "Polars' Object"), (several, "got a DataFrame: ")):
+            with pytest.raises(InvalidTypeError, match=says):
+                operator.write_table("v", table)
 
 
 REVERSED = pa.struct([("f1", pa.int64()), ("f0", pa.string())])  # some PyArrows sort by name
@@ -386,3 +438,28 @@ def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         operator = writer.add_operator("op", STRING, counts, 128, 3)
         with pytest.raises(ModuleNotFoundError, match=r"pip install 'keygroups\[arrays\]'"):
             operator.write_table("n", 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("TIMESTAMP(9)", TimestampData(-1, 999_999)),
+        ("TIMESTAMP_LTZ(9)", TimestampData(2**63 - 1, 1)),
+        ("TIME(3)", 86_400_000),
+    ],
+)
+def test_keys_beyond_python_are_written_as_they_are_read(
+    text: str, value: object, tmp_path: Path
+) -> None:
+    states = [ValueStateDescriptor("count", INT)]
+    key = (value, None)
+    with SavepointWriter(tmp_path / "a") as writer:
+        operator = writer.add_operator("op", SQL_ROW(text, text), states, 128, 2)
+        operator.write("count", key, 7)
+    read = read_savepoint(tmp_path / "a").operator("op")
+    assert read.get(key) == {"count": 7}
+    with SavepointWriter(tmp_path / "b") as writer:
+        operator = writer.add_operator("op", SQL_ROW(text, text), states, 128, 2)
+        operator.write_table("count", read.to_arrow("count"))
+    assert contents(tmp_path / "b") == contents(tmp_path / "a")
+    assert [entry.key for entry in read.entries()] == [key]

@@ -40,15 +40,9 @@ from keygroups._serializers.sql.java_types import read_logical_type
 from keygroups._serializers.sql.python_scalars import PYTHON, PythonDecimalSerializer
 from keygroups._serializers.sql.rows import TimestampDataSerializer, WithStreams, read_stream
 from keygroups._serializers.sql.table_runtime import Items
-from keygroups._serializers.sql.values import (
-    day_millis,
-    day_of,
-    epoch_day,
-    time_of,
-    timestamp_converter,
-)
+from keygroups._serializers.sql.values import timestamp_converter
 from keygroups._values import checks
-from keygroups._values.sql import TimestampData
+from keygroups._values.sql import TimestampData, day_millis, day_of, epoch_day, time_of
 from keygroups.logical_types import LogicalType
 
 

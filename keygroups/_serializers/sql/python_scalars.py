@@ -22,10 +22,10 @@ from keygroups._serializers.scalars import (
     write_bytes,
 )
 from keygroups._serializers.sql.rows import DecimalDataSerializer, TimestampDataSerializer
-from keygroups._serializers.sql.values import day_of, time_of
 from keygroups._serializers.value_checks import check_value
 from keygroups._values.checks import check_date, check_time
 from keygroups._values.java_time import milli_of_day
+from keygroups._values.sql import day_of, time_of
 from keygroups.errors import InvalidValueError
 
 PYTHON = f"{TABLE}serializers.python."

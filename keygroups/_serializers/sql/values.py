@@ -17,21 +17,27 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from datetime import date, datetime, time, timedelta
+from datetime import datetime, timedelta
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
 from functools import partial
 from itertools import repeat
 from typing import Any, NamedTuple
 
-from keygroups._checks import LONG_MAX, LONG_MIN, check_int, show
+from keygroups._checks import LONG_MAX, LONG_MIN, show
 from keygroups._serializers.collections import as_dict
 from keygroups._values import checks
 from keygroups._values.bitmaps import Bitmap
 from keygroups._values.checks import EPOCH, UTC_EPOCH
-from keygroups._values.java_time import milli_of_day
 from keygroups._values.java_values import Variant
 from keygroups._values.rows import ROW_KINDS, Row, row_of_kind
-from keygroups._values.sql import TimestampData
+from keygroups._values.sql import (
+    TimestampData,
+    day_millis,
+    day_of,
+    epoch_day,
+    millis_and_nanos,
+    time_of,
+)
 from keygroups.binary_row import Converter, array_writer, items_of, map_writer, row_writer
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.logical_types import LogicalType, array_header_size, row_header_size
@@ -41,11 +47,7 @@ Encode = Callable[[Any], bytes]
 Convert = Callable[[bytes, Any], Any]
 """`convert(data, number)` returns a value by the row or array and the number in its slot."""
 
-_EPOCH_DAY = date(1970, 1, 1).toordinal()
-_MAX_DAY = date.max.toordinal()
-_DAY_MILLIS = 86_400_000
 _MILLI_NANOS = 1_000_000
-_MILLISECOND = timedelta(milliseconds=1)
 EXACT = Context(38, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation, Inexact])
 """The context of decimals, as the caller's own may round."""
 
@@ -236,19 +238,6 @@ def _overlapping(data: bytes) -> ValueError:
     return ValueError(f"values in a row of {len(data)} bytes overlap")
 
 
-def day_of(days: int) -> date | int:
-    """Return the date of a day since the epoch, or its number beyond Python's dates."""
-    ordinal = days + _EPOCH_DAY
-    return date.fromordinal(ordinal) if 1 <= ordinal <= _MAX_DAY else days
-
-
-def time_of(millis: int) -> time | int:
-    """Return the time at a millisecond of the day, or the number if no day has it."""
-    if not 0 <= millis < _DAY_MILLIS:
-        return millis
-    return (EPOCH + timedelta(milliseconds=millis)).time()
-
-
 def timestamp_reader(epoch: datetime = EPOCH) -> Callable[[int, int], datetime | TimestampData]:
     """Return the function from epoch milliseconds and the nanoseconds above to a timestamp."""
 
@@ -432,25 +421,6 @@ def _double_bits(text: str, value: object) -> int:
     return int.from_bytes(struct.pack("<d", number), "little")
 
 
-def epoch_day(text: str, value: object) -> int:
-    """Return the day of a date since the epoch, or an int that is beyond Python's dates."""
-    if type(value) is int and type(day_of(value)) is int:
-        return check_int(f"key of type {text}", value, -(2**31), 2**31 - 1)
-    return checks.check_date(text, value).toordinal() - _EPOCH_DAY
-
-
-def day_millis(text: str, value: object) -> int:
-    """Return the millisecond of the day of a time, or an int that no day has."""
-    if type(value) is int and type(time_of(value)) is int:
-        return check_int(f"key of type {text}", value, -(2**31), 2**31 - 1)
-    checked = checks.check_time(text, value)
-    if checked.microsecond % 1_000:
-        raise InvalidValueError(
-            f"key of type {text} must be whole milliseconds, got {show(value)}"
-        )
-    return milli_of_day(checked)
-
-
 def text_bytes(text: str, value: object) -> bytes:
     """Return the UTF-8 of a text, or raise for a lone surrogate."""
     string = checks.expect(text, value, str, "a str")
@@ -485,12 +455,7 @@ def timestamp_converter(field: LogicalType) -> Callable[[object], tuple[int, int
     )
 
     def convert_timestamp(value: object) -> tuple[int, int]:
-        if isinstance(value, TimestampData):
-            millis = check_int(f"millisecond of a {text}", value[0], LONG_MIN, LONG_MAX)
-            nanos = check_int(f"nano_of_millisecond of a {text}", value[1], 0, _MILLI_NANOS - 1)
-        else:
-            since = since_epoch(text, value)
-            millis, nanos = since // _MILLISECOND, since.microseconds % 1_000 * 1_000
+        millis, nanos = millis_and_nanos(text, value, since_epoch)
         if nanos and not field.reserved:
             raise InvalidValueError(
                 f"key of type {text} must be whole milliseconds, got {show(value)}"

@@ -24,6 +24,8 @@ from keygroups.savepoint._state.header import StateDescriptor
 
 _ROWS = 1 << 12  # rows that are decoded at once
 _AT_ONCE = 1 << 14  # rows that become bytes at once
+_REASON = 200  # characters of another library's message
+_REFUSED = (pa.ArrowException, TypeError, ValueError, OverflowError, NotImplementedError)
 
 
 class TableRow(NamedTuple):
@@ -153,13 +155,37 @@ def reader_of_table(name: str, table: object) -> Any:
     """Return a reader of the batches of a table; InvalidTypeError with its name for another."""
     if isinstance(table, pa.RecordBatchReader):
         return table
-    if hasattr(table, "to_arrow"):  # not every PyArrow casts the text that Polars exports
-        table = table.to_arrow()
-    if hasattr(table, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(table)
+    try:
+        # Not every PyArrow casts the text that Polars exports.
+        whole = table.to_arrow() if hasattr(table, "to_arrow") else table
+        is_stream = hasattr(whole, "__arrow_c_stream__")
+        reader = pa.RecordBatchReader.from_stream(whole) if is_stream else None
+    except _REFUSED as error:  # such as a column of pandas with several classes
+        reason = " ".join(str(error).split())[:_REASON]
+        raise InvalidTypeError(
+            f"{name} must be a table that Arrow takes, got a {type(table).__name__}: {reason}"
+        ) from None
+    if reader is not None:
+        _check_no_addresses(name, table, reader.schema)
+        return reader
     raise InvalidTypeError(
         f"{name} must be a table of Arrow, pandas (2.2 and newer) or Polars, got {show(table)}"
     )
+
+
+def _check_no_addresses(name: str, table: object, schema: pa.Schema) -> None:
+    """Refuse columns of Polars' Object, which it exports as the addresses of the objects.
+
+    Polars has no other type that becomes binary of a fixed size.
+    """
+    if type(table).__module__.partition(".")[0] != "polars":
+        return
+    names = [field.name for field in schema if pa.types.is_fixed_size_binary(field.type)]
+    if names:
+        raise InvalidTypeError(
+            f"{name} must have no column of Polars' Object, which Arrow has not, but of the type "
+            f"of its values, such as Binary, got {show(names)}"
+        )
 
 
 def cast(name: str, array: Any, data_type: pa.DataType) -> Any:
