@@ -84,11 +84,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     asked = options.keyword or options.markexpr != config.getini("addopts")[-1]
     if options.share is None and (asked or config.args != config.getini("testpaths")):
         return
-    most = options.share or SHARE
+    most = SHARE if options.share is None else options.share
+    if most < 2:
+        raise pytest.UsageError(f"--share must be 2 or more, got {most}")
     cases: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     branches = set()
     for item in items:
-        if options.share and item.get_closest_marker("branch"):
+        if options.share is not None and item.get_closest_marker("branch"):
             branches.add(item)
         elif item.get_closest_marker("long") is None:
             cases[item.nodeid.partition("[")[0]].append(item)

@@ -221,11 +221,11 @@ def parse_key_groups(text: str) -> list[int]:
     key_groups: list[int] = []
     for span in text.split(",") if text else ():
         match = _SPAN.fullmatch(span.strip())
-        first, last = (match[1], match[2] or match[1]) if match else ("1", "0")
-        if int(first) > int(last) or int(last) >= UPPER_BOUND_MAX_PARALLELISM:
+        bounds = [int(number) for number in match.groups() if number] if match else []
+        if not bounds or bounds[0] > bounds[-1] or bounds[-1] >= UPPER_BOUND_MAX_PARALLELISM:
             raise InvalidValueError(
                 f"keyGroups must be such as 0-63,70, from 0 to {UPPER_BOUND_MAX_PARALLELISM - 1}, "
                 f"got {show(text)}"
             )
-        key_groups += range(int(first), int(last) + 1)
+        key_groups += range(bounds[0], bounds[-1] + 1)
     return key_groups
