@@ -39,13 +39,13 @@ from support.inside.savepoints import (
     StreamHandle,
     _live,
     _merged,
+    block_checksum,
     read_metadata,
 )
 from support.inside.savepoints import sst as sst_module
 
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.savepoint import read_savepoint
-from keygroups.savepoint._files.checksums import block_checksum
 
 pytest.importorskip("cramjam", reason="blocks are compressed: the extra savepoint")
 

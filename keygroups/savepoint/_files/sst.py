@@ -88,11 +88,21 @@ class Block(NamedTuple):
 
 
 class RangeDeletion(NamedTuple):
-    """Keys from `start` up to and without `end`, deleted as of `sequence`."""
+    """Keys from `start` up to and without `end`, deleted as of `sequence`.
+
+    RocksDB writes it whole into each file that has a part of it, and it counts only between the
+    first and the last key of its file: `is_bounded` says that it ends there. Behind these keys a
+    newer record may have number 0, which RocksDB gives to those that no older one can follow.
+    """
 
     start: bytes
     end: bytes
     sequence: int
+    is_bounded: bool = False
+
+    def within(self, start: bytes, end: bytes) -> RangeDeletion:
+        """Return it as far as it is between the bounds of its file."""
+        return RangeDeletion(max(start, self.start), min(end, self.end), self.sequence, True)
 
 
 class SstFile:
@@ -139,6 +149,13 @@ class SstFile:
         if self._index[0] < self._data_size:
             raise self._error(end, "the footer is damaged: its index is among the data")
         self.range_deletions = list(self._read_deletions(blocks.get(_RANGE_DELETIONS)))
+
+    def bound_deletions(self, start: bytes, end: bytes) -> None:
+        """Have range deletions count from the first key of the file up to `end`, past its last.
+
+        RocksDB: TruncatedRangeDelIterator in db/range_del_aggregator.cc.
+        """
+        self.range_deletions = [one.within(start, end) for one in self.range_deletions]
 
     def ask_index(self) -> None:
         """Ask for the index, where that takes a while, and do not wait for it."""

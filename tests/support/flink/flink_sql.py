@@ -104,6 +104,10 @@ class FlinkSql:
         passed = "".join(f"{line}\n" for line in lines)
         return self._run("GroupAggregates", passed=passed).splitlines()
 
+    def range_deletions(self, folder: Path) -> list[str]:
+        """Leave a store in a folder, and return what `java/RangeDeletions.java` says of it."""
+        return self._run("RangeDeletions", str(folder), passed="").splitlines()
+
     @contextmanager
     def rest_job(self, task: dict[str, Any]) -> Iterator[RestJob]:
         """Run the job of `java/RestJob.java` in a cluster whose REST API can be asked."""

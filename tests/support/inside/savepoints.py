@@ -12,6 +12,7 @@ from keygroups.savepoint._edits.steps import (
     StepContext,
 )
 from keygroups.savepoint._files import feed, files, found_files, output_folder, sst, store_file
+from keygroups.savepoint._files.checksums import block_checksum
 from keygroups.savepoint._files.feed import (
     STREAM_START,
     Feed,
@@ -26,6 +27,7 @@ from keygroups.savepoint._files.files import (
     _Reader,
     job_folder,
 )
+from keygroups.savepoint._files.manifest import read_bounds
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._files.sst import RangeDeletion, Record, SstFile
 from keygroups.savepoint._files.stores import class_of_store, filesystem_of, fsspec_url
@@ -147,6 +149,7 @@ __all__ = [
     "_live",
     "_merged",
     "ahead",
+    "block_checksum",
     "changelog",
     "class_of_store",
     "codes",
@@ -180,6 +183,7 @@ __all__ = [
     "operator_id_of",
     "operator_state",
     "output_folder",
+    "read_bounds",
     "read_encoded_operator_state",
     "read_keyed_header",
     "read_metadata",

@@ -2,7 +2,7 @@
 
 Each SST file holds records of one column family, which is one state. The newest record of a key
 counts; a ListState's merges are joined to what they were merged with; deletions of ranges, which
-a restore with another parallelism leaves, hide what is older.
+a restore with another parallelism leaves, hide what is older between the bounds of their files.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from keygroups._serializers.base import TRUNCATED
 from keygroups._serializers.data_input import ReadingContext
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.files import CHUNK, Files, Planned
+from keygroups.savepoint._files.manifest import read_bounds
 from keygroups.savepoint._files.sst import (
     DELETION,
     MERGE,
@@ -39,6 +40,9 @@ from keygroups.savepoint._state.formats.format import Format, Selection
 from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor, read_keyed_header
 from keygroups.savepoint._state.layouts import Layout, layout_of
 from keygroups.savepoint._state.stored_values import joined_elements
+
+Bounds = dict[str, tuple[bytes, bytes]]
+"""The bounds of SST files by their names: the first key, and one past the last."""
 
 if TYPE_CHECKING:
     from keygroups.savepoint._state.entry_columns import ColumnDecoder, EntryColumns, Pairs
@@ -151,6 +155,7 @@ class RocksDBFiles(Format):
         """
         states = self.states()
         tables: dict[str, list[SstFile]] = {state.stored_name: [] for state in states}
+        bounds: Bounds | None = None
         prefix_bytes = selection.prefix_bytes
         # Half-open ranges of keys, one for each run of key groups that follow one another.
         runs = [
@@ -168,6 +173,10 @@ class RocksDBFiles(Format):
             if family not in tables:
                 raise SavepointError(f"{self._files.name_of(stream)}: {show(family)} is no state")
             tables[family].append(table)
+            if table.range_deletions:
+                bounds = self._bounds() if bounds is None else bounds
+                if name in bounds:
+                    table.bound_deletions(*bounds[name])
         wanted = [state for state in states if selection.has(state.name)]
         for state in wanted:  # All are asked for before the first is waited for.
             for table in tables[state.stored_name]:
@@ -180,6 +189,14 @@ class RocksDBFiles(Format):
                 of_state = [(key, _behind(key)) for key in sorted(selection.keys)]
             found.append((state, name, tables[state.stored_name], of_state))
         return found
+
+    def _bounds(self) -> Bounds:
+        """Return the bounds of the SST files, none where there is no MANIFEST, or several."""
+        manifests = [stream for name, stream in self._streams() if name.startswith("MANIFEST-")]
+        if len(manifests) != 1:
+            return {}
+        with self._files.open(manifests[0]) as opened:
+            return {f"{number:06}.sst": found for number, found in read_bounds(opened).items()}
 
 
 def _behind(start: bytes) -> bytes:
@@ -262,6 +279,7 @@ def _live(name: str, chunks: Iterable[list[Record]], deletions: list[RangeDeleti
     ListDelimitedSerializer.
     """
     ahead = sorted(deletions, reverse=True)  # the next to start is the last
+    are_bounded = all(deletion.is_bounded for deletion in deletions)
     begun: list[tuple[int, bytes]] = []  # a heap: the newest first, with where it ends
     current: bytes | None = None
     last = 0  # the order of the last record
@@ -303,6 +321,11 @@ def _live(name: str, chunks: Iterable[list[Record]], deletions: list[RangeDeleti
                 continue
             last = order
             sequence, kind = divmod(-order, 256)
+            if sequence < deleted and not (sequence or are_bounded):
+                raise SavepointError(
+                    f"{name}: no MANIFEST tells whether a deletion of a range reaches key "
+                    f"{show(key)}"
+                )
             if sequence < deleted or kind in (DELETION, SINGLE_DELETION):
                 is_done = True
             elif kind in (VALUE, MERGE):
