@@ -57,6 +57,26 @@ def test_values_of_real_flink(name: str) -> None:
     assert versions == {2, 5}
 
 
+def test_a_class_of_flink_with_a_serializer_of_the_job() -> None:
+    """Kryo gives it another number, and the classes behind it those that follow.
+
+    The values are those of Flink 2.3.0, whose job registered a serializer for UUID and one for
+    Order: their classes are 58 and 59 less 2.
+    """
+    plain = sb.utf("java.lang.Object") + sb.i32(0)
+    registered = {"java.lang.Object": plain, "java.util.UUID": b"its own", "Order": b"its own"}
+    maps = sb.optional_map(dict(registered)) + sb.optional_map({}) * 2
+    snapshot = sb.snapshot(
+        f"{sb.JAVA}kryo.KryoSerializerSnapshot", 2, sb.utf("java.lang.Object") + maps
+    )
+    serializer = Serializer.from_snapshot(
+        sb.i32(2) + snapshot, serializers={"Order": KryoFields(a="java.lang.String")}
+    )
+    assert serializer.decode(bytes.fromhex("5901018278")) == Pojo("Order", {"a": "x"})
+    with pytest.raises(UnsupportedKeyTypeError, match=r"an object of 'java.util.UUID' takes"):
+        serializer.decode(bytes.fromhex("58018278"))
+
+
 NEW = b"\1"  # the mark of an object that is no reference
 LIST, MAP = by_name("java.util.ArrayList", 1), by_name("java.util.HashMap", 1)
 STRINGS = "java.util.List<java.lang.String>"

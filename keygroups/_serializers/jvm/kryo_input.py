@@ -78,7 +78,8 @@ class Registrations:
         bodies: Mapping[str, Body],
         described: Mapping[str, KryoClass],
     ) -> None:
-        others = [name for name in registered if name not in _NUMBERED]
+        # A class with a number gets another one where the job gives it a serializer of its own.
+        others = [name for name in registered if name in own or name not in _NUMBERED]
         self.classes: dict[int, str] = {**_CLASSES, **dict(enumerate(others, _FIRST_OF_JOB))}
         self.bodies = {name: body for name, body in bodies.items() if name not in own}
         self.bodies.update({name: _body_of(name, made) for name, made in described.items()})
