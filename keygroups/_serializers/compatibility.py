@@ -151,7 +151,7 @@ def _missing(classes: Collection[str], known: Collection[str]) -> list[str]:
     ]
 
 
-def _nested(serializer: Serializer) -> Iterator[Serializer]:
+def serializers_in(serializer: Serializer) -> Iterator[Serializer]:
     """Yield a serializer and all that are in it, those of a POJO's subclasses too."""
     yield serializer
     inner = serializer.parts
@@ -159,12 +159,12 @@ def _nested(serializer: Serializer) -> Iterator[Serializer]:
         members = (*serializer.registered, *serializer.met)
         inner = (*inner, *(member.serializer for member in members))
     for part in inner:
-        yield from _nested(part)
+        yield from serializers_in(part)
 
 
 def classes_of(serializer: Serializer) -> Iterator[str]:
     """Yield the names of the classes that a job has if it wrote a serializer's snapshot."""
-    for part in _nested(serializer):
+    for part in serializers_in(serializer):
         if part.java_class:
             yield part.java_class
         if isinstance(part, PojoSerializer):
@@ -175,7 +175,7 @@ def classes_of(serializer: Serializer) -> Iterator[str]:
 
 def of_classes(serializer: Serializer) -> Iterator[tuple[str, Serializer]]:
     """Yield the serializers in one that Flink makes of a class as it is in the job."""
-    for part in _nested(serializer):
+    for part in serializers_in(serializer):
         if isinstance(part, (EnumSerializer, KryoSerializer, PojoSerializer)):
             yield part.java_class, part
 

@@ -8,7 +8,9 @@ from typing import Any
 
 from keygroups._checks import exact_repr
 from keygroups._serializers.base import TRUNCATED, Serializer
-from keygroups._serializers.collections import is_in_order
+from keygroups._serializers.compatibility import serializers_in
+from keygroups._serializers.jvm.avro import AvroSerializer
+from keygroups._serializers.jvm.kryo import KryoSerializer
 from keygroups._values.bitmaps import Bitmap
 from keygroups._values.java_values import Pojo
 from keygroups._values.rows import Row
@@ -25,6 +27,11 @@ Times are compared only where the rest is the same, so they may be the bytes of 
 """
 ContentsOf = Callable[[EncodedEntry], Contents]
 
+_OF_SEVERAL_FORMS = frozenset(
+    ("BIG_INT", "BIG_DEC", "MAP", "SET", "SQL_MAP", "NULL_AWARE_MAP", "PYTHON_MAP")
+)
+_SQL_MAPS = frozenset(("MAP", "MULTISET"))  # logical types
+
 
 def contents_readers(
     own: StateDescriptor, other: StateDescriptor
@@ -32,15 +39,16 @@ def contents_readers(
     """Return a ContentsOf for a state in either savepoint, None for timers, without values.
 
     Two values are the same if their contents are equal. Under the same serializers the bytes are
-    compared, unless the values have maps or sets in them, whose order says nothing, or numbers
-    such as BigInteger.ZERO, of which another object has other bytes. Else values
+    compared, unless the values have maps or sets in them, whose order says nothing and is another
+    one after a restore, or numbers such as BigInteger.ZERO, of which another object has other
+    bytes. Else values
     are decoded and compared with their classes: 0.0 is not -0.0, 1 not True. Values that only the
     job can read then differ from all of another serializer.
     """
     if own.value_serializer is None:
         return None
     if _stored_alike(own, other):
-        has_one_form = is_in_order(own.value_serializer) and not _has_marks(own.value_serializer)
+        has_one_form = all(map(_has_one_form, serializers_in(own.value_serializer)))
         contents = _bytes_of(own) if has_one_form else _of_decoded(own)
         return contents, contents
     counts_times = own.has_ttl and other.has_ttl
@@ -52,12 +60,18 @@ def contents_readers(
     return first, second
 
 
-def _has_marks(serializer: Serializer) -> bool:
-    """Return whether values may have numbers in them that Flink writes as a mark or in full.
+def _has_one_form(serializer: Serializer) -> bool:
+    """Return whether equal values have the same bytes, as far as those in them have.
 
-    Flink: BigIntSerializer, BigDecSerializer.
+    Flink: BigIntSerializer, BigDecSerializer, of which some numbers are a mark or in full. Kryo
+    has references too, to objects that may as well be written twice.
     """
-    return serializer.name in ("BIG_INT", "BIG_DEC") or any(map(_has_marks, serializer.parts))
+    if isinstance(serializer, KryoSerializer):
+        return serializer.key_type is not None
+    if isinstance(serializer, AvroSerializer):
+        return '"map"' not in serializer.schema
+    kinds = (kind.name for field in serializer.fields for kind in field.walk())
+    return serializer.name not in _OF_SEVERAL_FORMS and _SQL_MAPS.isdisjoint(kinds)
 
 
 def _stored_alike(own: StateDescriptor, other: StateDescriptor) -> bool:
