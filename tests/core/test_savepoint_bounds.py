@@ -273,6 +273,28 @@ def test_types_with_types_in_them(root: str, names: list[str], text: str) -> Non
     assert str(found) == text
 
 
+def structured(*above: JavaObject) -> JavaObject:
+    """A structured type with an attribute, and its supertype."""
+    number = JavaObject("T", {"typeRoot": JavaEnum("R", "INTEGER" if above else "DATE")})
+    member = JavaObject("A", {"name": "a", "type": number})
+    fields = {"typeRoot": JavaEnum("R", "STRUCTURED_TYPE"), "attributes": [member]}
+    return JavaObject("T", {**fields, "superType": next(iter(above), None)})
+
+
+def test_attributes_of_supertypes() -> None:
+    """They are before those of the type itself, as a row has them."""
+    made = structured(structured(structured()))
+    found, _ = _TypeReader(Cursor(b"", "a file"), 100).read(made, 0)
+    assert str(found) == "ROW<DATE, INT, INT>"
+
+
+def test_a_supertype_of_itself() -> None:
+    made = structured()
+    made.fields["superType"] = made
+    with pytest.raises(SavepointError, match="a structured type has over 100 supertypes"):
+        _TypeReader(Cursor(b"", "a file"), 1_000).read(made, 0)
+
+
 def test_types_without_bytes() -> None:
     """Any number of them would fit in a list; Flink's Tuple0 has its own serializer, of a byte."""
     no_kind = sb.composite(f"{sb.JAVA}RowSerializer$RowSerializerSnapshot", 4, [], b"\0")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import pickle
 import struct
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -80,6 +82,32 @@ def snapshot(data: bytes) -> Serializer:
 
 
 # --- snapshots ------------------------------------------------------------------------------
+
+# The snapshot of a RowDataSerializer of Flink 2.3.0, deflated: its only field is a StructuredType
+# with the attribute n INT, whose supertype has id INT. The bytes are those of ((5, 6),).
+SUPERTYPE = (
+    "eNrtlktv00AQgMdOaEta2qZUHKASlx6RzftATyUNJcgEmocqekEbZ5tusdeLd0wDh/4BJP4CFw5IcET8K25ckdix09"
+    "ZJqRRa9QSRvJsd78x8O4+VAcCGVhT3HKaYv8Od7UDIVw6yTsCdOJEoQu7gW8UTFIF2GtHeGkPW5LFggXjH4+VjkqZk"
+    "Su9ECAAF81hff8AFHcOdE3yQbe0EUU/4LHCaGCc+JjHvtowcsp9lw8QWzApdkxqZQSJFD0oMMRadBLlGmPd22RvmEq"
+    "XrCY0rHlz0A6Z1nYUcYSF7HTDZc40PIXtmQ8mPQsVioSOJ8MQzgG4G6KaAbgropoDuANAdBlw+WlYObRnLl0WoAh5y"
+    "iQxFJCsEglDOQaQigtSJ4jHZQrh3GoSVfgx3x4ptW/N4jW8LORrcwhZMCv1ISBZ4MN3l2o+FIu7XsA+2B/NRZ5f7WO"
+    "ua84htwWOEWyeh+qYWjEP32YgKYd4cC9PL5mFEewtKQteTIMhyP0U6jShChPvjRS1nlvRW+sraHzdyI7oDLFgAMKea"
+    "paQ6lFSnKpMw/1IhzDVbjXal1W5U1162XjyvWsr0gnuC10HwnNHgfVr69vH9xs+nJlUmQYNdVNiDBM10jajDNM/JSl"
+    "nSDiUEY/nm6SIUmknHMhzlFJ16xqlEQWB6ePPDl+8Prn0uF8CqQQFZr68oAXtFGo3G+im6ONckqwcdmyu+P5ZcUR6d"
+    "pIhpd9z+6zybHNOhpeG+MRZ3TeJw2UGfGKasfZqmESZr9VZ1vdroK1M7j88Wi6MLI18y5GgGYaK60V71mkrTGiwaL0"
+    "G2mqOhTMMCQvGhybqVyhdziaL1FXN2W3TT/1dTC0t9RdN1pWBx8xdtTJ/zvP3twe1/6vj/m7fGQZ39j95Zoperchvq"
+    "x7wyJRzzBRBGMlfidItSJHM1PrQaqu9zsPkbpB0Wow=="
+)
+OF_SUPERTYPE = (
+    "00000028 0000000000000000 1800000010000000 0000000000000000 0500000000000000 0600000000000000"
+)
+
+
+def test_a_type_with_a_supertype() -> None:
+    serializer = Serializer.from_snapshot(zlib.decompress(base64.b64decode(SUPERTYPE)))
+    assert str(serializer) == "SQL_ROW(ROW<INT, INT>)"
+    assert serializer.decode(bytes.fromhex(OF_SUPERTYPE)) == ((5, 6),)
+
 
 OF_SQL = ("sql", "external", "sortedmap", "py")
 

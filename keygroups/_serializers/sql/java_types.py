@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from keygroups._checks import show
@@ -306,7 +306,7 @@ class _TypeReader:
         if name in _INNER:
             inner = [found.fields.get(inner_name) for inner_name in _INNER[name]]
         elif name == "ROW":
-            members = self._members(found.fields.get("fields", found.fields.get("attributes")))
+            members = [*self._fields(found)]
             inner = [member.get("type") for member in members]
             names = _names(members) if root == "ROW" else ()
             self._add(sum(map(len, names)) // _NAMES, depth)
@@ -319,6 +319,19 @@ class _TypeReader:
             names=names,
         )
         return made, 1 + max((height for _, height in fields), default=-1)
+
+    def _fields(self, row: JavaObject) -> Iterator[dict[str, Any]]:
+        """Yield the Java fields of each member of a row, those of a supertype first.
+
+        Flink: StructuredType.getChildren.
+        """
+        lineage = [row]
+        while isinstance(parent := lineage[-1].fields.get("superType"), JavaObject):
+            lineage.append(parent)
+            if len(lineage) > _MAX_DEPTH:
+                raise self._cursor.error(f"a structured type has over {_MAX_DEPTH} supertypes")
+        for one in reversed(lineage):
+            yield from self._members(one.fields.get("fields", one.fields.get("attributes")))
 
     def _members(self, members: Any) -> list[dict[str, Any]]:
         """Return the Java fields of each member of a row, from a java.util.List of any class."""
