@@ -71,6 +71,7 @@ class AvroSerializer(Serializer):
 
         # The schema is parsed with the first value, so that all else is read without fastavro.
         self.read, self.write = read_avro, write_avro
+        self.writes_keys = '"map"' not in schema  # A HashMap is in any order.
         super().__init__(java_class, schema)
 
     @classmethod

@@ -9,7 +9,6 @@ from typing import Any
 from keygroups._checks import exact_repr
 from keygroups._serializers.base import TRUNCATED, Serializer
 from keygroups._serializers.compatibility import serializers_in
-from keygroups._serializers.jvm.avro import AvroSerializer
 from keygroups._serializers.jvm.kryo import KryoSerializer
 from keygroups._values.bitmaps import Bitmap
 from keygroups._values.java_values import Pojo
@@ -68,10 +67,9 @@ def _has_one_form(serializer: Serializer) -> bool:
     """
     if isinstance(serializer, KryoSerializer):
         return serializer.key_type is not None
-    if isinstance(serializer, AvroSerializer):
-        return '"map"' not in serializer.schema
-    kinds = (kind.name for field in serializer.fields for kind in field.walk())
-    return serializer.name not in _OF_SEVERAL_FORMS and _SQL_MAPS.isdisjoint(kinds)
+    if not serializer.writes_keys or serializer.name in _OF_SEVERAL_FORMS:
+        return False
+    return _SQL_MAPS.isdisjoint(kind.name for field in serializer.fields for kind in field.walk())
 
 
 def _stored_alike(own: StateDescriptor, other: StateDescriptor) -> bool:
