@@ -539,10 +539,14 @@ SPLIT_DISTRIBUTE, UNION, BROADCAST = range(3)
 
 
 def with_operator_state(
-    folder: Path, mode: int, copies: Sequence[Sequence[bytes]], coordinator: bytes = b"\0"
+    folder: Path,
+    mode: int,
+    copies: Sequence[Sequence[bytes]],
+    coordinator: bytes = b"\0",
+    value: bytes = INTS,
 ) -> Savepoint:
     """Write one operator with a subtask for each list of elements; of a broadcast state a copy."""
-    serializers = {"VALUE_SERIALIZER": INTS}
+    serializers = {"VALUE_SERIALIZER": value}
     lists, broadcasts = [sb.meta_info("s", 1, {}, serializers)], []
     if mode == BROADCAST:
         lists, broadcasts = [], [sb.meta_info("s", 2, {}, {**serializers, "KEY_SERIALIZER": INTS})]
@@ -600,6 +604,23 @@ def test_entries_of_a_broadcast_state(tmp_path: Path) -> None:
     lists = with_operator_state(tmp_path / "lists", SPLIT_DISTRIBUTE, [ints(1)])
     state = operator_state(here, lists)  # in which nothing is an entry
     assert counted(state) == {"only_here": 3, "only_there": 1}
+
+
+@pytest.mark.parametrize(("last", "kind"), [(5, "equal"), (6, "changed")])
+def test_maps_in_a_broadcast_state(last: int, kind: str, tmp_path: Path) -> None:
+    """A restore leaves them in another order."""
+    items = [sb.i32(1) + b"\0" + sb.i32(5), sb.i32(2) + b"\0" + sb.i32(5)]
+    other = [items[1], sb.i32(1) + b"\0" + sb.i32(last)]
+    here, there = (
+        with_operator_state(
+            tmp_path / str(step),
+            BROADCAST,
+            [[sb.i32(1, 7, 2) + b"".join(held)]],
+            value=sb.map_of(INTS, INTS),
+        )
+        for step, held in enumerate((items, other))
+    )
+    assert counted(operator_state(here, there)) == {kind: 1}
 
 
 # KafkaSourceEnumStateSerializer.serializeV2, in the frame of SourceCoordinator.toBytes.

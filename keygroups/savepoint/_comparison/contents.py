@@ -47,8 +47,7 @@ def contents_readers(
     if own.value_serializer is None:
         return None
     if _stored_alike(own, other):
-        has_one_form = all(map(_has_one_form, serializers_in(own.value_serializer)))
-        contents = _bytes_of(own) if has_one_form else _of_decoded(own)
+        contents = _bytes_of(own) if has_one_form(own.value_serializer) else _of_decoded(own)
         return contents, contents
     counts_times = own.has_ttl and other.has_ttl
     is_same_type = own.value_serializer == other.value_serializer
@@ -59,12 +58,17 @@ def contents_readers(
     return first, second
 
 
-def _has_one_form(serializer: Serializer) -> bool:
-    """Return whether equal values have the same bytes, as far as those in them have.
+def has_one_form(serializer: Serializer) -> bool:
+    """Return whether equal values have the same bytes.
 
     Flink: BigIntSerializer, BigDecSerializer, of which some numbers are a mark or in full. Kryo
     has references too, to objects that may as well be written twice.
     """
+    return all(map(_has_one_form, serializers_in(serializer)))
+
+
+def _has_one_form(serializer: Serializer) -> bool:
+    """Return whether equal values have the same bytes, as far as those in them have."""
     if isinstance(serializer, KryoSerializer):
         return serializer.key_type is not None
     if not serializer.writes_keys or serializer.name in _OF_SEVERAL_FORMS:

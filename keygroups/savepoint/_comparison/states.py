@@ -11,7 +11,14 @@ from keygroups._serializers.base import TRUNCATED, Serializer
 from keygroups._serializers.data_input import Cursor
 from keygroups.errors import SavepointError
 from keygroups.key_group_range import compute_operator_index_for_key_group
-from keygroups.savepoint._comparison.contents import ContentsOf, contents_readers, no_entry
+from keygroups.savepoint._comparison.contents import (
+    Contents,
+    ContentsOf,
+    contents_readers,
+    exact,
+    has_one_form,
+    no_entry,
+)
 from keygroups.savepoint._state.entries import EncodedEntry, StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.layouts import layout_class, layout_of
@@ -132,8 +139,18 @@ class OperatorState(ComparedState):
             return ()
         return (Change("state", self.shown, other.shown),)
 
-    def contents(self, other: OperatorState) -> None:
-        """Return nothing: elements are equal if their bytes are."""
+    def contents(self, other: OperatorState) -> tuple[ContentsOf, ContentsOf] | None:
+        """Return a ContentsOf for each savepoint where values of a broadcast state take decoding.
+
+        Elements of a list are equal if their bytes are.
+        """
+        value = self.serializers.get(VALUE)
+        if self.kind != "BROADCAST" or value is None or has_one_form(value):
+            return None
+        return self._contents, other._contents
+
+    def _contents(self, entry: EncodedEntry) -> Contents:
+        return None, exact(self.decoded(entry).value)
 
     def decoded(self, entry: EncodedEntry) -> OperatorStateElement:
         """Return an element with key and value decoded."""
