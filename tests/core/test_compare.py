@@ -166,6 +166,7 @@ def pairs() -> Iterator[Any]:
                 yield pytest.param(here, there, id=name, marks=pytest.mark.slow)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("here", "there"), [*pairs()])
 def test_real_points(here: str, there: str) -> None:
     sides = point(here), point(there)

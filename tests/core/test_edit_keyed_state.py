@@ -337,6 +337,7 @@ def check_deleted(old: Savepoint, path: Path) -> int:
     return sum(len(keys) for keys in deleted.values())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [
@@ -997,6 +998,7 @@ def test_tasks_are_pickled_and_tried_again(
 # --- what is large, damaged or unknown ----------------------------------------------------------
 
 
+@pytest.mark.long
 def test_memory_is_flat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four times the entries, hardly more memory, for each verb that reads them."""
     monkeypatch.setattr(files_module, "CHUNK", 1 << 10)

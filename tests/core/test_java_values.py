@@ -318,6 +318,7 @@ def test_references_may_not_repeat_too_much() -> None:
         JAVA.decode(repeated("a" * 60_000, 1_000))
 
 
+@pytest.mark.long
 def test_a_list_counts_as_all_that_is_in_it() -> None:
     """A list of 1,300 nulls is 1,301: some 65,000 references of 5 bytes each are too many."""
     for count, is_refused in ((64_000, False), (67_000, True)):

@@ -50,6 +50,7 @@ def joined(shares: list[tuple[int, KeyGroupRange]]) -> list[int]:
 # --- the cases of real Flink -------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
 def test_vectors_of_ranges(every: int) -> None:
     """What a subtask restores from any other parallelism is its range, and so is what it hands on.

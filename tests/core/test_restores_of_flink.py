@@ -100,6 +100,7 @@ def test_verdicts_are_what_flink_did(flink: str) -> None:
     assert sum(each.restores is False for each in says.values()) > 80
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("flink", FLINKS)
 def test_what_is_not_known_is_named(flink: str) -> None:
     """Flink refuses each of them on one backend at least: the job of these has no such class."""

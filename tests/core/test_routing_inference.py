@@ -127,6 +127,7 @@ def test_suggests_the_key_types_that_the_keys_may_have(
     assert infer_routing(pairs, 40).candidates == (RoutingCandidate(720, key_type),)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted({name for name, _ in STREAMS}))
 def test_finds_the_job_of_every_recorded_stream_by_key_groups(name: str) -> None:
     key_type = decode_key_type(name.removesuffix(" of the other vectors"))

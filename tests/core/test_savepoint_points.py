@@ -357,6 +357,7 @@ def all_entries(one: Point) -> Iterator[tuple[Operator, StateDescriptor, StateEn
             yield operator, states[entry.state], entry
 
 
+@pytest.mark.long
 def test_entries(record_property: Record) -> None:
     """Each entry in all its fields, and no entry besides; of Kryo's values only the class.
 
@@ -420,6 +421,7 @@ def put_by(one: Point) -> dict[tuple[Any, ...], Any]:
     return found
 
 
+@pytest.mark.long
 def test_what_the_running_job_read(record_property: Record) -> None:
     """What the job itself read from its state, after it had last changed it, is there."""
     versions: Counter[str] = Counter()

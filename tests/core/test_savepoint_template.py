@@ -82,6 +82,7 @@ def write_again(writer: OperatorWriter, entry: StateEntry) -> None:
         writer.write_timer(key, entry.timestamp, f"{domain.upper()}_TIME", namespace, service)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("job", JOBS)
 @pytest.mark.parametrize(
     "written_by",

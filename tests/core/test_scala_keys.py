@@ -415,6 +415,7 @@ def seen(key_type: KeyType, parallelism: int = 16) -> list[tuple[object, int]]:
     ]
 
 
+@pytest.mark.long
 @BOTH
 def test_routing_inference_knows_scalas_tuples(scala: str) -> None:
     expected = SCALA_TUPLE(STRING, LONG, scala=scala)

@@ -131,6 +131,7 @@ def test_grid(key_type: KeyType) -> None:
         ] == list(range(parallelism))
 
 
+@pytest.mark.long
 def test_a_subtask_for_each_key_group() -> None:
     keys = keys_for_subtasks(32768, 32768)
     assert [assign_key_to_parallel_operator(k, 32768, 32768, INT) for k in keys] == [*range(32768)]

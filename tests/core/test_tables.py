@@ -78,6 +78,7 @@ def assert_true(saved: Point) -> int:
     return seen.total()
 
 
+@pytest.mark.long
 def test_rows_are_what_flink_read() -> None:
     assert assert_true(HEAP) > 1_000
 

@@ -52,6 +52,7 @@ def cells(is_framed: bool) -> Iterator[Any]:
                     yield pytest.param(name, place, java_class, CLASSES[java_class], id=label)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "place", "java_class", "own"), [*cells(is_framed=True)])
 def test_framed(name: str, place: str, java_class: str, own: bytes, tmp_path: Path) -> None:
     operator = operator_of(tmp_path / "old", place, java_class, own, name)
