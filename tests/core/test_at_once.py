@@ -78,7 +78,7 @@ def test_bytes_of_moved_entries_that_are_held() -> None:
     """16 MiB, with the 14 bytes before each key."""
     for more, is_written in ((-1, False), (0, True)):
         folder = SimpleNamespace(create=lambda name: BytesIO())
-        task = SimpleNamespace(operator_id="o", subtask=0, folder=folder, max_parallelism=4)
+        task: Any = SimpleNamespace(operator_id="o", subtask=0, folder=folder, max_parallelism=4)
         moved = moved_entries.MovedWriter(task, 2)
         moved.add(EncodedEntry(0, 0, b"", bytes((1 << 23) - 14)))
         moved.add(EncodedEntry(3, 0, b"", bytes((1 << 23) - 14 + more)))
@@ -87,10 +87,11 @@ def test_bytes_of_moved_entries_that_are_held() -> None:
 
 def test_bytes_from_which_on_there_are_columns() -> None:
     """2 MiB of state; less is edited before NumPy and PyArrow are imported."""
+    write: Any = None
     for size, is_enough in ((2_097_151, False), (2_097_152, True)):
         format_ = SimpleNamespace(has_framed_columns=True)
         read: Any = SimpleNamespace(bytes=size, format=format_)
-        task = EditTask(read, None, 1, {})
+        task = EditTask(read, write, 1, {})
         assert task._has_columns is is_enough
     assert edit_task._SORTED == 2 * edit_task.LEAST_OF_COLUMNS
 
@@ -149,7 +150,7 @@ def test_pairs_of_maps_that_become_entries_at_once() -> None:
     maps = pa.array([[(number, number) for number in range(8_193)]], pa.map_("int32", "int32"))
     keys = column_encoder.Keys(*(pa.array([7]) for _ in range(3)))
     pairs = [*column_encoder.pairs_of_maps(maps, keys, None)]
-    assert [len(rows.value) for _, rows in pairs] == [8_192, 1]
+    assert [len(rows.value or ()) for _, rows in pairs] == [8_192, 1]
     assert [len(some.encoded) for some, _ in pairs] == [8_192, 1]
 
 
@@ -397,6 +398,20 @@ def test_bytes_that_numpy_levels() -> None:
     assert patterns._levelled(Octets(octets[1:])) == b"translated"
 
 
+def test_patterns_that_are_tried_on_levelled_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that name no byte from 80 on; all of these are ff then."""
+    levelled = Mock(wraps=patterns._levelled)
+    monkeypatch.setattr(patterns, "_levelled", levelled)
+    for byte in range(0, 256, 15):
+        levelled.reset_mock()
+        data = bytes([byte])
+        assert patterns._finding(b"\\x%02x" % byte)(data, 0, 1) == [data]
+        assert levelled.called is (byte < 0x80)
+    for times in (1, 8):
+        octets = bytes(range(256)) * times
+        assert patterns._levelled(octets) == (bytes(range(128)) + b"\xff" * 128) * times
+
+
 # --- RocksDB ------------------------------------------------------------------------------------
 
 
@@ -409,14 +424,15 @@ def test_files_and_blocks_of_a_state_that_are_decoded_at_once(
     monkeypatch.setattr(rocksdb_columns, "_of_pieces", lambda *_: "columns")
     monkeypatch.setattr(rocksdb_columns, "of_pairs", lambda *_: "pairs")
     file = SimpleNamespace(range_deletions=(), blocks=iter)
+    decoder: Any = None
     for count, size in ((0, None), (1, 1 << 20), (4, 1 << 20), (5, 838_860), (64, 65_536)):
         sizes.clear()
         files: Any = [file] * count
-        found: Any = rocksdb_columns.of_files(None, "s", files, [(b"", b"")], 1, Mock())
+        found: Any = rocksdb_columns.of_files(decoder, "s", files, [(b"", b"")], 1, Mock())
         assert found == "columns"
         assert sizes == [size] * count
     of_more: Any = [file] * 65
-    found = rocksdb_columns.of_files(None, "s", of_more, [(b"", b"")], 1, Mock())
+    found = rocksdb_columns.of_files(decoder, "s", of_more, [(b"", b"")], 1, Mock())
     assert found == "pairs"
 
 
