@@ -63,7 +63,7 @@ def test_bytes_of_a_file_that_are_held() -> None:
         groups = KeyGroupRange(0, 3)
         file = keyed_state_file.KeyedStateFile(written, "f", b"", 4, groups, str)
         if is_framed:
-            file.add_framed(0, 0, 1, bytes(65_533))  # behind the two bytes of a state's number
+            file.add_framed(0, 0, 1, bytes(65_533))  # The number of a state takes two more.
             assert not written.getvalue()
             file.add_framed(0, 0, 1, b"x")
         else:
@@ -140,10 +140,28 @@ def test_words_of_keys_that_are_read_at_once(monkeypatch: pytest.MonkeyPatch) ->
     assert chunks == [16_384, 1]
 
 
-def test_values_that_are_records() -> None:
-    for size in (65_536, 65_537):
-        found = byte_arrays.records_of(byte_arrays.bytes_array([bytes(size)] * 2))
-        assert isinstance(found, np.ndarray) is (size == 65_536)
+@pytest.mark.parametrize(
+    ("values", "are_records"),
+    [
+        ([bytes(65_536)] * 2, True),
+        ([bytes(65_537)] * 2, False),
+        ([b"a"], True),
+        ([b"ab"] * 3, True),
+        ([b"ab", b"abc", b"a"], False),
+        ([b"a", b"abc"], False),
+        ([b"a", b""], False),
+        ([b""], False),
+        ([], False),
+    ],
+    ids=lambda case: str(case)[:20],
+)
+def test_values_that_are_records(values: list[bytes], are_records: bool) -> None:
+    """Those of one size, not 0 and of 64 KiB at most: a single one, and a slice of others, too."""
+    array = byte_arrays.bytes_array([b"before", *values]).slice(1)
+    for found in (array, byte_arrays.bytes_array(values)):
+        records = byte_arrays.records_of(found)
+        assert isinstance(records, np.ndarray) is are_records
+        assert byte_arrays.assembled([records]).to_pylist() == values
 
 
 def test_pairs_of_maps_that_become_entries_at_once() -> None:

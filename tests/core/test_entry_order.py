@@ -120,11 +120,11 @@ def test_words_that_are_looked_at(
     """No more than tell the keys apart, each once: more would give the same order later."""
     looked_at: list[int] = []
     compared: list[int] = []
-    of, whole_order = entry_order._Words.of, entry_order._whole_order
+    read_word, whole_order = entry_order._Words.of, entry_order._whole_order
 
     def looking(self: Any, rows: Any, word: int) -> Any:
         looked_at.append(word)
-        return of(self, rows, word)
+        return read_word(self, rows, word)
 
     def comparing(ranks: Any, keys: Any) -> Any:
         compared.append(len(keys))
