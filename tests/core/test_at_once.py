@@ -256,6 +256,40 @@ def test_parts_of_a_file() -> None:
     sorter.close()
 
 
+def test_what_is_as_it_should_be_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One piece, entries in order, rows that are all of the width, varints of one byte."""
+    numbers = np.arange(3)
+    assert byte_arrays.side_by_side([numbers]) is numbers
+    texts = byte_arrays.bytes_array([b"a", b"bc"])
+    assert byte_arrays.assembled([texts]) is texts
+    monkeypatch.setattr(byte_arrays, "bounds_of", None)
+    octets, bounds = byte_arrays.varints(np.array([0, 127]))
+    assert (octets.tolist(), bounds.tolist()) == ([0, 127], [0, 1, 2])
+    monkeypatch.setattr(batch_sorter, "_taken", None)
+    batch = entry_batch(entries_of(9, 1, 3))
+    assert batch_sorter._by_key_group(batch) is batch
+    assert batch_sorter.in_order([batch]).equals(batch)
+    rows = np.zeros((2, 8 + rocksdb_columns._BEHIND), np.uint8)
+    records = rocksdb_columns._Records(rows, numbers[:2], numbers[:2], b"")
+    assert records.width == 8
+    assert records.widened(8) is records
+    assert records.widened(16).width == 16
+
+
+def test_rows_that_all_make_entries_stay() -> None:
+    keys = column_encoder.Keys(*(pa.array([7, 8]) for _ in range(3)))
+    for kind, values, user_key in (
+        ("VALUE", [1, 2], None),
+        ("LIST", [[1], [2]], None),
+        ("MAP", [1, None], [3, 4]),
+    ):
+        array = None if user_key is None else pa.array(user_key)
+        rows = column_encoder.StateRows(pa.array(values), array)
+        some_keys, some_rows = column_encoder.with_entries(kind, keys, rows)
+        assert some_keys is keys
+        assert some_rows is rows
+
+
 # --- entries that are read ----------------------------------------------------------------------
 
 
