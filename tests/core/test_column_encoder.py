@@ -36,7 +36,7 @@ from keygroups.savepoint import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from keygroups.state_keys import BYTES, VOID_NAMESPACE, serializer_of
+from keygroups.state_keys import BYTES, TIME_WINDOW, VOID_NAMESPACE, serializer_of
 from keygroups.types import (
     BIG_DEC,
     CHAR,
@@ -727,3 +727,19 @@ def test_the_column_that_state_is_written_from() -> None:
         assert column_to_write(column_type).data_type == pa.int64()
     with pytest.raises(UnsupportedKeyTypeError, match=r"no column here holds .* KRYO\(a.B\)"):
         column_to_write(KryoSerializer("a.B"))
+
+
+def test_entries_of_windows_are_left_to_single_rows() -> None:
+    """Of a state without windows the namespace is one byte, which would be wrong here."""
+    key, longs = serializer_of(STRING), serializer_of(LONG)
+    keys = column_encoder.KeyColumnEncoder(key, key, 128).keys(pa.array(["a"]))
+    rows = column_encoder.StateRows(pa.array([7]))
+    for namespace in (VOID_NAMESPACE, TIME_WINDOW):
+        state = StateDescriptor("s", "VALUE", key, namespace, longs)
+        encoder = column_encoder.table_encoder(0, state, False)
+        assert encoder is not None
+        if namespace is VOID_NAMESPACE:
+            assert len(encoder.entries(keys, rows)) == 1
+        else:
+            with pytest.raises(UnwrittenError):
+                encoder.entries(keys, rows)

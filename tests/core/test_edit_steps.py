@@ -424,14 +424,22 @@ def test_in_flight_data_and_what_cannot_be_read(tmp_path: Path) -> None:
         editor.traces(5)  # type: ignore[arg-type]
 
 
-def test_key_groups_of_another_subtask(tmp_path: Path) -> None:
-    """A file that is not where Flink would have it is refused before anything is written."""
+@pytest.mark.parametrize(
+    ("subtask", "start", "count"), [(0, 100, 1), (0, 63, 2), (1, 63, 2)], ids=str
+)
+def test_key_groups_of_another_subtask(
+    subtask: int, start: int, count: int, tmp_path: Path
+) -> None:
+    """A file that is not where Flink would have it is refused before anything is written.
+
+    Of two subtasks the first has the key groups 0 to 63: a range may be of it in part.
+    """
     header = sb.keyed_header(sb.simple("String"), [sb.state("count", "VALUE", sb.simple("Long"))])
     stream = sb.inline(header)
-    task = sb.subtask(managed_keyed=sb.canonical(100, [0], stream))
+    task = sb.subtask(subtask, managed_keyed=sb.canonical(start, [0] * count, stream))
     sb.write(tmp_path / "old", [sb.operator([task], parallelism=2, uid="op")])
     editor = SavepointWriter.from_existing_savepoint(tmp_path / "old", tmp_path / "new")
-    refusal = r"cannot be written anew: it has .*100.* in subtask 0"
+    refusal = rf"cannot be written anew: it has .*{start}.* in subtask {subtask}, whose are"
     with pytest.raises(SavepointError, match=refusal), editor as writer:
         writer.operator("op").rename_state("count", "n")
     assert not (tmp_path / "new").exists()

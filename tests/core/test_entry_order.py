@@ -80,3 +80,60 @@ def test_places_of_one_key_stay() -> None:
     """As those of the elements of a list."""
     check_order([EncodedEntry(0, 0, b"key", b"")] * 20)
     check_order([EncodedEntry(0, 0, b"", b"")] * 20)
+
+
+def octets(*words: int, more: bytes = b"") -> bytes:
+    return b"".join(word.to_bytes(8, "big") for word in words) + more
+
+
+HEADS = [random.Random(seed).randbytes(80) for seed in range(3)]
+OF_62_BITS = [octets(number) for number in (0, 1, 2**62 - 1, 0b10)]
+OF_61_BITS = [octets(number, more=more) for number in (0, 2**61 - 1) for more in (b"\0", b"\1")]
+
+
+@pytest.mark.parametrize(
+    ("keys", "words", "whole"),
+    [
+        # The places of 4 entries take 2 bits of 64: 62 are left for keys, and none is looked at
+        # again where these are enough.
+        pytest.param(OF_62_BITS, [0], [], id="all bits of a word"),
+        pytest.param(OF_61_BITS, [0, 1], [], id="a bit of the next word"),
+        pytest.param([b"a", b"a"], [0, 1], [], id="the length comes last"),
+        pytest.param([b"", b""], [0], [], id="the length alone"),
+        # Words 0 to 64 of those that are alike there, and 9 more.
+        pytest.param([b"x" * 640 + b"a"] * 2, range(65 + 9), [2], id="64 words alike"),
+        # Two words have more bits than there is room for: the rest of the second and 8 more.
+        pytest.param(
+            [head + more for head in HEADS for more in (b"a", b"b")],
+            range(2 + 8),
+            [6],
+            id="8 more",
+        ),
+        pytest.param(
+            [head[:64] + more for head in HEADS for more in (b"a", b"b")], range(10), [], id="all"
+        ),
+    ],
+)
+def test_words_that_are_looked_at(
+    keys: list[bytes], words: Sequence[int], whole: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No more than tell the keys apart, each once: more would give the same order later."""
+    looked_at: list[int] = []
+    compared: list[int] = []
+    read_word, whole_order = entry_order._Words.of, entry_order._whole_order
+
+    def looking(self: Any, rows: Any, word: int) -> Any:
+        looked_at.append(word)
+        return read_word(self, rows, word)
+
+    def comparing(ranks: Any, keys: Any) -> Any:
+        compared.append(len(keys))
+        return whole_order(ranks, keys)
+
+    monkeypatch.setattr(entry_order._Words, "of", looking)
+    monkeypatch.setattr(entry_order, "_whole_order", comparing)
+    entries = [EncodedEntry(1, 2, key, b"") for key in keys]
+    expected = sorted(range(len(keys)), key=lambda place: keys[place])
+    assert entry_order.places_in_order(entry_batch(entries)).tolist() == expected
+    assert looked_at == [*words]
+    assert compared == whole

@@ -14,7 +14,7 @@ import pytest
 from support.bytes import savepoint_bytes as sb
 from support.bytes.real_savepoints import corpus
 from support.bytes.sst_bytes import varint
-from support.inside.savepoints import has_lost_offsets
+from support.inside.savepoints import OutputFolder, has_lost_offsets
 
 from keygroups.errors import SavepointError
 from keygroups.savepoint import (
@@ -297,7 +297,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused_before_anything_is_copied(name: str, tmp_path: Path) -> None:
+def test_refused_before_anything_is_copied(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     options, message = REFUSED[name]
     path = written(tmp_path / "savepoint", **options)
     savepoint = read_savepoint(path)
@@ -305,6 +307,7 @@ def test_refused_before_anything_is_copied(name: str, tmp_path: Path) -> None:
         lists(savepoint)
     with pytest.raises(SavepointError, match=message):
         convert_to_canonical(path, tmp_path / "new")
+    monkeypatch.setattr(OutputFolder, "create", None)  # Nobody may call it.
     with (
         pytest.raises(SavepointError, match=message),
         SavepointEditor(savepoint, tmp_path / "edited"),

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from support.bytes import savepoint_bytes as sb
@@ -230,6 +231,25 @@ def test_runs_side_by_side(tmp_path: Path, unread: Left, monkeypatch: pytest.Mon
     records = [newest(number) for number in range(400)]
     table = sst(records, "s", per_block=100, per_run=16)
     assert unread.of(operator_of(tmp_path, [table]), 400) == []
+
+
+@pytest.mark.parametrize(("runs", "is_alone"), [(15, True), (16, False)])
+def test_runs_that_are_worth_a_step_of_numpy(
+    runs: int, is_alone: bool, tmp_path: Path, unread: Left, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_order = Mock(wraps=rocksdb_columns._heads_in_order)
+    monkeypatch.setattr(rocksdb_columns, "_heads_in_order", in_order)
+    records = [newest(number) for number in range(runs)]
+    table = sst(records, "s", per_block=100, per_run=1)
+    assert unread.of(operator_of(tmp_path, [table]), runs) == []
+    assert in_order.called is is_alone
+
+
+def test_a_key_that_starts_with_all_of_the_one_before(tmp_path: Path, unread: Left) -> None:
+    """With its mark too: no more can be shared. It is no key of the state, in both ways."""
+    first = newest(0)
+    records = [first, (internal_key(*first[:3]) + b"more", 4, VALUE, first[3])]
+    assert unread.of(operator_of(tmp_path, [sst(records, "s", per_block=9)]), -1) == []
 
 
 @pytest.mark.parametrize(("count", "is_left"), [(256, False), (257, True)])

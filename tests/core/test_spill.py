@@ -212,9 +212,11 @@ def test_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [one.done for one in reports] == [0, 5, 90, 127, 128]
     monkeypatch.setattr(spill, "_COUNTED", 1)
     reports.clear()
-    change_max_parallelism(
-        read_savepoint(tmp_path / "new", progress=reports.append), 64, tmp_path / "b"
-    )
+    old = read_savepoint(tmp_path / "new", progress=reports.append)
+    change_max_parallelism(old, 64, tmp_path / "b")
+    # A sort reads all bytes, and writes as many.
+    size = sum(task.bytes_to_read for task in old.operator("uid").tasks())
+    assert reports[0].total == 2 * size
     done = [one.done for one in reports]
     assert len(done) > 4
     assert done == sorted(set(done))
