@@ -169,7 +169,7 @@ def _from_numpy(key: Array, name: str) -> pa.Array:
     try:
         if kind != "U":
             return from_numpy(key, mask)
-        return _in_one_piece(pa.array(key, mask=mask, from_pandas=False))
+        return _in_one_piece(pa.array(key, mask=mask))
     except _REFUSED as error:
         raise refused(name, key, error) from None
 
@@ -316,18 +316,17 @@ def _infer_integer(array: pa.Array) -> types.KeyType:
     """Return LONG, or raise for the first value that the core refuses to infer a type for."""
     if not len(array):
         return types.LONG
-    values = numbers(array)
-    if array.null_count:
-        values = np.where(bools(array.is_null()), 0, values)
-    ambiguous = (values < 0) & (values >= max(INT_MIN, np.iinfo(values.dtype).min))
-    if values.dtype.kind == "i" and ambiguous.any():
+    values, is_valid = numbers(array), bools(array.is_valid())
+    ambiguous = is_valid & (values < 0) & (values >= INT_MIN)
+    if ambiguous.any():
         row = int(np.argmax(ambiguous))
         message = (
             f"key {values[row]} hashes differently as Integer and as Long: pass key_type=INT or "
             "key_type=LONG (ints from 0 to 2147483647 hash alike)"
         )
         raise RowError(row, AmbiguousKeyTypeError(message))
-    if values.dtype == np.uint64 and (values > LONG_MAX).any():
-        row = int(np.argmax(values > LONG_MAX))
+    beyond = is_valid & (values > LONG_MAX)
+    if beyond.any():
+        row = int(np.argmax(beyond))
         raise RowError(row, UnsupportedKeyTypeError(f"key {values[row]} is beyond Long's 64 bits"))
     return types.LONG

@@ -25,7 +25,7 @@ from keygroups.types import (  # noqa: E402
     LIST,
     LONG,
     SCALA_TUPLE,
-    SQL_ROW,
+    SQL_DATE,
     STRING,
     KeyType,
 )
@@ -216,6 +216,23 @@ def test_rows_of_a_matrix_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
         texts = [row.tobytes().decode() for row in octets]
         assert codes.tolist() == [hash_code(text, STRING) for text in texts]
         assert products == parts
+
+
+# --- dates ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("zone", "days", "hashed"),
+    [("UTC", [0, 1, 0], 0), ("Europe/Berlin", [0, 1, 0, 1], 2)],
+)
+def test_sql_dates(zone: str, days: list[int], hashed: int, watch: Watch) -> None:
+    """The core hashes a date of a zone once, and none of UTC, which has no other days."""
+    keys = pa.array(days, pa.int32()).cast(pa.date32())
+    key_type = SQL_DATE(zone)
+    expected = [hash_code(key, key_type) for key in keys.to_pylist()]
+    calls = watch("_scalars", lambda name, key, _: key, "hash_code")
+    assert arrays.hash_code(keys, key_type).tolist() == expected
+    assert len(calls) == hashed
 
 
 # --- the numbers of Scala -------------------------------------------------------------------
