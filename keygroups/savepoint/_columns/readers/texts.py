@@ -129,7 +129,7 @@ def _between(
 def _buffers(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Return the start of each text, the end of the last one, and the bytes of all."""
     _, starts, copied = array.buffers()
-    offsets = np.frombuffer(starts, np.int32)[: len(array) + 1]
+    offsets = np.frombuffer(starts, np.int32, len(array) + 1)
     octets = np.frombuffer(copied or b"", np.uint8)
     return offsets, octets[: offsets[-1]]
 
