@@ -83,7 +83,9 @@ def assert_fields_as_the_core(array: Any, key_type: KeyType) -> None:
         (2, 3 << 20, [1, 1]),
     ],
 )
-def test_keys_are_hashed_in_blocks(rows: int, size: int, expected: list[int], watch: Watch) -> None:
+def test_keys_are_hashed_in_blocks(
+    rows: int, size: int, expected: list[int], watch: Watch
+) -> None:
     """Of 32,768 rows, or of 2 MiB where these are fewer, and of a row at least."""
     blocks = watch("_blocks", lambda _, block: len(block), "hash_array")
     array = pa.array(["x" * size] * rows, pa.string())
@@ -185,9 +187,7 @@ def test_powers_are_made_once(
 
 
 @pytest.mark.parametrize(("count", "kept"), [(7, True), (8, True), (9, False)])
-def test_many_powers_are_not_kept(
-    count: int, kept: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_powers_are_not_kept(count: int, kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     kernels = pytest.importorskip("keygroups.arrays._kernels")
     monkeypatch.setattr(kernels, "_MOST_KEPT", 8)
     asked: list[int] = []
@@ -196,6 +196,9 @@ def test_many_powers_are_not_kept(
     powers = kernels._powers(31, count)
     assert powers[:count].tolist() == [pow(31, exponent, 2**32) for exponent in range(count)]
     assert bool(asked) is kept
+    exponents = np.array([count, 0, count - 1])
+    expected = [pow(31, int(exponent), 2**32) for exponent in exponents]
+    assert kernels.powers_of_31(exponents).tolist() == expected
 
 
 def test_rows_of_a_matrix_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -335,9 +335,7 @@ def test_values_of_which_none_is_held() -> None:
 
 
 @pytest.mark.parametrize(("most", "made"), [(0, 6), (1, 5), (2, 4), (3, 3), (4, 3)])
-def test_shapes_that_are_remembered(
-    most: int, made: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shapes_that_are_remembered(most: int, made: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many as there may be: a row of any other shape has it made again."""
     monkeypatch.setattr(plain_rows, "_MOST_SHAPES", most)
     asked: list[Any] = []
