@@ -93,7 +93,7 @@ def _from_list(key: list[Any], name: str) -> pa.Array:
     classes = {*map(type, key)}
     (cls,) = classes if len(classes) == 1 else (None,)
     if cls is str:
-        return _from_objects(np.array(key, object), None, name, from_pandas=False)
+        return _from_objects(np.array(key, object), None, name)
     if cls not in _OF_CLASSES:
         listed = ", ".join(sorted(known.__name__ for known in classes))
         raise InvalidTypeError(
@@ -154,7 +154,7 @@ def _from_numpy(key: Array, name: str) -> pa.Array:
         mask, key = np.ma.getmaskarray(key), key.data
     kind = key.dtype.kind
     if kind in "OT":  # T is StringDType's kind.
-        return _from_objects(key.astype(object, copy=False), mask, name, from_pandas=False)
+        return _from_objects(key.astype(object, copy=False), mask, name)
     if kind not in "biufMU":
         raise UnsupportedKeyTypeError(f"{name} of dtype {key.dtype} is not supported")
     if type(key).__name__ == "chararray":
@@ -165,7 +165,7 @@ def _from_numpy(key: Array, name: str) -> pa.Array:
     if kind == "M":
         return _from_datetimes(key, mask, name)
     if kind == "U" and _has_inner_nul(key):
-        return _from_objects(key.astype(object), mask, name, from_pandas=False)
+        return _from_objects(key.astype(object), mask, name)
     try:
         if kind != "U":
             return from_numpy(key, mask)
@@ -213,7 +213,9 @@ def _from_datetimes(key: Array, mask: Array | None, name: str) -> pa.Array:
     return from_numpy(counts, nulls).view(arrow_type)
 
 
-def _from_objects(key: Array, mask: Array | None, name: str, from_pandas: bool) -> pa.Array:
+def _from_objects(
+    key: Array, mask: Array | None, name: str, from_pandas: bool = False
+) -> pa.Array:
     """Return Python's str or bytes objects as an array; objects of other classes are refused."""
     # NaN and NA are pandas' missing texts; Arrow refuses any other float among texts.
     missing = {type(None), *([float] if from_pandas else [])}

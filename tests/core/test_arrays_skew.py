@@ -288,6 +288,7 @@ def test_times_that_python_does_not_have(array: Any, shown: object) -> None:
     assert report.detail is not None
     [key] = report.detail.top_keys
     assert key.key == shown
+    assert type(key.key) is type(shown)  # A Timestamp of pandas equals a datetime.
 
 
 @pytest.mark.parametrize("key_type", [types.TUPLE(types.LONG), types.SQL_ROW("BIGINT")])
