@@ -29,6 +29,7 @@ from keygroups.types import (
     CHAR,
     DOUBLE,
     FLOAT,
+    HASHED,
     INSTANT,
     INT,
     LIST,
@@ -291,7 +292,9 @@ def test_a_bad_key_is_refused_with_its_index(
 
 
 @pytest.mark.parametrize("dtype", [f"{sign}{size}" for sign in "iu" for size in (1, 2, 4, 8)])
-@pytest.mark.parametrize(("key_type", "bits"), [(BYTE, 7), (SHORT, 15), (INT, 31), (LONG, 63)])
+@pytest.mark.parametrize(
+    ("key_type", "bits"), [(BYTE, 7), (SHORT, 15), (INT, 31), (HASHED, 31), (LONG, 63)]
+)
 def test_the_ends_of_integers_in_arrays_of_any_width(key_type: Any, bits: int, dtype: str) -> None:
     low, high, limits = -(2**bits), 2**bits - 1, np.iinfo(dtype)
     inside = [value for value in (0, low, high) if limits.min <= value <= limits.max]

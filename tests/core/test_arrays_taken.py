@@ -192,7 +192,9 @@ def test_many_powers_are_not_kept(count: int, kept: bool, monkeypatch: pytest.Mo
     monkeypatch.setattr(kernels, "_MOST_KEPT", 8)
     asked: list[int] = []
     keep = kernels._keep_powers
-    monkeypatch.setattr(kernels, "_keep_powers", lambda *of: asked.append(of[1]) or keep(*of))
+    monkeypatch.setattr(
+        kernels, "_keep_powers", lambda base, most: asked.append(most) or keep(base, most)
+    )
     powers = kernels._powers(31, count)
     assert powers[:count].tolist() == [pow(31, exponent, 2**32) for exponent in range(count)]
     assert bool(asked) is kept
