@@ -192,9 +192,12 @@ def test_many_powers_are_not_kept(count: int, kept: bool, monkeypatch: pytest.Mo
     monkeypatch.setattr(kernels, "_MOST_KEPT", 8)
     asked: list[int] = []
     keep = kernels._keep_powers
-    monkeypatch.setattr(
-        kernels, "_keep_powers", lambda base, most: asked.append(most) or keep(base, most)
-    )
+
+    def keeping(base: int, most: int) -> Any:
+        asked.append(most)
+        return keep(base, most)
+
+    monkeypatch.setattr(kernels, "_keep_powers", keeping)
     powers = kernels._powers(31, count)
     assert powers[:count].tolist() == [pow(31, exponent, 2**32) for exponent in range(count)]
     assert bool(asked) is kept

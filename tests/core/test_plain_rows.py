@@ -340,7 +340,12 @@ def test_shapes_that_are_remembered(most: int, made: int, monkeypatch: pytest.Mo
     monkeypatch.setattr(plain_rows, "_MOST_SHAPES", most)
     asked: list[Any] = []
     make = plain_rows._Shape.of
-    monkeypatch.setattr(plain_rows._Shape, "of", lambda *row: asked.append(row) or make(*row))
+
+    def making(*row: Any) -> Any:
+        asked.append(row)
+        return make(*row)
+
+    monkeypatch.setattr(plain_rows._Shape, "of", making)
     part = plain_rows._plain_part(serializer_of(SQL_ROW("INT", "STRING")))
     assert part is not None
     for row in (Row([1, "x"]), Row([None, "x"]), Row([1, None])):
