@@ -327,6 +327,35 @@ def test_the_ends_of_what_is_held(serializer: Any, held: list[Any], others: list
         assert part.fields_of(value) is None, value
 
 
+OF_SQL: dict[str, Any] = {
+    "TINYINT": 1,
+    "SMALLINT": 1,
+    "INT": 1,
+    "BIGINT": 1,
+    "BOOLEAN": True,
+    "FLOAT": 0.5,
+    "DOUBLE": 0.5,
+    "CHAR(2)": "xy",
+    "STRING": "x",
+    "BINARY(2)": b"xy",
+    "BYTES": b"x",
+    "DATE": DAY,
+    "TIME(3)": dt.time(1, 2),
+    "TIMESTAMP(3)": MOMENT,
+    "TIMESTAMP_LTZ(3)": MOMENT.replace(tzinfo=dt.timezone.utc),
+    "DECIMAL(3, 1)": Decimal("1.5"),
+}
+
+
+@pytest.mark.parametrize("sql_type", OF_SQL)
+def test_types_of_sql_that_are_held(sql_type: str) -> None:
+    part = plain_rows._plain_part(RowDataSerializer([parse_logical_type(sql_type)]))
+    assert part is not None
+    for value in (OF_SQL[sql_type], None):
+        assert part.fields_of(Row([value])) is not None
+    assert part.fields_of(Row([object()])) is None
+
+
 def test_values_of_which_none_is_held() -> None:
     wide = RowDataSerializer([parse_logical_type("INT")] * 129)
     nested = RowDataSerializer([parse_logical_type("INT"), parse_logical_type("ARRAY<INT>")])
