@@ -18,9 +18,9 @@ from keygroups._values.checks import BYTES
 from keygroups.arrays._kernels import Array
 from keygroups.arrays._rows import (
     RowError,
-    bools,
     bytes_of,
     from_numpy,
+    null_rows,
     numbers,
     of_element,
     plain,
@@ -318,17 +318,19 @@ def _infer_integer(array: pa.Array) -> types.KeyType:
     """Return LONG, or raise for the first value that the core refuses to infer a type for."""
     if not len(array):
         return types.LONG
-    values, is_valid = numbers(array), bools(array.is_valid())
-    ambiguous = is_valid & (values < 0) & (values >= INT_MIN)
-    if ambiguous.any():
-        row = int(np.argmax(ambiguous))
+    values, nulls = numbers(array), null_rows(array)
+    is_unsigned = values.dtype == np.uint64
+    wrong = values > LONG_MAX if is_unsigned else (values < 0) & (values >= INT_MIN)
+    if nulls is not None:
+        wrong &= ~nulls
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        if is_unsigned:
+            message = f"key {values[row]} is beyond Long's 64 bits"
+            raise RowError(row, UnsupportedKeyTypeError(message))
         message = (
             f"key {values[row]} hashes differently as Integer and as Long: pass key_type=INT or "
             "key_type=LONG (ints from 0 to 2147483647 hash alike)"
         )
         raise RowError(row, AmbiguousKeyTypeError(message))
-    beyond = is_valid & (values > LONG_MAX)
-    if beyond.any():
-        row = int(np.argmax(beyond))
-        raise RowError(row, UnsupportedKeyTypeError(f"key {values[row]} is beyond Long's 64 bits"))
     return types.LONG
