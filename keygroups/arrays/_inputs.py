@@ -18,9 +18,9 @@ from keygroups._values.checks import BYTES
 from keygroups.arrays._kernels import Array
 from keygroups.arrays._rows import (
     RowError,
-    bools,
     bytes_of,
     from_numpy,
+    null_rows,
     numbers,
     of_element,
     plain,
@@ -93,7 +93,7 @@ def _from_list(key: list[Any], name: str) -> pa.Array:
     classes = {*map(type, key)}
     (cls,) = classes if len(classes) == 1 else (None,)
     if cls is str:
-        return _from_objects(np.array(key, object), None, name, from_pandas=False)
+        return _from_objects(np.array(key, object), None, name)
     if cls not in _OF_CLASSES:
         listed = ", ".join(sorted(known.__name__ for known in classes))
         raise InvalidTypeError(
@@ -154,7 +154,7 @@ def _from_numpy(key: Array, name: str) -> pa.Array:
         mask, key = np.ma.getmaskarray(key), key.data
     kind = key.dtype.kind
     if kind in "OT":  # T is StringDType's kind.
-        return _from_objects(key.astype(object, copy=False), mask, name, from_pandas=False)
+        return _from_objects(key.astype(object, copy=False), mask, name)
     if kind not in "biufMU":
         raise UnsupportedKeyTypeError(f"{name} of dtype {key.dtype} is not supported")
     if type(key).__name__ == "chararray":
@@ -165,11 +165,11 @@ def _from_numpy(key: Array, name: str) -> pa.Array:
     if kind == "M":
         return _from_datetimes(key, mask, name)
     if kind == "U" and _has_inner_nul(key):
-        return _from_objects(key.astype(object), mask, name, from_pandas=False)
+        return _from_objects(key.astype(object), mask, name)
     try:
         if kind != "U":
             return from_numpy(key, mask)
-        return _in_one_piece(pa.array(key, mask=mask, from_pandas=False))
+        return _in_one_piece(pa.array(key, mask=mask))
     except _REFUSED as error:
         raise refused(name, key, error) from None
 
@@ -213,7 +213,9 @@ def _from_datetimes(key: Array, mask: Array | None, name: str) -> pa.Array:
     return from_numpy(counts, nulls).view(arrow_type)
 
 
-def _from_objects(key: Array, mask: Array | None, name: str, from_pandas: bool) -> pa.Array:
+def _from_objects(
+    key: Array, mask: Array | None, name: str, from_pandas: bool = False
+) -> pa.Array:
     """Return Python's str or bytes objects as an array; objects of other classes are refused."""
     # NaN and NA are pandas' missing texts; Arrow refuses any other float among texts.
     missing = {type(None), *([float] if from_pandas else [])}
@@ -316,18 +318,19 @@ def _infer_integer(array: pa.Array) -> types.KeyType:
     """Return LONG, or raise for the first value that the core refuses to infer a type for."""
     if not len(array):
         return types.LONG
-    values = numbers(array)
-    if array.null_count:
-        values = np.where(bools(array.is_null()), 0, values)
-    ambiguous = (values < 0) & (values >= max(INT_MIN, np.iinfo(values.dtype).min))
-    if values.dtype.kind == "i" and ambiguous.any():
-        row = int(np.argmax(ambiguous))
+    values, nulls = numbers(array), null_rows(array)
+    is_unsigned = values.dtype == np.uint64
+    wrong = values > LONG_MAX if is_unsigned else (values < 0) & (values >= INT_MIN)
+    if nulls is not None:
+        wrong &= ~nulls
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        if is_unsigned:
+            message = f"key {values[row]} is beyond Long's 64 bits"
+            raise RowError(row, UnsupportedKeyTypeError(message))
         message = (
             f"key {values[row]} hashes differently as Integer and as Long: pass key_type=INT or "
             "key_type=LONG (ints from 0 to 2147483647 hash alike)"
         )
         raise RowError(row, AmbiguousKeyTypeError(message))
-    if values.dtype == np.uint64 and (values > LONG_MAX).any():
-        row = int(np.argmax(values > LONG_MAX))
-        raise RowError(row, UnsupportedKeyTypeError(f"key {values[row]} is beyond Long's 64 bits"))
     return types.LONG

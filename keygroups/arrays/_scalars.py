@@ -13,7 +13,7 @@ from keygroups import types
 from keygroups._checks import INT_MAX, INT_MIN
 from keygroups._values.checks import EPOCH, UTC_EPOCH
 from keygroups._values.java_lang import DOUBLE_NAN, FLOAT_NAN
-from keygroups.arrays._kernels import Array, Codes, Nulls, choose, fold_long
+from keygroups.arrays._kernels import Array, Codes, Nulls, choose, fold_long, powers_of_31
 from keygroups.arrays._rows import (
     bools,
     check_type,
@@ -43,13 +43,8 @@ def check_range(array: pa.Array, name: str, bits: int) -> Array:
     check_type(pa.types.is_integer(array.type), f"key type {name}", "integers", array)
     values = numbers(array)
     low, high = -(1 << bits - 1), (1 << bits - 1) - 1
-    limits = np.iinfo(values.dtype)
-    # Bounds are compared as Python's ints: NumPy 1 compares int64 with uint64 as doubles.
-    below = limits.min < low and int(values.min()) < low
-    if below or (limits.max > high and int(values.max()) > high):
-        outside = values > high
-        if below:
-            outside |= values < low
+    if values.dtype != f"i{bits // 8}":  # Else none is outside.
+        outside = (values < low) | (values > high)
         refuse(outside, values, f"key of type {name} must be from {low} to {high}")
     return values
 
@@ -139,14 +134,12 @@ def _decimal_codes(array: pa.Array) -> Codes:
     invert = np.where(negative, np.uint64(2**64 - 1), np.uint64(0))
     carry = negative.astype(np.uint64)
     code = np.zeros(len(array), dtype=np.uint32)
-    power = np.uint32(1)
+    powers = powers_of_31(np.arange(2 * words.shape[1]))
     for column in range(words.shape[1]):
         limb = (words[:, column] ^ invert) + carry
         carry &= (limb == 0).astype(np.uint64)
-        code += (limb & np.uint64(0xFFFFFFFF)).astype(np.uint32) * power
-        power = np.uint32(int(power) * 31 % 2**32)
-        code += (limb >> np.uint64(32)).astype(np.uint32) * power
-        power = np.uint32(int(power) * 31 % 2**32)
+        code += limb.astype(np.uint32) * powers[2 * column]
+        code += (limb >> np.uint64(32)).astype(np.uint32) * powers[2 * column + 1]
     code = np.where(negative, np.uint32(0) - code, code)
     return code * np.uint32(31) + np.uint32(scale % 2**32)
 

@@ -165,10 +165,7 @@ def _unscaled(array: pa.Array, logical_type: LogicalType, type_name: str) -> Arr
         if decimals.type != wanted:
             return decimals.cast(wanted)
         # In some Arrows a sum exceeds its type's digits, and a cast to the same type is no check.
-        low, high = limbs(decimals)[0].view(np.int64).T
-        most = 10 ** min(precision, 18) - 1
-        if low.max() > most or low.min() < -most or (low >> 63 != high).any():
-            decimals.validate(full=True)
+        decimals.validate(full=True)
         return decimals
 
     try:

@@ -180,7 +180,7 @@ def _rows(array: pa.Array, logical_type: LogicalType) -> tuple[Array, Array]:
         offsets.append(ends)
         ends = ends if field.part is None else ends + field.part.sizes
     starts = np.cumsum(ends) - ends
-    words = np.zeros(int(ends.sum()) // 8, dtype=np.uint64)
+    words = np.zeros(ends.sum(), dtype=np.uint8).view(np.uint64)
     slots = [_place(field, offset, starts, words) for field, offset in zip(fields, offsets)]
     for index, word in enumerate([*header, *slots]):
         if word is not None:
@@ -225,7 +225,7 @@ def _arrays(array: pa.Array, logical_type: LogicalType) -> tuple[Array, Array]:
         np.cumsum(field.part.sizes, out=tails[1:])
     sizes = fixed + np.diff(tails[bounds])
     starts = np.cumsum(sizes) - sizes
-    words = np.zeros(int(sizes.sum()) // 8, dtype=np.uint64)
+    words = np.zeros(sizes.sum(), dtype=np.uint8).view(np.uint64)
     slots = _place(field, fixed[row] + tails[:-1] - tails[bounds[row]], starts[row], words)
     words.view(np.uint32)[starts // 4] = counts
     if field.nulls is not None:

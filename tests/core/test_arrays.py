@@ -336,6 +336,9 @@ def test_long_texts_and_many_rows_hash_as_the_core() -> None:
     key_type = SQL_ROW("INT", "STRING", "STRING")
     columns = [np.array(column) for column in zip(*rows)]
     assert arrays.hash_code(columns, key_type).tolist() == one_by_one(rows, key_type)
+    short = [(1, "c" * 3_000, "ab"), (2, "", "\u00e9" * 2_000), (3, "d" * 2_100, None)]
+    columns = [pa.array(column) for column in zip(*short)]
+    assert arrays.hash_code(columns, key_type).tolist() == one_by_one(short, key_type)
     texts = [""] * 20_000 + ["\u00e9", ""]
     assert arrays.hash_code(pa.array(texts), STRING).tolist() == one_by_one(texts, STRING)
     millions = "x" * 1_100_000

@@ -21,12 +21,14 @@ from keygroups import (
 from keygroups.arrays._rows import bytes_of
 from keygroups.types import (
     BOOLEAN,
+    CASE_CLASS,
     DOUBLE,
     FLOAT,
     INT,
     LIST,
     LOCAL_DATE,
     LONG,
+    OBJECTS_HASH,
     PYFLINK,
     ROW,
     SQL_ROW,
@@ -377,3 +379,19 @@ def test_nan_of_a_single_keeps_its_bits_in_a_row() -> None:
     nans = bits[1:].view("f4").astype("f8")
     assert arrays.hash_code([nans], SQL_ROW("FLOAT")).tolist() == found[1:]
     assert arrays.hash_code(nans, FLOAT).tolist() == [0x7FC00000] * 2
+
+
+@pytest.mark.parametrize("start", [-(2**31), -1, 0, 1, 2**31 - 1])
+def test_starts_of_a_hash_of_objects(start: int) -> None:
+    key_type = OBJECTS_HASH(INT, start=start)
+    assert arrays.hash_code([np.array([7, -7])], key_type).tolist() == [
+        keygroups.hash_code((value,), key_type) for value in (7, -7)
+    ]
+
+
+def test_a_product_without_fields_has_no_column() -> None:
+    key_type = CASE_CLASS("a.B", scala="2.13")
+    rows = pa.array([{}, {}], pa.struct([]))
+    assert arrays.hash_code(rows, key_type).tolist() == [keygroups.hash_code((), key_type)] * 2
+    with pytest.raises(InvalidValueError, match="must be 0 columns, got 1"):
+        arrays.hash_code([np.array([7])], key_type)

@@ -18,6 +18,7 @@ from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError, array
 from keygroups.types import (
     BIG_DEC,
     BOOLEAN,
+    BYTE,
     DOUBLE,
     INSTANT,
     INT,
@@ -25,6 +26,7 @@ from keygroups.types import (
     LOCAL_DATE,
     LOCAL_DATE_TIME,
     LOCAL_TIME,
+    LONG,
     PYFLINK,
     SQL_ROW,
     SQL_TIMESTAMP,
@@ -263,6 +265,18 @@ def test_bytes_below_a_null_do_not_matter() -> None:
     key_type = SQL_ROW("STRING")
     expected = [code((text,), key_type) for text in texts]
     assert arrays.hash_code([array], key_type).tolist() == expected
+
+
+@pytest.mark.parametrize("below", [-1, -(2**31), 7])
+def test_a_number_below_a_null_is_no_key(below: int) -> None:
+    """It is neither ambiguous nor out of range; one beside it is."""
+    valid = pa.array([True, False]).buffers()[1]
+    for arrow_type in (pa.int32(), pa.int64()):
+        values = pa.array([5, below], arrow_type).buffers()[1]
+        array = pa.Array.from_buffers(arrow_type, 2, [valid, values])
+        assert arrays.hash_code(array, nulls="mask").tolist() == [code(5, LONG), None]
+        assert arrays.hash_code(array, BYTE, nulls="mask").tolist() == [5, None]
+        assert arrays.compute_key_group_for_key_hash(array, 128, nulls="mask")[1] is np.ma.masked
 
 
 @pytest.mark.parametrize("size", [1, 200])

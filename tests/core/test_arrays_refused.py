@@ -29,6 +29,7 @@ from keygroups.types import (
     CHAR,
     DOUBLE,
     FLOAT,
+    HASHED,
     INSTANT,
     INT,
     LIST,
@@ -38,6 +39,7 @@ from keygroups.types import (
     LONG,
     NULL,
     PYFLINK,
+    SHORT,
     SQL_DATE,
     SQL_ROW,
     SQL_TIME,
@@ -287,6 +289,26 @@ def test_a_bad_key_is_refused_with_its_index(
 ) -> None:
     with pytest.raises(error, match=message):
         arrays.hash_code(array, key_type)
+
+
+@pytest.mark.parametrize("dtype", [f"{sign}{size}" for sign in "iu" for size in (1, 2, 4, 8)])
+@pytest.mark.parametrize(
+    ("key_type", "bits"), [(BYTE, 7), (SHORT, 15), (INT, 31), (HASHED, 31), (LONG, 63)]
+)
+def test_the_ends_of_integers_in_arrays_of_any_width(key_type: Any, bits: int, dtype: str) -> None:
+    low, high, limits = -(2**bits), 2**bits - 1, np.iinfo(dtype)
+    inside = [value for value in (0, low, high) if limits.min <= value <= limits.max]
+    array = np.array(inside, dtype)
+    expected = [keygroups.hash_code(value, key_type) for value in inside]
+    assert arrays.hash_code(array, key_type).tolist() == expected
+    for value in (low - 1, high + 1, limits.min, limits.max):
+        if limits.min <= value <= limits.max and not low <= value <= high:
+            with pytest.raises(InvalidValueError) as caught:
+                arrays.hash_code(np.append(array, np.array([value], dtype)), key_type)
+            assert str(caught.value) == (
+                f"key {len(inside)}: key of type {key_type} must be from {low} to {high}, "
+                f"got {value}"
+            )
 
 
 @pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8"])

@@ -300,6 +300,27 @@ def test_what_no_column_holds_is_refused(serializer: Serializer, value: Any, mes
         column.convert([None, value])
 
 
+@pytest.mark.parametrize(
+    ("serializer", "good", "bad"),
+    [
+        (MapSerializer(STRING, INT), {"a": 1}, {"b": 2, None: 1}),
+        (ListSerializer(MapSerializer(STRING, INT)), [{"a": 1}, {}], [{"a": 1}, {None: 1}]),
+        (PojoSerializer("a.B", ["id"], [INT]), Pojo("a.B", {"id": 1}), Pojo("a.C", {"id": 1})),
+        (OptionSerializer(STRING), Some("a"), Some(None)),
+        (INT, 1, True),
+        (STRING, "a", "\ud800"),
+    ],
+    ids=lambda case: str(case)[:20],
+)
+def test_one_value_among_others_is_refused(serializer: Serializer, good: Any, bad: Any) -> None:
+    column = column_of(serializer)
+    assert column is not None
+    assert len(column.convert([good, None, good])) == 3
+    for some in ([good, bad], [bad, good], [good, None, bad, good]):
+        with pytest.raises(InvalidValueError):
+            column.convert(some)
+
+
 @pytest.mark.parametrize("half", [0xD800, 0xDBFF, 0xDC00, 0xDFFF])
 def test_the_text_with_half_of_a_pair_is_told(half: int) -> None:
     """Not those before it: there are characters before the surrogates and behind them."""

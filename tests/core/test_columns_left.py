@@ -405,6 +405,16 @@ def test_what_is_odd_between_others(name: str) -> None:
             read(serializer, [first, data])
 
 
+@pytest.mark.parametrize("halves", ["d83dde00", "0061d83dde00", "d83dde000061", "de00d83d"])
+def test_halves_of_a_pair_are_two_characters(halves: str) -> None:
+    """They are one to who decodes both together, and there would be a character less."""
+    data = bytes.fromhex(halves)
+    read = reader_of(serializers.CHAR, is_key=False)
+    assert read is not None
+    with pytest.raises(ValueError, match=r"left to|utf-16"):
+        read(data, np.arange(0, len(data), 2))
+
+
 def test_rows_of_keys_are_of_one_kind() -> None:
     """Their column has none, as it is +I in all keys."""
     reader = reader_of(RowDataSerializer([SQL_INT]), is_key=True)

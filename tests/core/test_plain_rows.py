@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support.inside import serializers
 from support.inside.savepoints import NewState
-from support.inside.serializers import PojoSerializer
+from support.inside.serializers import PojoSerializer, RowDataSerializer
 
 from keygroups import KeyGroupsError
 from keygroups.errors import InvalidValueError
@@ -261,6 +261,125 @@ def test_rows_of_more_shapes_than_are_remembered(
     files, raised, count = contents(rows, 0)
     assert count == sum(map(len, PLAIN.values()))
     assert (files, raised, 0) == contents(rows, 1_000)
+
+
+def many(count: int, part: Any = BYTE) -> Any:
+    return serializers.TupleSerializer([serializer_of(part)] * count)
+
+
+PAIR = serializers.TupleSerializer([serializer_of(STRING), serializer_of(STRING)])
+DECIMAL = serializer_of(SQL_ROW("DECIMAL(10, 2)"))
+OCTETS = serializer_of(SQL_ROW("BYTES"))
+ENDS = [(BYTE, 7), (SHORT, 15), (INT, 31), (LONG, 63)]
+
+
+@pytest.mark.parametrize(
+    ("serializer", "held", "others"),
+    [
+        *(
+            (serializer_of(kind), [0, 2**bits - 1, -(2**bits)], [2**bits, -(2**bits) - 1, True])
+            for kind, bits in ENDS
+        ),
+        *(
+            (
+                serializers.TupleSerializer([serializer_of(STRING), serializer_of(kind)]),
+                [("", 2**bits - 1), ("", -(2**bits))],
+                [("", 2**bits), ("", -(2**bits) - 1), ("", True), ("", None), ("",), ["", 1]],
+            )
+            for kind, bits in ENDS
+        ),
+        (serializer_of(STRING), ["", "x" * 128, "é" * 128], ["x" * 129, Text("x"), None, 1]),
+        (
+            serializers.scalars.StringDataSerializer(),
+            ["x" * 128, "\ud7ff", "\ue000", "é\uffff"],
+            ["x" * 129, "\ud800", "é\udfff", "\udbff", "\udc00", Text("x")],
+        ),
+        (PAIR, [("x" * 256, ""), ("é" * 128, "x" * 128)], [("x" * 257, ""), ("x" * 129,) * 2]),
+        (OCTETS, [Row([bytes(128)]), Row([b""]), Row([None])], [Row([bytes(129)]), Row([1])]),
+        (
+            DECIMAL,
+            [Row([Decimal(text)]) for text in ("99999999.99", "-99999999.99", "0.00", "-0.00")],
+            [
+                Row([Decimal(text)])
+                for text in ("100000000.00", "-100000000.00", "1.5", "1.255", "NaN", "1")
+            ],
+        ),
+        (many(128), [(1,) * 128], [(1,) * 127, (1,) * 129]),
+        (many(1), [(1,)], [(), (1, 1), Row([1])]),
+        (
+            serializers.PojoSerializer("a.B", ("n",), [serializer_of(INT)]),
+            [Pojo("a.B", {"n": 1}), Pojo("a.B", {"n": None})],
+            [Pojo("a.C", {"n": 1}), Pojo("a.B", {"m": 1}), Pojo("a.B", {"n": 1, "m": 1}), (1,)],
+        ),
+    ],
+    ids=lambda case: str(case)[:25],
+)
+def test_the_ends_of_what_is_held(serializer: Any, held: list[Any], others: list[Any]) -> None:
+    """The rows on either side: one that is not held is written by itself, which is slow."""
+    part = plain_rows._plain_part(serializer)
+    assert part is not None
+    for value in held:
+        fields = part.fields_of(value)
+        assert fields is not None, value
+        assert len(fields) == part.width
+        assert [*part.values([*fields, *fields])] == [value, value]
+    for value in others:
+        assert part.fields_of(value) is None, value
+
+
+OF_SQL: dict[str, Any] = {
+    "TINYINT": 1,
+    "SMALLINT": 1,
+    "INT": 1,
+    "BIGINT": 1,
+    "BOOLEAN": True,
+    "FLOAT": 0.5,
+    "DOUBLE": 0.5,
+    "CHAR(2)": "xy",
+    "STRING": "x",
+    "BINARY(2)": b"xy",
+    "BYTES": b"x",
+    "DATE": DAY,
+    "TIME(3)": dt.time(1, 2),
+    "TIMESTAMP(3)": MOMENT,
+    "TIMESTAMP_LTZ(3)": MOMENT.replace(tzinfo=dt.timezone.utc),
+    "DECIMAL(3, 1)": Decimal("1.5"),
+}
+
+
+@pytest.mark.parametrize("sql_type", OF_SQL)
+def test_types_of_sql_that_are_held(sql_type: str) -> None:
+    part = plain_rows._plain_part(RowDataSerializer([parse_logical_type(sql_type)]))
+    assert part is not None
+    for value in (OF_SQL[sql_type], None):
+        assert part.fields_of(Row([value])) is not None
+    assert part.fields_of(Row([object()])) is None
+
+
+def test_values_of_which_none_is_held() -> None:
+    wide = RowDataSerializer([parse_logical_type("INT")] * 129)
+    nested = RowDataSerializer([parse_logical_type("INT"), parse_logical_type("ARRAY<INT>")])
+    for serializer in (many(129), many(0), wide, nested, serializers.ListSerializer(many(1))):
+        assert plain_rows._plain_part(serializer) is None
+
+
+@pytest.mark.parametrize(("most", "made"), [(0, 6), (1, 5), (2, 4), (3, 3), (4, 3)])
+def test_shapes_that_are_remembered(most: int, made: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as there may be: a row of any other shape has it made again."""
+    monkeypatch.setattr(plain_rows, "_MOST_SHAPES", most)
+    asked: list[Any] = []
+    make = plain_rows._Shape.of
+
+    def making(*row: Any) -> Any:
+        asked.append(row)
+        return make(*row)
+
+    monkeypatch.setattr(plain_rows._Shape, "of", making)
+    part = plain_rows._plain_part(serializer_of(SQL_ROW("INT", "STRING")))
+    assert part is not None
+    for row in (Row([1, "x"]), Row([None, "x"]), Row([1, None])):
+        assert part.fields_of(row) is part.fields_of(row) is row
+    assert len(asked) == made
 
 
 def test_the_length_of_texts(contents: Callable[..., Any]) -> None:

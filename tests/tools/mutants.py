@@ -5,7 +5,8 @@ many can be made of it. In a copy of the repository it runs, for each, first the
 the changed statement, then what else is in their files: in a fork, which is quick, and where
 nothing fails there, in a process of its own. It goes on where it was stopped, in `build/mutants`.
 Survivors are printed as they would stand in `equivalent_mutants.txt`, whose mutants, each with
-its reason, do not count.
+its reason, do not count. Install pandas and Polars too: tests that miss them are skipped, and what
+they alone see survives.
 """
 
 from __future__ import annotations

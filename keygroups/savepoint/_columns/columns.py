@@ -334,8 +334,7 @@ def map_of(key: ArrowColumn, value: ArrowColumn) -> ArrowColumn:
         return _refilled(values, converted)
 
     def restore(array: Any) -> list[Any]:
-        key_type, item_type = array.type.key_type, array.type.item_type
-        item = pa.struct([pa.field("key", key_type), pa.field("value", item_type)])
+        item = pa.struct([array.type.key_field, array.type.item_field])
         pairs = pairs_of.restore(array.cast(pa.list_(item)))
         return [None if items is None else collections.as_dict(items) for items in pairs]
 

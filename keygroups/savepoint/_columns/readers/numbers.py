@@ -208,7 +208,7 @@ def read_sql_timestamps(data: bytes, pos: Ints) -> tuple[Column, Ints]:
 def _of_seconds(seconds: Ints, nanos: Ints, is_null: Any) -> pa.Array:
     seconds, nanos = np.where(is_null, 0, seconds), np.where(is_null, 0, nanos)
     check((nanos >= 0).all() and (nanos < _SECOND_NANOS).all())
-    check_millis(np.clip(seconds, -(2**50), 2**50) * 1_000)
+    check((seconds >= _FIRST_MILLI // 1_000).all() and (seconds <= _LAST_MILLI // 1_000).all())
     micros, rest = np.divmod(nanos, 1_000)
     check(not rest.any())
     array = pa.array(seconds * 1_000_000 + micros, mask=is_null)

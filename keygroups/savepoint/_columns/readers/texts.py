@@ -129,7 +129,7 @@ def _between(
 def _buffers(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Return the start of each text, the end of the last one, and the bytes of all."""
     _, starts, copied = array.buffers()
-    offsets = np.frombuffer(starts, np.int32)[: len(array) + 1]
+    offsets = np.frombuffer(starts, np.int32, len(array) + 1)
     octets = np.frombuffer(copied or b"", np.uint8)
     return offsets, octets[: offsets[-1]]
 
@@ -176,6 +176,6 @@ def read_utf_8(data: bytes, pos: Ints) -> tuple[Column, Ints]:
 
 def read_characters(data: bytes, pos: Ints) -> tuple[Column, Ints]:
     """Read chars; halves of surrogate pairs are left to the reader of single values."""
-    units = numbers_at(data, pos, np.dtype(">u2")).astype("<u2")
-    check(((units < 0xD800) | (units > 0xDFFF)).all())
-    return pa.array(list(units.tobytes().decode("utf-16-le")), pa.string()), pos + 2
+    text = numbers_at(data, pos, np.dtype(">u2")).tobytes().decode("utf-16-be")
+    check(len(text) == len(pos))  # Two halves that follow one another are a character.
+    return pa.array(list(text), pa.string()), pos + 2
