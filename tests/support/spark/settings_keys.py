@@ -190,13 +190,13 @@ COUNTED = [(number % 7, "clicks", number % 4, number) for number in range(40)]
 
 
 def counted_rows(spark: SparkSession) -> DataFrame:
-    """Return those rows, in a DataFrame."""
+    """Return a DataFrame of the rows in COUNTED."""
     df = spark.createDataFrame(COUNTED, "key bigint, topic string, partition int, offset bigint")
     return df if is_remote() else df.coalesce(1).localCheckpoint()
 
 
 def wrong_totals(df: DataFrame) -> list[str]:
-    """Return the answers about those rows, counted by key, that are other than the core's."""
+    """Return the answers about `counted_rows` that are other than the core's."""
     subtasks = {key: keygroups.assign_key_to_parallel_operator(key, 128, 3) for key in range(7)}
     totals: dict[int, int] = {}
     records, keys, weights = [0] * 3, [0] * 3, [0] * 3
