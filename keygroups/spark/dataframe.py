@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 
@@ -217,18 +217,13 @@ def key_group_load(
     df, tree, known = routable(df, key, key_type, nulls)
     key_group = key_group_column(df, tree, max_parallelism, known)
     value = F.lit(1) if weight is None else _weight(df, weight)
-    rows = (
-        df.select(key_group.alias("key_group"), value.alias("weight"))
-        .groupBy("key_group")
-        .agg(
-            F.count("*").alias("rows"),
-            F.sum("weight").alias("weight"),
-            F.count_if(F.col("weight").isNull() | F.isnan("weight") | (F.col("weight") < 0)).alias(
-                "bad"
-            ),
-        )
-        .collect()
-    )
+    is_bad = F.col("weight").isNull() | F.isnan("weight") | (F.col("weight") < 0)
+    sums = F.count("*").alias("rows"), F.sum("weight").alias("weight")
+    rows = aggregated(
+        df.select(key_group.alias("key_group"), value.alias("weight")),
+        [F.col("key_group")],
+        [*sums, F.count_if(is_bad).alias("bad")],
+    ).collect()
     bad = sum(row["bad"] for row in rows)
     if bad:
         raise InvalidValueError(f"weight must be a number >= 0 in every row, {bad} rows differ")
@@ -291,6 +286,20 @@ def key_group_column(
         return then(backend, key_group)
 
     return build(tree, make, df.sparkSession)
+
+
+def aggregated(
+    df: DataFrame, columns: Sequence[Column], aggregations: Sequence[Column]
+) -> DataFrame:
+    """Return the columns by which rows are grouped, and then the aggregations of each group.
+
+    A classic session may leave out the former where nobody asks for them.
+    """
+    asked: Sequence[Column] = ()
+    if not is_connect(df):
+        kept = str(df.sparkSession.conf.get("spark.sql.retainGroupColumns", "true"))
+        asked = columns if kept.strip().lower() == "false" else ()
+    return df.groupBy(*columns).agg(*asked, *aggregations)
 
 
 def key_tree(df: DataFrame, key: object, name: str = "key") -> KeyTree:

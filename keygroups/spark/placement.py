@@ -21,7 +21,7 @@ from keygroups.spark._columns.key_columns import KeyColumn
 from keygroups.spark._columns.key_hash import contains
 from keygroups.spark._columns.portable import Portable
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
-from keygroups.spark.dataframe import key_group_column, known_columns, routable
+from keygroups.spark.dataframe import aggregated, key_group_column, known_columns, routable
 from keygroups.types import DOUBLE, FLOAT, UUID, KeyType
 
 __all__ = ["assert_placed", "pre_aggregate", "repartition_by_subtask"]
@@ -256,8 +256,8 @@ def pre_aggregate(
             "in lower case: group by its lower case, then use repartition_by_subtask"
         )
     with known_columns(df, "aggregations"):
-        aggregated = df.groupBy(*columns).agg(*aggregations)
-        made = aggregated.columns  # Connect asks the server for them, which may raise here.
+        grouped = aggregated(df, columns, aggregations)
+        made = grouped.columns  # Connect asks the server for them, which may raise here.
     names = made[: len(keys)]
     for name, count in Counter(name.lower() for name in made).items():
         if count > 1 and any(name == key_name.lower() for key_name in names):
@@ -267,7 +267,7 @@ def pre_aggregate(
             )
     quoted = ["`" + name.replace("`", "``") + "`" for name in names]
     placed_by = quoted if isinstance(key, (list, tuple)) else quoted[0]
-    return repartition_by_subtask(aggregated, placed_by, max_parallelism, parallelism, known)
+    return repartition_by_subtask(grouped, placed_by, max_parallelism, parallelism, known)
 
 
 def _partitions(parallelism: int) -> int:

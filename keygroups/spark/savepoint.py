@@ -52,7 +52,7 @@ from keygroups.spark._savepoint.rows.keyed_states import (
 )
 from keygroups.spark._savepoint.sought_keys import wanted_keys
 from keygroups.spark._workers import check_workers
-from keygroups.spark.dataframe import named_column
+from keygroups.spark.dataframe import aggregated, named_column
 from keygroups.types import KeyType
 
 if TYPE_CHECKING:
@@ -323,7 +323,9 @@ def write_savepoint(
     Rows are moved once, to the task that writes the file of their subtask, and sorted there by
     Spark: what is held is a batch of Arrow. The folder appears when all of it is written; a query
     that fails leaves none, and tasks that are tried again, or twice, no second file. Executors
-    need keygroups and its extra `arrays`.
+    need keygroups and its extra `arrays`. A DataFrame is computed once for each operator that has
+    it, and part of it again where Spark has lost an executor: save one first that is other rows
+    each time, as of `limit` without an order or of rand(), whose values are not refused.
 
     `template` is that of `SavepointWriter`: a savepoint of the job, from which come the ids of
     operators, the bytes of their types and what is left out of max parallelism and parallelism.
@@ -495,9 +497,8 @@ def kafka_offsets(df: DataFrame) -> KafkaOffsets:
             )
     topic, partition, offset = (column.column for column in columns)
     topic = topic.cast("string")  # a char(n) may have a collation that groups unlike texts
-    rows = df.groupBy(topic.alias("t"), partition.alias("p")).agg(
-        F.max(offset).alias("o"), F.count("*").alias("n")
-    )
+    places = topic.alias("t"), partition.alias("p")
+    rows = aggregated(df, places, [F.max(offset).alias("o"), F.count("*").alias("n")])
     offsets = {}
     for row in rows.collect():
         if row["n"] > 1:

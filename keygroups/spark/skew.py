@@ -18,6 +18,7 @@ from keygroups.spark._columns.backend import PORTABLE
 from keygroups.spark._columns.key_columns import KeyColumn, KeyTree
 from keygroups.spark._columns.key_hash import contains, key_fields
 from keygroups.spark.dataframe import (
+    aggregated,
     check_deterministic,
     key_group_column,
     routable,
@@ -116,8 +117,10 @@ def skew_report(
     check_null_keys(null_keys, drop)
 
     def top_keys_of(wanted: list[bool]) -> Iterator[tuple[int, int, int, Any]]:
-        per_key = df.select(key_group, same).groupBy("key_group", "key")
-        per_key_records = per_key.agg(F.count(F.lit(1)).alias("records"))
+        count_all = F.count(F.lit(1)).alias("records")
+        per_key_records = aggregated(
+            df.select(key_group, same), [F.col("key_group"), F.col("key")], [count_all]
+        )
         heaviest = _top_keys(per_key_records, wanted, max_parallelism, top)
         value_type = _nullable(df.select(_value(tree).alias("key")).schema["key"].dataType)
         shown = heaviest.select("subtask", "key_group", "records", F.col("key").cast(value_type))
@@ -133,27 +136,23 @@ def _measure(
     df: DataFrame, key_group: Column, key: Column, max_parallelism: int, batch_size: int | None
 ) -> tuple[list[int], list[int], list[int], int]:
     """Return the records, keys and records after LocalKeyBy of key groups, and the null keys."""
+    of_key = [F.col("key_group"), F.col("key")]
     one = F.lit(1)
+    count_all = F.count(one).alias("records")
     if batch_size is None:
         keyed = df.select(key_group, key)
-        per_key = keyed.groupBy("key_group", "key").agg(
-            F.count(one).alias("records"), F.lit(0).alias("sent")
-        )
+        per_key = aggregated(keyed, of_key, [count_all, F.lit(0).alias("sent")])
     else:
         # The partition is in the upper 31 bits, the number of the row in it in the lower 33.
         position = F.monotonically_increasing_id()
         keyed = df.select(key_group, key, position.alias("position"))
         row = F.col("position").bitwiseAND(F.lit(2**33 - 1))
         batch = (F.col("position") - row % F.lit(batch_size)).alias("batch")
-        per_batch = keyed.groupBy("key_group", "key", batch).agg(F.count(one).alias("records"))
-        per_key = per_batch.groupBy("key_group", "key").agg(
-            F.sum("records").alias("records"), F.count(one).alias("sent")
-        )
-    rows = (
-        per_key.groupBy("key_group")
-        .agg(F.sum("records").alias("records"), F.count(one).alias("keys"), F.sum("sent"))
-        .collect()
-    )
+        per_batch = aggregated(keyed, [*of_key, batch], [count_all])
+        sums = [F.sum("records").alias("records"), F.count(one).alias("sent")]
+        per_key = aggregated(per_batch, of_key, sums)
+    totals = [F.sum("records").alias("records"), F.count(one).alias("keys"), F.sum("sent")]
+    rows = aggregated(per_key, of_key[:1], totals).collect()
     null_keys = 0
     records, keys, sent = ([0] * max_parallelism for _ in range(3))
     for group, group_records, group_keys, group_sent in rows:

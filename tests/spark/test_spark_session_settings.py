@@ -13,6 +13,7 @@ from support.selections import first_by_default
 from support.spark.session_settings import changed, names_of, other_values
 from support.spark.settings_keys import (
     SQL_KEY_TYPES,
+    counted_rows,
     expected_entries,
     key_columns,
     key_groups,
@@ -20,6 +21,7 @@ from support.spark.settings_keys import (
     states_of,
     wrong_key_groups,
     wrong_sql,
+    wrong_totals,
 )
 from support.spark.spark_backends import skip_without
 
@@ -38,6 +40,7 @@ MATTERED: Settings = {
     "spark.sql.legacy.lpadRpadAlwaysReturnString": "true",
     "spark.sql.function.concatBinaryAsString": "true",
     "spark.sql.function.eltOutputAsString": "true",
+    "spark.sql.retainGroupColumns": "false",
 }
 """Settings that once changed an answer or its expressions; they are on at once by default."""
 NOT_FLIPPED = {
@@ -116,6 +119,19 @@ def check_writes(
     return check
 
 
+@pytest.fixture(scope="module")
+def check_totals(spark: SparkSession) -> Check:
+    """Rows counted by key, from a DataFrame of before the settings, under them."""
+    pytest.importorskip("pyarrow")
+    df = counted_rows(spark)
+
+    def check(settings: Settings) -> list[str]:
+        with changed(spark, settings):
+            return wrong_totals(df)
+
+    return check
+
+
 def culprits(check: Check, settings: Settings) -> dict[str, Any]:
     """Return the settings that change an answer, each alone, and what is wrong then."""
     try:
@@ -154,6 +170,11 @@ def test_written_state(check_writes: Check, interpreted: None) -> None:
     assert culprits(check_writes, MATTERED) == {}
 
 
+@pytest.mark.long
+def test_totals(check_totals: Check) -> None:
+    assert culprits(check_totals, MATTERED) == {}
+
+
 @pytest.mark.slow
 def test_columns_under_every_setting(spark: SparkSession, check_columns: Check) -> None:
     assert all_culprits(spark, check_columns) == {}
@@ -167,6 +188,11 @@ def test_sql_functions_under_every_setting(spark: SparkSession, check_sql: Check
 @pytest.mark.slow
 def test_written_state_under_every_setting(spark: SparkSession, check_writes: Check) -> None:
     assert all_culprits(spark, check_writes) == {}
+
+
+@pytest.mark.slow
+def test_totals_under_every_setting(spark: SparkSession, check_totals: Check) -> None:
+    assert all_culprits(spark, check_totals) == {}
 
 
 def all_culprits(spark: SparkSession, check: Check) -> dict[str, Any]:

@@ -14,7 +14,16 @@ from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
 
 import keygroups
-from keygroups.spark import ListState, MapState, ValueState, with_routing
+from keygroups.spark import (
+    ListState,
+    MapState,
+    ValueState,
+    kafka_offsets,
+    key_group_load,
+    pre_aggregate,
+    skew_report,
+    with_routing,
+)
 from keygroups.spark import functions as KF
 from keygroups.types import (
     BIG_DEC,
@@ -174,6 +183,51 @@ def _key_group(values: tuple[Any, ...], key: str | list[str], key_type: KeyType)
     elif isinstance(key_type, SQL_TIMESTAMP):
         value = value.replace(tzinfo=None)
     return keygroups.assign_to_key_group(value, MAX_PARALLELISM, key_type)
+
+
+COUNTED = [(number % 7, "clicks", number % 4, number) for number in range(40)]
+"""Rows of a key, a topic, a partition and a number, which is as a key is."""
+
+
+def counted_rows(spark: SparkSession) -> DataFrame:
+    """Return a DataFrame of the rows in COUNTED."""
+    df = spark.createDataFrame(COUNTED, "key bigint, topic string, partition int, offset bigint")
+    return df if is_remote() else df.coalesce(1).localCheckpoint()
+
+
+def wrong_totals(df: DataFrame) -> list[str]:
+    """Return the answers about `counted_rows` that are other than the core's."""
+    subtasks = {key: keygroups.assign_key_to_parallel_operator(key, 128, 3) for key in range(7)}
+    totals: dict[int, int] = {}
+    records, keys, weights = [0] * 3, [0] * 3, [0] * 3
+    for key, _, _, number in COUNTED:
+        keys[subtasks[key]] += key not in totals
+        totals[key] = totals.get(key, 0) + number
+        records[subtasks[key]] += 1
+        weights[subtasks[key]] += number
+    summed = pre_aggregate(df, "key", [F.sum("offset").alias("total")], 128, 3)
+    placed = summed.withColumn("partition", F.spark_partition_id()).collect()
+    found: dict[str, tuple[Any, Any]] = {
+        "pre_aggregate": (
+            {(row["key"], row["total"], row["partition"]) for row in placed},
+            {(key, total, subtasks[key]) for key, total in totals.items()},
+        ),
+        "key_group_load": (
+            key_group_load(df, "key", 128, weight="offset").per_subtask(3),
+            weights,
+        ),
+        "kafka_offsets": (
+            kafka_offsets(df.where("offset >= 36")).offsets,
+            {("clicks", number % 4): number for number in range(36, 40)},
+        ),
+    }
+    for size in (None, 40):
+        rows = skew_report(df, "key", 128, 3, batch_size=size).subtasks
+        counts = [(row.records, row.distinct_keys) for row in rows]
+        found[f"skew_report, {size}"] = counts, [*zip(records, keys)]
+    return [
+        f"{name} is {is_}, not {right}" for name, (is_, right) in found.items() if is_ != right
+    ]
 
 
 SQL_KEYS = [(name, kind) for name, (kind, _, _) in SCALARS.items() if kind in SQL_KEY_TYPES]
