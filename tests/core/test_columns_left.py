@@ -22,6 +22,7 @@ from support.inside.columns import (  # noqa: E402
     column_of,
     column_writer,
     list_reader_of,
+    names_of,
     parts,
     reader_of,
     readers,
@@ -535,6 +536,22 @@ def test_what_is_written_and_what_is_left(name: str) -> None:
         for values in ([value], [good[0], value]):
             with pytest.raises(UnwrittenError):
                 writer.write(pa.array(values, column.data_type))
+
+
+@pytest.mark.parametrize("kind", ["VALUE", "MAP", "PRIORITY_QUEUE"])
+@pytest.mark.parametrize("role", ["key", "namespace", "user_key", "value"])
+def test_keys_of_which_the_job_reads_a_part_have_their_bytes(kind: str, role: str) -> None:
+    """Timers have no value: behind a window that only the job reads nothing else tells the key."""
+    of_the_job = PojoSerializer("a.B", ["id"], [INT])
+    types = {"key": LONG, "namespace": VOID_NAMESPACE, "user_key": LONG, "value": LONG}
+    key, namespace, user_key, value = (types | {role: of_the_job}).values()
+    state = StateDescriptor(
+        *("s", kind, key, namespace),
+        None if kind == "PRIORITY_QUEUE" else value,
+        user_key if kind == "MAP" else None,
+    )
+    of_key = ["key", "namespace", "user_key"][: 3 if kind == "MAP" else 2]
+    assert ("key_bytes" in names_of(state)) is (role in of_key)
 
 
 def test_rows_of_no_bytes_are_left() -> None:

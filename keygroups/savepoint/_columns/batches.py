@@ -149,7 +149,7 @@ def names_of(state: StateDescriptor) -> list[str]:
     """Return the names of the columns that have values in a state, and are not null throughout."""
     typed = [name for name, column in zip(TYPED, typed_columns(state)) if column is not None]
     names = ["key_group", "subtask", *typed, *times_of(state), "bytes"]
-    of_key = [serializer for _, serializer in _serializers(state)[:-1]]
+    of_key = [serializer for role, serializer in _serializers(state) if role != "value"]
     if any(map(_is_of_the_job, of_key)) or has_key_bytes(state):
         names.append(BYTES_OF["key"])
     return names + [BYTES_OF[role] for role in roles_apart(state) if role != "key"]

@@ -12,7 +12,13 @@ from keygroups.savepoint._columns import (
     table_writer,
 )
 from keygroups.savepoint._columns.arrow_values import arrow_array, values
-from keygroups.savepoint._columns.batches import TYPED, layout_of, record_batches, typed_columns
+from keygroups.savepoint._columns.batches import (
+    TYPED,
+    layout_of,
+    names_of,
+    record_batches,
+    typed_columns,
+)
 from keygroups.savepoint._columns.column_types import (
     COLUMNS,
     column_of,
@@ -96,6 +102,7 @@ __all__ = [
     "layout_of",
     "list_reader_of",
     "long_columns",
+    "names_of",
     "numbers",
     "parts",
     "patterns",
