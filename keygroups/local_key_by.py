@@ -107,7 +107,7 @@ class LocalKeyBy(Generic[K, V]):
 
     def _add(self, buffer: dict[object, tuple[K, V]], key: K, value: V) -> None:
         try:
-            identity = _identity(key)
+            identity = key_identity(key)
             entry = buffer.get(identity)
         except TypeError:
             raise InvalidTypeError(f"key must be hashable, got {show(key)}") from None
@@ -116,7 +116,7 @@ class LocalKeyBy(Generic[K, V]):
         buffer[identity] = key, value
 
 
-def _identity(key: object, depth: int = 0) -> object:
+def key_identity(key: object, depth: int = 0) -> object:
     """Return a hashable identity, which two keys share only if they are one key to Flink."""
     if type(key) is str:
         return key
@@ -129,6 +129,6 @@ def _identity(key: object, depth: int = 0) -> object:
     if isinstance(key, (tuple, frozenset)):
         if depth >= MAX_DEPTH:
             raise InvalidValueError(f"key must nest at most {MAX_DEPTH} deep, got {show(key)}")
-        elements = (_identity(element, depth + 1) for element in key)
+        elements = (key_identity(element, depth + 1) for element in key)
         return type(key), tuple(elements) if isinstance(key, tuple) else frozenset(elements)
     return type(key), key

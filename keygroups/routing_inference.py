@@ -21,6 +21,7 @@ from keygroups._checks import (
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.hashing import finalise, hasher_of, infer_key_type
 from keygroups.key_group_range import compute_default_max_parallelism
+from keygroups.local_key_by import key_identity
 from keygroups.types import KeyType
 
 __all__ = ["RoutingCandidate", "RoutingInference", "infer_routing"]
@@ -64,7 +65,7 @@ class _Hashed(NamedTuple):
 class _Seen(NamedTuple):
     """Keys with their places: subtasks of a parallelism, or key groups if that is None."""
 
-    pairs: dict[Hashable, int]
+    pairs: Sequence[tuple[Hashable, int]]
     parallelism: int | None
     max_parallelisms: range  # candidates with the highest place
 
@@ -137,7 +138,8 @@ def infer_routing(
     CASE_CLASS with its name. Ints in a SCALA_TUPLE are LONG, which hash as INT does there.
 
     Raises ParallelismError, InvalidTypeError or InvalidValueError for an argument, for both forms
-    at once or neither, and for a key that was seen in two places, which no job does.
+    at once or neither, and for a key that was seen in two places, which no job does; keys that
+    only Python takes for equal, such as 0.0 and -0.0, are two, as in `LocalKeyBy`.
 
     Flink: KeyGroupRangeAssignment.assignToKeyGroup and computeOperatorIndexForKeyGroup, asked
     backwards.
@@ -150,7 +152,7 @@ def infer_routing(
     """
     seen = _check_seen(observed, parallelism, key_groups)
     wanted = _check_key_types(() if key_types is None else key_types)
-    keys = list(seen.pairs)
+    keys = [key for key, _ in seen.pairs]
     hashed = [
         hashed_keys
         for key_type in dict.fromkeys((*wanted, *_suggested(keys)))
@@ -194,14 +196,14 @@ def _check_seen(
                 raise InvalidValueError(f"{name} must not go with key_groups, got {show(value)}")
         highest = UPPER_BOUND_MAX_PARALLELISM - 1
         pairs = _check_pairs("key_groups", key_groups, "key group", highest)
-        lowest = max(pairs.values()) + 1
+        lowest = max(place for _, place in pairs) + 1
     return _Seen(pairs, parallelism, range(lowest, UPPER_BOUND_MAX_PARALLELISM + 1))
 
 
 def _check_pairs(
     name: str, values: Iterable[tuple[object, int]] | None, what: str, most: int
-) -> dict[Hashable, int]:
-    pairs: dict[Hashable, int] = {}
+) -> list[tuple[Hashable, int]]:
+    pairs: dict[object, tuple[Hashable, int]] = {}
     checked: Iterator[object] = iterate(name, f"pairs of a key and its {what}", values)
     for pair in checked:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
@@ -211,7 +213,7 @@ def _check_pairs(
         key, seen = pair
         place = check_int(f"{what} of a pair of {name}", seen, 0, most)
         try:
-            known = pairs.setdefault(key, place)
+            _, known = pairs.setdefault(key_identity(key), (key, place))
         except TypeError:
             raise InvalidTypeError(f"keys of {name} must be hashable, got {show(key)}") from None
         if known != place:
@@ -221,7 +223,7 @@ def _check_pairs(
             )
     if not pairs:
         raise InvalidValueError(f"{name} must have at least one pair, got none")
-    return pairs
+    return list(pairs.values())
 
 
 def _check_key_types(key_types: Iterable[KeyType]) -> list[KeyType]:
@@ -298,7 +300,7 @@ def _explaining(hashes: Sequence[int], seen: _Seen) -> Sequence[int]:
     """Return the max parallelisms under which every hash goes to its place."""
     explaining: Sequence[int] = seen.max_parallelisms
     parallelism = seen.parallelism
-    for code, place in zip(hashes, seen.pairs.values()):
+    for code, (_, place) in zip(hashes, seen.pairs):
         # This is `_place` without a call, on the hot path; key groups are n subtasks.
         explaining = [n for n in explaining if code % n * (parallelism or n) // n == place]
     return explaining
@@ -329,7 +331,7 @@ def _nearest(hashed: Sequence[_Hashed], seen: _Seen) -> tuple[_Hashed, int] | No
     """Return the key type and max parallelism that the fewest pairs contradict, if few do."""
     fewest, nearest = int(len(seen.pairs) * _MISSES) + 1, None
     for hashed_keys in hashed:
-        pairs = list(zip(hashed_keys.hashes, seen.pairs.values()))
+        pairs = [(code, place) for code, (_, place) in zip(hashed_keys.hashes, seen.pairs)]
         for max_parallelism in seen.max_parallelisms:
             misses = 0
             for code, place in pairs:
@@ -347,7 +349,7 @@ def _unexplained(
 ) -> tuple[tuple[object, int], ...]:
     return tuple(
         (key, place)
-        for code, (key, place) in zip(hashed_keys.hashes, seen.pairs.items())
+        for code, (key, place) in zip(hashed_keys.hashes, seen.pairs)
         if _place(code, max_parallelism, seen.parallelism) != place
     )
 

@@ -14,7 +14,7 @@ files.
 
 from __future__ import annotations
 
-from keygroups._checks import check_bounds, check_int, check_parallelisms, check_str
+from keygroups._checks import check_bounds, check_int, check_parallelisms, check_str, show
 from keygroups.assignment import assign_to_key_group
 from keygroups.errors import InvalidValueError
 from keygroups.hashing import hash_code
@@ -31,7 +31,9 @@ def split_owner(topic: str, partition: int, parallelism: int) -> int:
 
     `topic` is its name, for Pulsar the full one, such as "persistent://public/default/clicks".
     0 <= partition < 2^30, or -1 for a topic of Pulsar without partitions; `parallelism` is that
-    of the source, 1..32768. Raises InvalidTypeError, InvalidValueError and ParallelismError.
+    of the source, 1..32768. Raises InvalidTypeError, InvalidValueError and ParallelismError; the
+    second also for -1 where partition 0 would be that of subtask 0, as no subtask reads such a
+    topic with flink-connector-pulsar 3.0.0 to 4.1.0, and the last one does with newer ones.
 
     It is the rule of KafkaSource, unless it was built with another selector of owners, of
     FlinkKafkaConsumer before it (KafkaTopicPartitionAssigner.assign), and of PulsarSource.
@@ -43,7 +45,14 @@ def split_owner(topic: str, partition: int, parallelism: int) -> int:
     """
     parallelism = check_bounds("parallelism", parallelism)
     partition = check_int("partition", partition, -1, _MOST_PARTITIONS - 1)
-    return (_first_owner(topic, parallelism) + partition) % parallelism
+    owner = _first_owner(topic, parallelism) + partition
+    if owner < 0 and parallelism > 1:
+        raise InvalidValueError(
+            f"partition must not be -1 for topic {show(topic)} and parallelism {parallelism}: no "
+            f"subtask reads it with flink-connector-pulsar up to 4.1.0, {parallelism - 1} with "
+            "newer ones (FLINK-34629)"
+        )
+    return owner % parallelism
 
 
 def partition_for_key(

@@ -63,7 +63,8 @@ in MySQL's: the source is "MySQL CDC or CDC" then.
   start_timestamp; of Pulsar partitions, those that readers have got;
 - of both CDC processed_tables, remaining_tables, assigned_splits, finished_offsets, status,
   schemas, is_case_sensitive, the splitting_table with next_chunk_start and next_chunk_id,
-  is_stream_assigned, and of the base finished_checkpoint_ids, as far as the version has them;
+  is_stream_assigned, and of the base finished_checkpoint_ids, as far as the version has them; a
+  status is "SUSPENDED or NEWLY_ADDED_ASSIGNING" where MySQL's 2.3.0 and 2.4.0 mean other ones;
 - of MongoDB remaining_collections, processed_collections, assigned_splits and is_initialized; of
   JDBC completed_splits, pending_splits and state;
 - of Iceberg snapshot (its id and time), statuses of the splits and split_counts; of Paimon

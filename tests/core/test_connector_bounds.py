@@ -469,25 +469,69 @@ def test_owners_of_transactions_of_kafka(number: int, tmp_path: Path) -> None:
         assert isinstance(state, UnknownWriterState)
 
 
+NEWER_STATUSES = {
+    0: "INITIAL_ASSIGNING",
+    1: "INITIAL_ASSIGNING_FINISHED",
+    2: "NEWLY_ADDED_ASSIGNING",
+    3: "NEWLY_ADDED_ASSIGNING_SNAPSHOT_FINISHED",
+    4: "NEWLY_ADDED_ASSIGNING_FINISHED",
+}
+"""AssignerStatus of flink-cdc from release-2.4.0 on, by its status code."""
+OLDER_STATUSES = {**NEWER_STATUSES, 2: "SUSPENDED", 3: "NEWLY_ADDED_ASSIGNING"}
+"""The same at release-2.2.0 to release-2.3.0, where MySQL's connector alone has it."""
+
+
 @pytest.mark.parametrize("number", range(-1, 6))
-@pytest.mark.parametrize(("source", "version"), [("MySQL CDC", 4), ("CDC", 6)])
-def test_statuses_of_an_assigner(source: str, version: int, number: int) -> None:
+@pytest.mark.parametrize(
+    ("source", "version", "rest", "names"),
+    [
+        ("MySQL CDC", 3, b"", OLDER_STATUSES),
+        ("MySQL CDC", 4, i32(0), OLDER_STATUSES),
+        ("CDC", 6, i32(0), NEWER_STATUSES),
+    ],
+)
+def test_statuses_of_an_assigner(
+    source: str, version: int, rest: bytes, names: dict[int, str], number: int
+) -> None:
     """AssignerStatus of flink-cdc, by its status code, and no other."""
-    names = {
-        0: "INITIAL_ASSIGNING",
-        1: "INITIAL_ASSIGNING_FINISHED",
-        2: "NEWLY_ADDED_ASSIGNING",
-        3: "NEWLY_ADDED_ASSIGNING_SNAPSHOT_FINISHED",
-        4: "NEWLY_ADDED_ASSIGNING_FINISHED",
-    }
-    data = i32(4, 1, 0, 0, 0, 0, number, 0) + NO + i32(0)
+    data = i32(4, 1, 0, 0, 0, 0, number, 0) + NO + rest
     layout = LAYOUT_OF[source]
     if number in names:
         fields, _ = split_layouts.enumerator_of(layout, (version, data), "file")
         assert (fields or {})["status"] == names[number]
     else:
-        with pytest.raises(SavepointError, match=f"status of an assigner {number} is not known"):
+        message = f"status of an assigner {number} is not known|no enumerator of MySQL CDC"
+        with pytest.raises(SavepointError, match=message):
             split_layouts.enumerator_of(layout, (version, data), "file")
+
+
+@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize(
+    ("tables", "releases"),
+    [
+        ([], (OLDER_STATUSES, NEWER_STATUSES)),
+        (["shop.a"], (OLDER_STATUSES,)),
+        (["`shop`.`a`"], (NEWER_STATUSES,)),
+        (["`sh``op`.`a.b`", "`c`"], (NEWER_STATUSES,)),
+        (["shop.`a`"], (OLDER_STATUSES,)),
+        (["`shop`.`a`", "shop.b"], (OLDER_STATUSES, NEWER_STATUSES)),
+    ],
+)
+def test_statuses_of_mysql_that_two_releases_mean_differently(
+    tables: list[str], releases: tuple[dict[int, str], ...], number: int
+) -> None:
+    """Both 2.3.0 and 2.4.0 write version 5; from 2.4.0 on the tables of chunks are quoted.
+
+    flink-cdc: AssignerStatus; MySqlSplitSerializer.serialize, which 2.4.0 changed from
+    TableId.toString to StatementUtils.quote.
+    """
+    chunks = [i32(1) + texts(table, f"{table}:0", "ROW<>", "", "") + NO for table in tables]
+    assigned = b"".join(
+        texts(f"{table}:0") + framed(chunk + i32(0)) for table, chunk in zip(tables, chunks)
+    )
+    data = i32(4, 1, 0, 0, len(tables)) + assigned + i32(0, number, 0) + NO + i32(0) + NO
+    fields, _ = split_layouts.enumerator_of(LAYOUT_OF["MySQL CDC"], (5, data), "file")
+    assert (fields or {})["status"] == " or ".join({names[number]: 0 for names in releases})
 
 
 @pytest.mark.parametrize("is_finished", [False, True])

@@ -363,6 +363,35 @@ def test_keys_of_no_type_that_decides() -> None:
     assert infer_routing([(2**70, 0), (1, 1)], 2, [BIG_INT, SHORT]).tried == 32767
 
 
+@pytest.mark.parametrize("name", ["FLOAT", "DOUBLE", "BIG_DEC", "SQL_ROW('DOUBLE')"])
+def test_keys_that_only_python_takes_for_equal(name: str) -> None:
+    """0.0 and -0.0, or 1.5 and 1.50, are two keys with the key groups of the vectors.
+
+    To take the second for the first would find a candidate that sends it elsewhere.
+    """
+    header, rest = read("keys")
+    key_type = decode_key_type(name)
+    at = header["max_parallelisms"].index(1000)
+    found: Pairs = [
+        (decode_key(key_type, line["key"]), line["key_groups"][at])
+        for line in rest
+        if line["type"] == name
+    ]
+    pairs = [(key, group) for key, group in found if key == key]
+    candidate = RoutingCandidate(1000, key_type)
+    assert candidate in infer_routing(key_groups=pairs, key_types=[key_type]).candidates
+    equal = [
+        (pair, other)
+        for index, pair in enumerate(pairs)
+        for other in pairs[:index]
+        if pair[0] == other[0] and pair[1] != other[1]
+    ]
+    assert equal
+    for (key, group), (other, _) in equal:
+        wrong = infer_routing(key_groups=[(key, group), (other, group)], key_types=[key_type])
+        assert candidate not in wrong.candidates
+
+
 @pytest.mark.parametrize(
     ("observed", "parallelism", "error", "message"),
     [

@@ -274,6 +274,30 @@ def test_splits_that_are_not_with_a_reader(tmp_path: Path) -> None:
     assert found.splits[1:] == (KafkaSplit("b", 0, is_assigned=True),)
 
 
+def test_a_split_that_is_read_to_its_end_goes_on_nowhere(tmp_path: Path) -> None:
+    """Its state of version 3 has the offset that its reader began with, and records to its stop.
+
+    flink-connector-kafka v5.0.0: KafkaSourceEnumerator.assignPendingPartitionSplits puts splits
+    in assignedSplits, which nothing changes when SourceReaderBase.finishSplit drops them.
+    """
+    done, later = kafka_split("b", 0, 100, 900), kafka_split("c", 0, 20, 70)
+    enumerator = (
+        *(struct.pack(">ii", 3, 0), framed(A0), bytes(4), framed(done), bytes(4)),
+        *(framed(later), b"\0\0\0\1\1"),
+    )
+    state = coordinator(3, b"".join(enumerator))
+    operator = source(tmp_path / "savepoint", [[versioned(0, A0)]], state)
+    ends = {("a", 0): 100, ("b", 0): 1_000, ("c", 0): 60}
+    splits = splits_of(operator, ends)
+    assert splits == [
+        READ_A0._replace(lag=60),
+        KafkaSplit("b", 0, None, 900, is_assigned=True),
+        KafkaSplit("c", 0, 20, 70, lag=40),
+    ]
+    [report] = operator_reports(read_savepoint(tmp_path / "savepoint", ends=ends))
+    assert "100 records behind in 2 of them" in str(report)
+
+
 def test_without_a_coordinator_no_split_is_assigned(tmp_path: Path) -> None:
     operator = source(tmp_path / "savepoint", [[versioned(0, A0)], []])
     assert operator.coordinator_state() is None

@@ -111,7 +111,8 @@ class KafkaWriterState(NamedTuple):
 
     `precommitted` are the transactions of its last checkpoints, each its id and the checkpoint.
     It was `owned_subtask` of `total_subtasks` that own the ids, by `ownership`: Kafka's
-    TransactionOwnership. Before flink-connector-kafka 4.0 there is the prefix alone.
+    TransactionOwnership. Before flink-connector-kafka 4.0 there is the prefix alone: a text, as
+    which a writer of Doris (its connector 1.1) has its prefix of labels.
     """
 
     transactional_id_prefix: str

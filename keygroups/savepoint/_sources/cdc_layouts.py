@@ -8,7 +8,8 @@ first released with version 3.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -27,13 +28,16 @@ from keygroups.savepoint._sources.split_layouts import (
 _SNAPSHOT, _STREAM = 1, 2  # kinds of splits and of enumerators
 _BOTH = 3  # the kind of an enumerator of both
 _IN_MYSQL = ("file", "kind")  # Each offset of MySQL's has one of them, no other database's has.
+_FLAGS = ("INITIAL_ASSIGNING", "INITIAL_ASSIGNING_FINISHED")  # the two that a flag tells
 _STATUSES = (  # AssignerStatus
-    "INITIAL_ASSIGNING",
-    "INITIAL_ASSIGNING_FINISHED",
-    "NEWLY_ADDED_ASSIGNING",
-    "NEWLY_ADDED_ASSIGNING_SNAPSHOT_FINISHED",
+    *_FLAGS,
+    *("NEWLY_ADDED_ASSIGNING", "NEWLY_ADDED_ASSIGNING_SNAPSHOT_FINISHED"),
     "NEWLY_ADDED_ASSIGNING_FINISHED",
 )
+_OLDER_STATUSES = (  # the same up to release 2.3.0, which MySQL's alone has
+    *(*_FLAGS, "SUSPENDED", "NEWLY_ADDED_ASSIGNING", "NEWLY_ADDED_ASSIGNING_FINISHED"),
+)
+_QUOTED = re.compile(r"(`[^`]*`\.?)+")  # A backtick in a name is doubled: two quoted texts.
 
 ReadOffset = Callable[[Cursor], "dict[str, Any] | None"]
 
@@ -177,12 +181,15 @@ def _mysql_pending(version: int, cursor: Cursor) -> Fields:
 
 
 def _mysql_snapshot(version: int, has_status: bool, split_version: int, cursor: Cursor) -> Fields:
+    statuses = _OLDER_STATUSES if version <= 4 else _STATUSES
     fields = _assigned(
         split_version,
         cursor,
         (_mysql, partial(_mysql_offset, split_version), Cursor.utf),
-        has_status=has_status,
+        statuses if has_status else None,
     )
+    if version >= 5:
+        fields["status"] = _mysql_status(fields["status"], fields["assigned_splits"].values())
     if version >= 3:
         fields |= _remaining(cursor, Cursor.utf)
     if version >= 4:
@@ -190,6 +197,19 @@ def _mysql_snapshot(version: int, has_status: bool, split_version: int, cursor: 
     if version >= 5:
         fields |= _splitting(cursor)
     return fields
+
+
+def _mysql_status(status: str, chunks: Iterable[Fields]) -> str:
+    """Return a status of version 5, or the two that its code may be.
+
+    2.3.0 and 2.4.0 write the same version, and by some codes mean other statuses. Only the newer
+    one has the names of chunks' tables in quotes: MySqlSplitSerializer.serialize.
+    """
+    older = _OLDER_STATUSES[_STATUSES.index(status)]
+    are_quoted = {_QUOTED.fullmatch(chunk["table"]) is not None for chunk in chunks}
+    if older == status or are_quoted == {True}:
+        return status
+    return older if are_quoted == {False} else f"{older} or {status}"
 
 
 def _cdc_pending(version: int, cursor: Cursor) -> Fields:
@@ -203,7 +223,7 @@ def _cdc_snapshot(version: int, split_version: int, cursor: Cursor) -> Fields:
         split_version,
         cursor,
         (_cdc, partial(_cdc_offset, split_version), read_table),
-        has_status=version >= 6,
+        _STATUSES if version >= 6 else None,
     )
     fields |= _remaining(cursor, read_table)
     if version >= 4:
@@ -231,10 +251,12 @@ def _assigned(
     split_version: int,
     cursor: Cursor,
     readers: tuple[Callable[[int, Cursor], Fields], ReadOffset, Callable[[Cursor], str]],
-    *,
-    has_status: bool,
+    statuses: Sequence[str] | None,
 ) -> dict[str, Any]:
-    """Read what both assigners have, by their readers of splits, offsets and names of tables."""
+    """Read what both assigners have, by their readers of splits, offsets and names of tables.
+
+    `statuses` are those of the assigner by their codes, None where a flag has the status.
+    """
     read_split, read_offset, read_table = readers
 
     def read_assigned(cursor: Cursor) -> tuple[str, Fields]:
@@ -249,16 +271,17 @@ def _assigned(
     )
     assigned = unordered(cursor, 6, read_assigned)
     offsets = unordered(cursor, 3, lambda cursor: (cursor.utf(), read_offset(cursor)))
-    if has_status:
-        status = cursor.expect("status of an assigner", cursor.i32(), *range(len(_STATUSES)))
+    if statuses is None:
+        status = _FLAGS[cursor.bool()]
     else:
-        status = int(cursor.bool())
+        code = cursor.expect("status of an assigner", cursor.i32(), *range(len(statuses)))
+        status = statuses[code]
     return {
         "processed_tables": tables,
         "splits": splits,
         "assigned_splits": dict(assigned),
         "finished_offsets": dict(offsets),
-        "status": _STATUSES[status],
+        "status": status,
     }
 
 

@@ -194,11 +194,12 @@ class KafkaSplit(NamedTuple):
     """A partition that Kafka's source reads.
 
     `offset` is that of the next record to read, `stopping_offset` that to stop before, None where
-    there is none or it is not known, as in a split that only the coordinator has. `subtask` has
-    it, None if no reader does; `is_assigned` is the coordinator's word. A partition that is
-    assigned and that no reader has is read no more, one that a reader has and that is not
-    assigned will be read once more. `lag` is the end that a caller passes minus `offset`, negative
-    if that is beyond the end, None where either is not known. `cluster` is the id of Kafka's
+    there is none or it is not known: one that is read to its end, and before connector 5.0 each
+    split that only the coordinator has, is without an offset. `subtask` has it, None if no
+    reader does; `is_assigned` is the coordinator's word. A partition that is assigned and that no
+    reader has is read no more, one that a reader has and that is not assigned will be read once
+    more. `lag` is the end that a caller passes minus `offset`, negative if that is beyond the
+    end, None where either is not known. `cluster` is the id of Kafka's
     cluster for a DynamicKafkaSource, which reads several, else None.
     """
 

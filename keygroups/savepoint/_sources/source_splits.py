@@ -286,7 +286,13 @@ def _of_kafka(
     found = [layouts.read_split(version, Cursor(data, name), sub) for sub, version, data in splits]
     found = [split._replace(is_assigned=place_of(split) in assigned) for split in found]
     read = {place_of(split) for split in found}
-    found += [split for split in known.splits if place_of(split) not in read]
+    # What is assigned and with no reader is read to its end: its offset, which version 3 of the
+    # state has, is where that began. Kafka's source: KafkaSourceEnumerator.assignedSplits.
+    found += [
+        split._replace(offset=None) if split.is_assigned else split
+        for split in known.splits
+        if place_of(split) not in read
+    ]
     return replace(
         _of_another((), enumerator),
         splits=tuple(found),
