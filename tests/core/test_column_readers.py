@@ -312,6 +312,24 @@ def test_characters_of_texts_have_sixteen_bits(character: str, is_any: bool) -> 
         assert STRING.read(data, 0)[1] == len(data)
 
 
+ADJACENT = serializers.PojoSerializer(
+    "a.P", ["a", "b", "c", "d", "e"], [STRING, STRING, INT, INT, STRING]
+)
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 62, 63, 64])
+@pytest.mark.parametrize("character", ["a", "é", "中"])
+def test_texts_of_each_length_are_matched(character: str, length: int) -> None:
+    """Up to 63 characters, by themselves, side by side in a POJO and on both sides of numbers."""
+    text = character * length
+    pojo = Pojo("a.P", {"a": text, "b": text, "c": 1, "d": -1, "e": text})
+    for serializer, value in ((STRING, text), (ADJACENT, pojo)):
+        pattern = patterns.pattern_of([serializer])
+        assert pattern is not None
+        match = re.compile(pattern, re.DOTALL).fullmatch(encoded(serializer, value))
+        assert (match is not None) is (length <= 63)
+
+
 def sought_by_patterns(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Have patterns compiled at once, and return a list that gets the bytes in which they seek."""
     sought: list[bytes] = []

@@ -22,7 +22,7 @@ from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.savepoint import Operator, read_savepoint
 
 pytest.importorskip("pyarrow")
-pytest.importorskip("numpy")
+np: Any = pytest.importorskip("numpy")
 
 from support.bytes.column_entries import by_state, column_entries
 from support.inside.columns import rocksdb_columns
@@ -374,6 +374,16 @@ def test_pieces_that_are_not_in_order(
         ]
         operator = operator_of(tmp_path / str(number), [sst_of_blocks(data, "s")])
         assert unread.of(operator, -1) == [b"\0"]
+
+
+@pytest.mark.parametrize("more", [b"\0", b"\7", b"\xff", b"\0" * 9])
+def test_a_key_that_is_longer_than_all(more: bytes) -> None:
+    """It is behind all that it starts with."""
+    row = np.frombuffer(b"of-eight" + b"\x08".ljust(8, b"\0") + b"\xff" * 8, np.uint8)
+    none = np.zeros(1, np.int64)
+    records = rocksdb_columns._Records(row.reshape(1, 24), none, none, b"")
+    assert (records.before(b"of-eight"), records.through(b"of-eight")) == (0, 1)
+    assert (records.before(b"of-eight" + more), records.through(b"of-eigh")) == (1, 0)
 
 
 @pytest.mark.parametrize("kind", [VALUE, DELETION, SINGLE_DELETION, MERGE])
