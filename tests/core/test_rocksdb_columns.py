@@ -22,8 +22,9 @@ from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.savepoint import Operator, read_savepoint
 
 pytest.importorskip("pyarrow")
-np: Any = pytest.importorskip("numpy")
+pytest.importorskip("numpy")
 
+import numpy as np
 from support.bytes.column_entries import by_state, column_entries
 from support.inside.columns import rocksdb_columns
 from support.inside.savepoints import rocksdb
