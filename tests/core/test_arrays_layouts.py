@@ -255,6 +255,29 @@ def test_a_byte_alone_that_is_no_character(octet: int, before: int, behind: int)
             arrays.hash_code(key, key_type)
 
 
+@pytest.mark.parametrize("behind", [0, 200])
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        (b"\xe0\xa0\x80", b"\xe0\x9f\xbf"),
+        (b"\xed\x9f\xbf", b"\xed\xa0\x80"),
+        (b"\xf0\x90\x80\x80", b"\xf0\x8f\xbf\xbf"),
+        (b"\xf4\x8f\xbf\xbf", b"\xf4\x90\x80\x80"),
+    ],
+)
+def test_second_bytes_on_both_sides_of_a_bound(good: bytes, bad: bytes, behind: int) -> None:
+    """Unicode, table 3-7: behind these first bytes fewer second ones are well-formed."""
+    text = good + b"x" * behind
+    for key, key_type in ((of_bytes(text), STRING), ([of_bytes(text)], SQL_ROW("STRING"))):
+        value = text.decode()
+        expected = code(value if key_type == STRING else (value,), key_type)
+        assert arrays.hash_code(key, key_type).tolist() == [expected]
+    wrong = of_bytes(b"a", bad + b"x" * behind)
+    for key, key_type in ((wrong, STRING), ([wrong], SQL_ROW("STRING"))):
+        with pytest.raises(InvalidValueError, match=r"^key 1: .*must be text in UTF-8, got b'"):
+            arrays.hash_code(key, key_type)
+
+
 def test_bytes_below_a_null_do_not_matter() -> None:
     valid = pa.array([True, True, False]).buffers()[1]
     array = pa.Array.from_buffers(pa.string(), 3, [valid, *TEXTS.buffers()[1:]])

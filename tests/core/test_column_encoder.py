@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from support.inside.columns import column_encoder, entries_of, entry_batch, row_encoder
-from support.inside.savepoints import EncodedEntry, NewState, joined_lists
+from support.inside.savepoints import EncodedEntry, NewState, joined_lists, stored_value
 from support.selections import first_by_default
 
 from keygroups import (
@@ -52,6 +52,7 @@ from keygroups.types import (
     KeyType,
 )
 
+np: Any = pytest.importorskip("numpy")
 pa: Any = pytest.importorskip("pyarrow")
 
 from support.bytes.written_values import TEXTS, VALUES, Type, arrow_type  # noqa: E402
@@ -743,3 +744,20 @@ def test_entries_of_windows_are_left_to_single_rows() -> None:
         else:
             with pytest.raises(UnwrittenError):
                 encoder.entries(keys, rows)
+
+
+@pytest.mark.parametrize("texts", [[b"\0"], [b"\0", b"\0"], [b"\1", b"\2a"], [b"\2a", b"\0"]])
+def test_other_times_of_values_in_a_map(texts: list[bytes]) -> None:
+    """A text of one byte may be the null behind a time, whose mark changes with the time."""
+    text, five = serializer_of(STRING), struct.pack(">q", 5)
+    state = StateDescriptor("s", "MAP", text, VOID_NAMESPACE, text, text, has_ttl=True)
+    stored = stored_value(state)
+    values = [b"\0" + five + written for written in texts]
+    column = pa.array(values, pa.large_binary())
+    with_times = column_encoder.retimed(stored, column, np.full(len(values), 9))
+    assert with_times.to_pylist() == [stored.retimed(9)(value) for value in values]
+    with pytest.raises(UnwrittenError):
+        column_encoder.retimed(stored, column, None)
+    long = [b"\0" + five + b"\2a", b"\0" + five + b"\3ab"]
+    without = column_encoder.retimed(stored, pa.array(long, pa.large_binary()), None)
+    assert without.to_pylist() == [stored.retimed(None)(value) for value in long]
