@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
 
 np: Any = pytest.importorskip("numpy")
 pa: Any = pytest.importorskip("pyarrow")
+
+from support.inside.arrays import _blocks, _kernels, _scalars, _text, _utf8  # noqa: E402
 
 from keygroups import arrays, hash_code  # noqa: E402
 from keygroups.types import (  # noqa: E402
@@ -37,17 +40,16 @@ Watch = Callable[..., list[Any]]
 def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
     """Return a function that has calls of names in a module noted, in the list that it returns."""
 
-    def watched(module: str, note: Callable[..., Any], *names: str) -> list[Any]:
+    def watched(module: Any, note: Callable[..., Any], *names: str) -> list[Any]:
         noted: list[Any] = []
         for name in names:
-            place = f"keygroups.arrays.{module}.{name}"
-            function = pytest.importorskip(f"keygroups.arrays.{module}").__dict__[name]
+            call = getattr(module, name)
 
-            def noting(*args: Any, _name: str = name, _call: Any = function, **more: Any) -> Any:
+            def noting(*args: Any, _name: str = name, _call: Any = call, **more: Any) -> Any:
                 noted.append(note(_name, *args))
                 return _call(*args, **more)
 
-            monkeypatch.setattr(place, noting)
+            monkeypatch.setattr(module, name, noting)
         return noted
 
     return watched
@@ -87,7 +89,7 @@ def test_keys_are_hashed_in_blocks(
     rows: int, size: int, expected: list[int], watch: Watch
 ) -> None:
     """Of 32,768 rows, or of 2 MiB where these are fewer, and of a row at least."""
-    blocks = watch("_blocks", lambda _, block: len(block), "hash_array")
+    blocks = watch(_blocks, lambda _, block: len(block), "hash_array")
     array = pa.array(["x" * size] * rows, pa.string())
     assert len(arrays.hash_code(array, STRING)) == rows
     assert blocks == expected
@@ -116,13 +118,13 @@ OF_TEXTS = ("fold_segments", "fold_matrix", "padded", "utf8_codes", "_decoded_co
 )
 def test_texts_by_their_length(texts: list[str], expected: list[str], watch: Watch) -> None:
     """As a matrix up to 256 bytes, or 64 with gaps; what is no ASCII by words up to 128 bytes."""
-    ways = watch("_text", lambda name, *_: name, *OF_TEXTS)
+    ways = watch(_text, lambda name, *_: name, *OF_TEXTS)
     assert_as_the_core(pa.array(texts), STRING)
     assert ways == expected
 
 
 def test_bytes_by_their_length(watch: Watch) -> None:
-    ways = watch("_text", lambda name, *_: name, *OF_TEXTS)
+    ways = watch(_text, lambda name, *_: name, *OF_TEXTS)
     for size, expected in ((64, ["padded", "fold_matrix"]), (65, ["fold_segments"])):
         ways.clear()
         assert_as_the_core(pa.array([b"", b"\xff" * size]), BYTE_BUFFER)
@@ -130,7 +132,7 @@ def test_bytes_by_their_length(watch: Watch) -> None:
 
 
 def test_rows_of_text_beyond_ascii_at_a_time(watch: Watch) -> None:
-    sizes = watch("_text", lambda _, data, offsets: (len(data), len(offsets) - 1), "utf8_codes")
+    sizes = watch(_text, lambda _, data, offsets: (len(data), len(offsets) - 1), "utf8_codes")
     array = pa.array(["é", "ab"] * 8_192 + ["€"])
     codes = arrays.hash_code(array, STRING).tolist()
     assert codes == [233, 3105] * 8_192 + [0x20AC]  # "ab" is 97 * 31 + 98
@@ -149,7 +151,7 @@ def test_words_of_ascii_are_summed_apart(
     texts: list[str], expected: list[tuple[str, int]], watch: Watch
 ) -> None:
     """A word is eight bytes; a row without a byte has none."""
-    ways = watch("_utf8", name_and_length, "_ascii_sums", "_sums")
+    ways = watch(_utf8, name_and_length, "_ascii_sums", "_sums")
     assert_as_the_core(pa.array(texts), STRING)
     assert ways == expected
 
@@ -170,17 +172,14 @@ def test_powers_are_made_once(
     sizes: list[int], made: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many as the next power of two, which serve all numbers below it."""
-    kernels = pytest.importorskip("keygroups.arrays._kernels")
     asked: list[int] = []
 
-    def keep(base: int, count: int, known: dict[tuple[int, int], Any] = {}) -> Any:  # noqa: B006
-        if (base, count) not in known:
-            asked.append(count)
-            known[base, count] = kernels._make_powers(base, count)
-        return known[base, count]
+    @cache
+    def keep(base: int, count: int) -> Any:
+        asked.append(count)
+        return _kernels._make_powers(base, count)
 
-    monkeypatch.setattr(kernels, "_keep_powers", keep)
-    keep.__defaults__[0].clear()  # type: ignore[index]
+    monkeypatch.setattr(_kernels, "_keep_powers", keep)
     for size in sizes:
         assert_as_the_core(pa.array([list(range(size))], pa.list_(pa.int32())), LIST(INT))
     assert sorted(asked) == made
@@ -188,27 +187,25 @@ def test_powers_are_made_once(
 
 @pytest.mark.parametrize(("count", "kept"), [(7, True), (8, True), (9, False)])
 def test_many_powers_are_not_kept(count: int, kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    kernels = pytest.importorskip("keygroups.arrays._kernels")
-    monkeypatch.setattr(kernels, "_MOST_KEPT", 8)
+    monkeypatch.setattr(_kernels, "_MOST_KEPT", 8)
     asked: list[int] = []
-    keep = kernels._keep_powers
+    keep = _kernels._keep_powers
 
     def keeping(base: int, most: int) -> Any:
         asked.append(most)
         return keep(base, most)
 
-    monkeypatch.setattr(kernels, "_keep_powers", keeping)
-    powers = kernels._powers(31, count)
+    monkeypatch.setattr(_kernels, "_keep_powers", keeping)
+    powers = _kernels._powers(31, count)
     assert powers[:count].tolist() == [pow(31, exponent, 2**32) for exponent in range(count)]
     assert bool(asked) is kept
     exponents = np.array([count, 0, count - 1])
     expected = [pow(31, int(exponent), 2**32) for exponent in exponents]
-    assert kernels.powers_of_31(exponents).tolist() == expected
+    assert _kernels.powers_of_31(exponents).tolist() == expected
 
 
 def test_rows_of_a_matrix_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of as many as have so many numbers, in whichever parts; the codes are the same."""
-    kernels = pytest.importorskip("keygroups.arrays._kernels")
     products: list[int] = []
 
     class Watched(np.ndarray):  # type: ignore[misc]
@@ -218,9 +215,9 @@ def test_rows_of_a_matrix_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for most, parts in ((6, [2, 2, 1]), (8, [2, 2, 1]), (9, [3, 2]), (15, [5]), (3, [1] * 5)):
         products.clear()
-        monkeypatch.setattr(kernels, "_DOUBLES", most)
+        monkeypatch.setattr(_kernels, "_DOUBLES", most)
         octets = np.frombuffer(b"abcdefghijklmno", np.uint8).reshape(5, 3)
-        codes = kernels.fold_matrix(octets.view(Watched))
+        codes = _kernels.fold_matrix(octets.view(Watched))
         texts = [row.tobytes().decode() for row in octets]
         assert codes.tolist() == [hash_code(text, STRING) for text in texts]
         assert products == parts
@@ -238,7 +235,7 @@ def test_sql_dates(zone: str, days: list[int], hashed: int, watch: Watch) -> Non
     keys = pa.array(days, pa.int32()).cast(pa.date32())
     key_type = SQL_DATE(zone)
     expected = [hash_code(key, key_type) for key in keys.to_pylist()]
-    calls = watch("_scalars", lambda name, key, _: key, "hash_code")
+    calls = watch(_scalars, lambda name, key, _: key, "hash_code")
     assert arrays.hash_code(keys, key_type).tolist() == expected
     assert len(calls) == hashed
 
@@ -277,7 +274,7 @@ MIXED = ["_to_longs", "_to_ints", "fold_long", "_to_singles", "_with_whole", "fo
 )
 def test_doubles_of_scala(values: list[float], expected: list[str], watch: Watch) -> None:
     """The fewest looks at all of a block, by its first values and by zeros at the end of bits."""
-    ways = watch("_scalars", lambda name, *_: name, *OF_SCALA)
+    ways = watch(_scalars, lambda name, *_: name, *OF_SCALA)
     assert_fields_as_the_core(pa.array(values, pa.float64()), DOUBLE)
     assert ways == expected
 
@@ -296,7 +293,7 @@ def test_doubles_of_scala(values: list[float], expected: list[str], watch: Watch
 )
 def test_longs_of_scala(values: list[int], expected: list[str], watch: Watch) -> None:
     """The first value tells whether a look at all of them may be worth it."""
-    ways = watch("_scalars", lambda name, *_: name, "_are_within_ints", "fold_long", "choose")
+    ways = watch(_scalars, lambda name, *_: name, "_are_within_ints", "fold_long", "choose")
     assert_fields_as_the_core(pa.array(values, pa.int64()), LONG)
     assert ways == expected
 
@@ -311,6 +308,6 @@ def test_longs_of_scala(values: list[int], expected: list[str], watch: Watch) ->
     ],
 )
 def test_floats_of_scala(values: list[float], expected: list[str], watch: Watch) -> None:
-    ways = watch("_scalars", lambda name, *_: name, "_to_ints", "_with_whole", "choose")
+    ways = watch(_scalars, lambda name, *_: name, "_to_ints", "_with_whole", "choose")
     assert_fields_as_the_core(pa.array(values, pa.float32()), FLOAT)
     assert ways == expected

@@ -36,7 +36,7 @@ def taken(make: Callable[[KeyType], object]) -> set[str]:
 
 def arrays() -> Any:
     pytest.importorskip("pyarrow")
-    from keygroups.arrays import _scalars
+    from support.inside.arrays import _scalars
 
     return _scalars
 
