@@ -40,9 +40,8 @@ def contents_readers(
     Two values are the same if their contents are equal. Under the same serializers the bytes are
     compared, unless the values have maps or sets in them, whose order says nothing and is another
     one after a restore, or numbers such as BigInteger.ZERO, of which another object has other
-    bytes. Else values
-    are decoded and compared with their classes: 0.0 is not -0.0, 1 not True. Values that only the
-    job can read then differ from all of another serializer.
+    bytes. Else values are decoded and compared with their classes: 0.0 is not -0.0, 1 not True.
+    Values that only the job can read then differ from all of another serializer.
     """
     if own.value_serializer is None:
         return None

@@ -41,11 +41,11 @@ from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor, read
 from keygroups.savepoint._state.layouts import Layout, layout_of
 from keygroups.savepoint._state.stored_values import joined_elements
 
-Bounds = dict[str, tuple[bytes, bytes]]
-"""The bounds of SST files by their names: the first key, and one past the last."""
-
 if TYPE_CHECKING:
     from keygroups.savepoint._state.entry_columns import ColumnDecoder, EntryColumns, Pairs
+
+Bounds = dict[str, tuple[bytes, bytes]]
+"""The bounds of SST files by their names: the first key, and one past the last."""
 
 # Low bytes of the orders of records whose value counts if no other has their key.
 _ALONE = {-VALUE & 255, -MERGE & 255}
